@@ -1,8 +1,8 @@
 """The one stream of events: the core emits, views consume.
 
 Events are frozen values of a closed set, `EVENT_TYPES`. `record` gives the JSON line of an event, `schema`
-the published JSON Schema of such lines (docs/reference/events.schema.json). Within version 1 events and fields
-are only added. An event never holds a secret: whoever emits text from outside redacts it first.
+the published JSON Schema of such lines (docs/reference/events.schema.json). Within version 1 events and
+fields are only added. An event never holds a secret: whoever emits text from outside redacts it first.
 """
 
 from __future__ import annotations

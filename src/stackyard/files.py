@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stackyard.errors import FileError, Location
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["read_text", "replace_file", "sync_folder"]
 
@@ -38,7 +41,7 @@ def read_text(path: Path) -> str:
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
-    """Write a file so that it is either the old one or the new one, whatever happens, and survives a power cut.
+    """Write a file so that it is either the old one or the new one, even after a power cut.
 
     Raises:
         FileError: The folder cannot be written or the disk is full; the old file is untouched.
