@@ -30,6 +30,7 @@ __all__ = [
     "ResourceApplied",
     "ResourcePlanned",
     "RunFinished",
+    "RunReady",
     "RunStarted",
     "Step",
     "StepFinished",
@@ -86,6 +87,14 @@ class RunStarted(Event):
     type: ClassVar[str] = "run.started"
     command: str
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReady(Event):
+    """A command that goes on running, such as a server, is ready to be used."""
+
+    type: ClassVar[str] = "run.ready"
+    result: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +207,7 @@ class PlanCounted(Event):
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     RunStarted,
+    RunReady,
     RunFinished,
     StepStarted,
     StepWaiting,

@@ -1,0 +1,46 @@
+# Everything a newcomer needs: `make demo` to see it work, `make test` to prove it.
+# Each target does its own set-up; nothing needs root, Docker or an account.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Tests run on all cores; random order is part of the run, the seed is printed.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
+.PHONY: help setup tools demo test check docs lock bench soak clean
+
+help: ## Show what can be made.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: ## Make the virtual environment in .venv (quick when it is up to date).
+	@$(PYTHON) scripts/setup.py
+
+tools: setup ## Install OpenTofu into the user's cache (some minutes, once, where it must be built).
+	@$(BIN)/stackyard tools install tofu
+
+demo: tools ## See the main job run, without hardware.
+	@$(BIN)/python scripts/demo.py
+
+check: setup ## Format, lint, types, layers, documentation.
+	$(BIN)/ruff format --check src tests scripts bench
+	$(BIN)/ruff check src tests scripts bench
+	$(BIN)/mypy
+	$(PYTEST) tests/project
+
+test: check tools ## Everything: check, then unit, contract and end-to-end tests.
+	$(PYTEST) tests
+
+soak: tools ## Long fault and load runs, with counts.
+	$(BIN)/python -m pytest -m soak -s tests
+
+docs: setup ## Write the generated reference pages.
+	$(BIN)/python scripts/generate_docs.py
+
+lock: setup ## Compile requirements.lock from pyproject.toml.
+	$(PYTHON) scripts/lock.py
+
+bench: tools ## Measure what is promised, each against a floor from the same run.
+	$(BIN)/python -m bench
+
+clean: ## Remove what was made in this folder (the tools in the user's cache stay).
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

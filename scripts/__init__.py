@@ -1,0 +1,1 @@
+"""Programs that maintain the project; users of stackyard need none of them."""

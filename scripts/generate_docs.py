@@ -1,0 +1,118 @@
+"""Write the pages of docs/reference that are made from the code; a test keeps them up to date."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import orjson
+
+import stackyard
+from stackyard import events
+from stackyard.cli.root import root
+from stackyard.diagnostics import Kind
+from stackyard.errors import StackyardError
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
+
+
+def main() -> int:
+    """Write every generated page."""
+    for name, make in PAGES.items():
+        (REFERENCE / name).write_text(make())
+    return 0
+
+
+def errors_page() -> str:
+    """Return the list of every code, what it means and what to do."""
+    lines = [
+        NOTE + "# Errors\n",
+        "Every error has a stable code, says what is wrong and where, and what to do. With `--json` the same",
+        "is the object `error`. Warnings begin with `W-` and stop nothing.\n",
+        "| code | exit | what it means | what to do |",
+        "|---|---|---|---|",
+    ]
+    rows = [*(error_row(error) for error in all_errors()), *(kind_row(kind) for kind in all_kinds())]
+    return "\n".join([*lines, *sorted(set(rows))]) + "\n"
+
+
+def cell(text: str) -> str:
+    """Return text that stays inside its cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def error_row(error: type[StackyardError]) -> str:
+    """Return the row of an error class."""
+    meaning = inspect.getdoc(error) or ""
+    first = meaning.split("\n\n")[0]
+    return (
+        f"| `{error.code}` | {int(error.exit_status)} | {error.summary}. {first} | {error.default_remedy} |"
+    )
+
+
+def kind_row(kind: Kind) -> str:
+    """Return the row of a kind of finding."""
+    return f"| `{kind.code}` | 65 | {cell(kind.summary)}. | {cell(kind.remedy)} |"
+
+
+def modules() -> Iterator[object]:
+    """Import and return every module of stackyard."""
+    for found in pkgutil.walk_packages(stackyard.__path__, "stackyard."):
+        if not found.name.endswith("__main__"):
+            yield importlib.import_module(found.name)
+
+
+def all_errors() -> list[type[StackyardError]]:
+    """Return every class of the error tree."""
+    list(modules())
+    known: list[type[StackyardError]] = [StackyardError]
+    for error in known:
+        known.extend(sub for sub in error.__subclasses__() if sub not in known)
+    return [error for error in known if error.__module__.startswith("stackyard.")]
+
+
+def all_kinds() -> list[Kind]:
+    """Return every kind of finding that is a constant of a module."""
+    found = {value for module in modules() for value in vars(module).values() if isinstance(value, Kind)}
+    return sorted(found, key=lambda kind: kind.code)
+
+
+def cli_page() -> str:
+    """Return the help of every command."""
+    parts = [NOTE + "# Command line\n\nWhat `--help` shows, for every command.\n"]
+    for path, command, ctx in all_commands():
+        parts.append(f"## {path}\n\n```text\n{command.get_help(ctx)}\n```\n")
+    return "\n".join(parts)
+
+
+def all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Return every command with the path that a user types."""
+    pending: list[tuple[str, click.Command, click.Context | None]] = [("stackyard", root, None)]
+    while pending:
+        name, command, parent = pending.pop(0)
+        ctx = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+        yield ctx.command_path, command, ctx
+        if isinstance(command, click.Group):
+            named = ((verb, command.get_command(ctx, verb)) for verb in command.list_commands(ctx))
+            pending.extend((verb, sub, ctx) for verb, sub in named if sub is not None)
+
+
+def events_schema() -> str:
+    """Return the JSON Schema of `--events`."""
+    return orjson.dumps(events.schema(), option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "cli.md": cli_page,
+    "events.schema.json": events_schema,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Make the virtual environment in .venv from requirements.lock, with the standard library alone.
+
+Quick when nothing changed. Says what it waits for, and what to do when it cannot go on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+OLDEST = (3, 11)
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "stackyard-setup"
+
+
+def main() -> int:
+    """Make the environment if it is missing or out of date."""
+    if sys.version_info < OLDEST:
+        found = ".".join(map(str, sys.version_info[:3]))
+        return fail(f"Python {found} is too old: stackyard needs 3.11 or newer (make PYTHON=python3.12 ...).")
+    wanted = fingerprint()
+    if STAMP.is_file() and STAMP.read_text() == wanted:
+        return 0
+    began = time.monotonic()
+    say("setup: making .venv and installing what requirements.lock names (a minute on a slow line) ...")
+    try:
+        install()
+    except subprocess.CalledProcessError as err:
+        return fail(
+            f"`{' '.join(map(str, err.cmd))}` failed with status {err.returncode}; its output is above."
+        )
+    STAMP.write_text(wanted)
+    say(f"setup: done in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def fingerprint() -> str:
+    """Return what the environment was made from: the Python, the place, the lock and the project file."""
+    made_from = hashlib.sha256()
+    for name in ("requirements.lock", "pyproject.toml"):
+        made_from.update((ROOT / name).read_bytes())
+    return f"{sys.version}\n{ROOT}\n{made_from.hexdigest()}\n"
+
+
+def install() -> None:
+    """Make the environment anew and install the locked packages, then the project itself."""
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    make_venv()
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    run([*pip, "--require-hashes", "-r", ROOT / "requirements.lock"])
+    run([*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT])
+
+
+def make_venv() -> None:
+    """Make .venv; a Debian without python3-venv can still lend its own pip."""
+    made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    if made.returncode == 0:
+        return
+    shutil.rmtree(VENV, ignore_errors=True)
+    run([sys.executable, "-m", "venv", "--without-pip", VENV])
+    try:
+        run([sys.executable, "-m", "pip", "--python", PYTHON, "install", "--quiet", "pip"])
+    except subprocess.CalledProcessError:
+        say(made.stdout + made.stderr)
+        say("setup: this Python has neither ensurepip nor pip; on Debian: apt install python3-venv")
+        raise
+
+
+def run(argv: Sequence[str | Path]) -> None:
+    """Run a program and let it speak for itself."""
+    subprocess.run(argv, check=True)
+
+
+def say(text: str) -> None:
+    """Tell the user."""
+    sys.stderr.write(text + "\n")
+
+
+def fail(text: str) -> int:
+    """Tell the user what went wrong."""
+    say(f"setup: {text}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

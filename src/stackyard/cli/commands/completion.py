@@ -1,0 +1,31 @@
+"""`stackyard completion`: the script that makes a shell complete stackyard's verbs and options."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from stackyard.cli.command import Command
+from stackyard.cli.result import Result
+from stackyard.errors import InternalError
+
+__all__ = ["completion"]
+
+
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> Result:
+    r"""Print the completion script of a shell.
+
+    \b
+    bash:  stackyard completion bash > ~/.local/share/bash-completion/completions/stackyard
+    zsh:   stackyard completion zsh > ~/.zfunc/_stackyard   (with ~/.zfunc in fpath)
+    fish:  stackyard completion fish > ~/.config/fish/completions/stackyard.fish
+    """
+    complete = get_completion_class(shell)
+    if complete is None:
+        raise InternalError(f"There is no completion for {shell}.")
+    root = ctx.find_root()
+    script = complete(root.command, {}, "stackyard", "_STACKYARD_COMPLETE").source()
+    return Result(document={"shell": shell, "script": script}, show=lambda paper: paper.line(script))

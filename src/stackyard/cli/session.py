@@ -1,0 +1,47 @@
+"""What a command is given: the event stream, a way to run asynchronous work, and a way to say "ready"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from stackyard import events
+    from stackyard.cli.result import Result
+    from stackyard.cli.views.output import Output
+    from stackyard.cli.views.progress import Progress
+
+__all__ = ["Session", "pass_session"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of the program."""
+
+    output: Output
+    progress: Progress
+
+    def emit(self, event: events.Event) -> None:
+        """Show one event."""
+        self.output.emit(event)
+        self.progress.emit(event)
+
+    def publish(self, result: Result) -> None:
+        """Show the result of a command that goes on running."""
+        self.progress.close()
+        self.output.publish(result)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run asynchronous work to its end; Ctrl-C stops it cleanly."""
+        from stackyard.cli.interrupt import run_interruptibly  # lazy: asyncio costs 40 ms
+
+        return run_interruptibly(work, self.emit)
+
+
+pass_session = click.make_pass_decorator(Session)

@@ -1,0 +1,84 @@
+"""Standard output and standard error that never break the work.
+
+When the reader goes away (`| head`) or the disk is full, the run must go on: an apply that stops half-way
+because nobody reads its progress would be worse than lost text. The failure is kept and told at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Protocol, TextIO
+
+from stackyard.errors import OutputClosedError, OutputFailedError, StackyardError
+
+__all__ = ["SafeStream", "Writable"]
+
+
+class Writable(Protocol):
+    """Takes text."""
+
+    def write(self, text: str, /) -> int:
+        """Write text and return its length."""
+
+    def flush(self) -> None:
+        """Hand everything over to the system."""
+
+
+class SafeStream:
+    """Writes to a stream until that fails, then remembers why and writes nothing more.
+
+    Args:
+        stream: Standard output or error; absent when the process was started without.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self._failure: OSError | None = None
+
+    def isatty(self) -> bool:
+        """Tell whether a terminal is at the other end."""
+        return self._stream is not None and self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        """Write text if that is still possible."""
+        if self._stream is not None and self._failure is None:
+            try:
+                self._stream.write(text)
+            except OSError as err:
+                self._give_up(err)
+            except UnicodeEncodeError as err:
+                # A terminal without UTF-8: show what it can.
+                self._stream.write(text.encode(err.encoding, "replace").decode(err.encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand everything over to the system."""
+        if self._stream is not None and self._failure is None:
+            try:
+                self._stream.flush()
+            except OSError as err:
+                self._give_up(err)
+
+    def fileno(self) -> int:
+        """Return the descriptor, for those who ask the terminal for its size."""
+        if self._stream is None:
+            raise OSError("There is no such stream.")
+        return self._stream.fileno()
+
+    @property
+    def failure(self) -> StackyardError | None:
+        """What went wrong with this stream, if anything did."""
+        if self._failure is None:
+            return None
+        if isinstance(self._failure, BrokenPipeError):
+            return OutputClosedError("Whoever read the output stopped reading.")
+        return OutputFailedError(f"Writing failed: {self._failure.strerror or self._failure}.")
+
+    def _give_up(self, err: OSError) -> None:
+        self._failure = err
+        if self._stream in (sys.stdout, sys.stderr) and self._stream is not None:
+            # Python flushes once more at exit; that must neither fail nor print a traceback.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)

@@ -1,0 +1,139 @@
+"""The arrows between packages go left only, and each part of the world has one door."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "stackyard"
+
+# From the design: a package may import from the groups left of its own, and from the left in its own group.
+LAYERS: tuple[Sequence[str], ...] = (
+    (
+        "errors diagnostics redaction events files directories process dag schedule "
+        "serving objects ssh git proxmox"
+    ).split(),
+    ("secrets", "desired"),
+    ("site", "deployment", "manifest", "cluster", "stacks"),
+    ("render",),
+    ("provider", "engine", "state"),
+    ("guard", "inventory"),
+    ("path",),
+    ("controller",),
+    ("operator", "gitops", "scenario"),
+    ("web", "cli"),
+)
+RANKS = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
+BASE = frozenset(LAYERS[0])
+
+# Whoever may use a part of the world directly; everybody else goes through the package that is its door.
+DOORS = {
+    "subprocess": {"process"},
+    "asyncio.subprocess": {"process"},
+    "pty": set[str](),
+    "multiprocessing": set[str](),
+    "asyncssh": {"ssh", "lab"},
+    "boto3": {"objects"},
+    "proxmoxer": {"proxmox"},
+    "grpc": {"provider"},
+}
+FORBIDDEN_CALLS = {
+    "os.system": set[str](),
+    "os.popen": set[str](),
+    "os.fork": set[str](),
+    "sys.exit": {"__main__"},
+    "time.sleep": set[str](),
+}
+
+
+def sources() -> list[Path]:
+    return sorted(SRC.rglob("*.py"))
+
+
+def package_of(path: Path) -> str:
+    first = path.relative_to(SRC).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node, node.module
+            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def type_only_lines(tree: ast.AST) -> set[int]:
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            lines.update(inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.stmt))
+    return lines
+
+
+def may_import(importer: str, imported: str) -> bool:
+    if importer in (imported, "__main__"):
+        return True
+    if importer == "lab":
+        return imported in BASE
+    if imported == "lab":
+        return importer == "cli"
+    return RANKS[imported] < RANKS[importer]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
+def test_a_package_imports_only_from_its_left(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    importer, only_types = package_of(path), type_only_lines(tree)
+    wrong = []
+    for node, name in imports(tree):
+        parts = name.split(".")
+        if parts[0] != "stackyard" or len(parts) < 2 or parts[1] not in {*RANKS, "lab"}:
+            continue
+        # The error tree names the findings it carries; that circle exists for the type checker only.
+        if {importer, parts[1]} == {"errors", "diagnostics"} and node.lineno in only_types:
+            continue
+        if importer != "__init__" and not may_import(importer, parts[1]):
+            wrong.append(f"line {node.lineno}: {importer} imports {name}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
+def test_a_package_that_exists_is_in_the_design(path: Path) -> None:
+    assert package_of(path) in {*RANKS, "lab", "__init__", "__main__"}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
+def test_an_import_inside_a_function_gives_its_reason(path: Path) -> None:
+    text = path.read_text()
+    lines = text.splitlines()
+    inside = {
+        stmt.lineno
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for stmt in ast.walk(function)
+        if isinstance(stmt, ast.Import | ast.ImportFrom)
+    }
+    assert [n for n in sorted(inside) if "# lazy: " not in lines[n - 1]] == []
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(SRC)))
+def test_the_world_is_reached_through_its_door(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    package = package_of(path)
+    used = {name for _, name in imports(tree)}
+    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    wrong = [name for name, doors in DOORS.items() if name in used and package not in doors]
+    wrong += [name for name, doors in FORBIDDEN_CALLS.items() if name in calls and package not in doors]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", sorted({path.parent for path in sources()}), ids=lambda path: path.name)
+def test_a_package_says_its_one_job(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+    assert docstring is not None
+    assert len(docstring) > 40
