@@ -51,9 +51,8 @@ def error_row(error: type[StackyardError]) -> str:
     """Return the row of an error class."""
     meaning = inspect.getdoc(error) or ""
     first = meaning.split("\n\n")[0]
-    return (
-        f"| `{error.code}` | {int(error.exit_status)} | {error.summary}. {first} | {error.default_remedy} |"
-    )
+    told = cell(f"{error.summary}. {first}")
+    return f"| `{error.code}` | {int(error.exit_status)} | {told} | {cell(error.default_remedy)} |"
 
 
 def kind_row(kind: Kind) -> str:
