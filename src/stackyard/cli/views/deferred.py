@@ -42,9 +42,7 @@ class DeferredProgress:
             self._live = None
 
     def _start(self) -> LiveProgress:
-        from stackyard.cli.views.live import (
-            LiveProgress,
-        )  # lazy: rich costs 60 ms, most commands draw nothing
+        from stackyard.cli.views.live import LiveProgress  # lazy: rich costs 60 ms
 
         if self._live is None:
             self._live = LiveProgress(self._stream, is_colour=self._is_colour, is_verbose=self._is_verbose)

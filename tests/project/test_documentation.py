@@ -1,0 +1,73 @@
+"""The documentation is true: generated pages are up to date, links lead somewhere, commands shown are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from scripts import generate_docs
+from tests.support.cli import stackyard
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+# A page that starts servers or changes things runs its own commands in its own test.
+RUN_ELSEWHERE = re.compile(r"^(make|git|pip|curl|export|source|docker|\.venv)\b")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("name", sorted(generate_docs.PAGES))
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    written = (generate_docs.REFERENCE / name).read_text()
+    assert written == generate_docs.PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    targets = [match[1] for match in LINK.finditer(page.read_text())]
+    local = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """Return each command of a console block with the output shown below it."""
+    found = []
+    for page in PAGES:
+        for block in CONSOLE.findall(page.read_text()):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                line, _, shown = part.partition("\n")
+                found.append((named(page), line, shown))
+    return found
+
+
+RUN_HERE = [shown for shown in commands() if shown[1].startswith("stackyard ")]
+
+
+@pytest.mark.parametrize(("page", "line", "shown"), RUN_HERE)
+def test_a_command_shown_prints_what_the_page_shows(page: str, line: str, shown: str, tmp_path: Path) -> None:
+    del page
+    ended = stackyard(*shlex.split(line, comments=True)[1:], cwd=tmp_path)
+    assert matches(shown, ended.stdout + ended.stderr), ended
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Compare with `...` standing for anything."""
+    wanted = re.escape(shown.strip()).replace(re.escape("..."), ".*")
+    return re.fullmatch(wanted, printed.strip(), re.DOTALL) is not None
+
+
+def test_every_other_command_shown_is_a_known_one() -> None:
+    others = [line for _, line, _ in commands() if not line.startswith("stackyard ")]
+    assert [line for line in others if not RUN_ELSEWHERE.match(line)] == []
+
+
+def test_every_target_of_make_that_is_mentioned_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    mentioned = {word for page in PAGES for word in re.findall(r"`make ([a-z]+)`", page.read_text())}
+    assert mentioned <= targets

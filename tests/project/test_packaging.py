@@ -1,0 +1,40 @@
+"""The project's own files agree with each other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = (ROOT / "requirements.lock").read_text()
+# What a distribution is called where that is not what it is imported as.
+IMPORTED_AS = {"jsonschema-rs": "jsonschema_rs", "requests-toolbelt": "requests_toolbelt"}
+
+
+def distributions(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=~! ]", requirement)[0] for requirement in requirements}
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    declared = {IMPORTED_AS.get(name, name) for name in distributions(PROJECT["dependencies"])}
+    used = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                used |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                used.add(node.module.split(".")[0])
+    assert used - declared - sys.stdlib_module_names - {"stackyard"} == set()
+
+
+def test_the_lock_has_every_dependency_with_hashes_and_no_index_address() -> None:
+    wanted = distributions([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]])
+    locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.MULTILINE))
+    assert wanted - locked == set()
+    assert LOCK.count("--hash=sha256:") >= len(locked)
+    assert "://" not in LOCK
+    assert "--index" not in LOCK
