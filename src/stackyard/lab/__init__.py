@@ -1,0 +1,32 @@
+"""The lab: a Proxmox VE API server that real clients believe, without hardware.
+
+`start` runs one for the length of an `async with` block, `running` in a thread for clients that block:
+
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        ...  # running.url, running.api_token, running.username, running.password
+
+It stands on `serving` and knows nothing else of stackyard. A request goes `http` (paths, bodies, who calls)
+-> `dispatch` (route, permission, node, parameters) -> a handler under `resources`, bound by
+`routing.route`. Handlers act on the `World`: documents in a `store` (SQLite behind it, if there is a data
+folder), `tasks` with UPIDs, `guests`, `storages`, `volumes`, `locks`, permissions under `access`, time from
+a `clock` of its own. What Proxmox declares (names, types, limits, privileges) is in `facts`; what the lab
+has of it, `coverage` prints.
+"""
+
+from __future__ import annotations
+
+from stackyard.lab.latency import Latency, Speed, Work, parse_latency
+from stackyard.lab.problems import PveError
+from stackyard.lab.running import Options, Running, running, start
+
+__all__ = [
+    "Latency",
+    "Options",
+    "PveError",
+    "Running",
+    "Speed",
+    "Work",
+    "parse_latency",
+    "running",
+    "start",
+]

@@ -1,0 +1,1 @@
+"""The lab's own routes: one module each, found by themselves (see `control`)."""

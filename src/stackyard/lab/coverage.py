@@ -1,0 +1,81 @@
+"""What of the Proxmox VE API the lab has: the table behind docs/reference/lab-coverage.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.lab import facts, resources
+from stackyard.lab.facts import PVE_VERSION
+from stackyard.lab.routing import Table, collect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.routing import Endpoint
+
+__all__ = ["render"]
+
+# Why a part of the API is left out, by the beginning of its path (or by a part that ends one).
+_REASONS: Mapping[str, str] = {
+    "/cluster/ceph": "Ceph is not simulated",
+    "/nodes/{node}/ceph": "Ceph is not simulated",
+    "/cluster/acme": "certificates from ACME directories are not simulated yet",
+    "/cluster/notifications": "notifications are not simulated yet",
+    "/cluster/config": "joining and leaving clusters is not simulated",
+    "/nodes/{node}/apt": "packages are not simulated yet",
+    "/nodes/{node}/disks": "physical disks are not simulated yet",
+    "/nodes/{node}/subscription": "subscriptions are not simulated",
+    "/access/tfa": "second factors are not simulated",
+    "/access/openid": "logins at identity providers are not simulated",
+}
+_CONSOLE = ("vncproxy", "termproxy", "spiceproxy", "vncwebsocket", "vncshell", "spiceshell", "mtunnel")
+_OTHERWISE = "not in the lab yet"
+
+
+def render() -> str:
+    """Return the coverage page: one table a group of paths, one line a method."""
+    table = Table(facts.load(), collect(resources))
+    groups: dict[str, list[Endpoint]] = {}
+    for endpoint in table:
+        groups.setdefault(_group(endpoint.method.path), []).append(endpoint)
+    have = sum(1 for endpoint in table if endpoint.route is not None)
+    total = sum(len(endpoints) for endpoints in groups.values())
+    lines = [
+        "# What the lab has of the Proxmox VE API",
+        "",
+        "<!-- Generated from the lab's table of routes; do not edit. -->",
+        "",
+        f"{have} of the {total} methods that Proxmox VE {PVE_VERSION} declares are answered. The",
+        "others answer 501 and name themselves.",
+    ]
+    for group, endpoints in sorted(groups.items()):
+        answered = sum(1 for endpoint in endpoints if endpoint.route is not None)
+        lines += [
+            "",
+            f"## {group}",
+            "",
+            f"{answered} of {len(endpoints)}",
+            "",
+            "| method | lab |",
+            "|---|---|",
+        ]
+        lines += [_line(endpoint) for endpoint in endpoints]
+    return "\n".join(lines) + "\n"
+
+
+def _line(endpoint: Endpoint) -> str:
+    state = "yes" if endpoint.route is not None else f"501: {_reason(endpoint.method.path)}"
+    return f"| `{endpoint.method.route}` | {state} |"
+
+
+def _reason(path: str) -> str:
+    if path.rpartition("/")[2].startswith(_CONSOLE):
+        return "consoles and tunnels are not simulated"
+    return next((reason for start, reason in _REASONS.items() if path.startswith(start)), _OTHERWISE)
+
+
+def _group(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/nodes/{node}/"):
+        return "/".join(parts[:4])
+    return "/".join(parts[:3]) if parts[1] == "cluster" else f"/{parts[1]}"

@@ -1,0 +1,148 @@
+"""Guests of both kinds as documents: `guests/<vmid>`.
+
+A document has `vmid node type config pending pending_delete snapshots digest` and the running state:
+`status` (`running` or `stopped`), `started` (lab time) and `run`, what else only a running guest has.
+`config` holds what Proxmox keeps in the guest's file, `lock` and `template` included; `pending` and
+`pending_delete` what waits for the next start. The digest changes with every change of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.store import Document, Store
+
+__all__ = ["COLLECTION", "Guests", "config_file", "digest_of"]
+
+COLLECTION = "guests"
+
+_FOLDERS = {"qemu": "qemu-server", "lxc": "lxc"}
+_NAMES = {"qemu": "VM", "lxc": "CT"}
+_HASHED = ("config", "pending", "pending_delete", "snapshots")
+_CHANGED = "detected modified configuration - file changed by other user? Try again."
+
+
+def config_file(kind: str, node: str, vmid: int) -> str:
+    """Return where Proxmox keeps a guest: `nodes/pve/qemu-server/100.conf`."""
+    return f"nodes/{node}/{_FOLDERS[kind]}/{vmid}.conf"
+
+
+def digest_of(*parts: Any) -> str:
+    """Return the SHA-1 by which clients notice that somebody else changed something."""
+    return hashlib.sha1(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), usedforsecurity=False).hexdigest()
+
+
+class Guests:
+    """Finds, checks and changes guests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_node = store.index(COLLECTION, "node")
+
+    def get(self, vmid: int | str) -> Document | None:
+        """Return a guest of any kind on any node, or None."""
+        return self._store.get(COLLECTION, str(vmid))
+
+    def all(self) -> Mapping[str, Document]:
+        """Return all guests by vmid."""
+        return self._store.items(COLLECTION)
+
+    def on_node(self, node: str, kind: str | None = None) -> list[Document]:
+        """Return the guests of a node (of one kind), in the order of their vmid."""
+        found = (guest for guest in self._by_node.find(node).values() if kind in (None, guest["type"]))
+        return sorted(found, key=lambda guest: int(guest["vmid"]))
+
+    def require(self, kind: str, node: str, vmid: int) -> Document:
+        """Return a guest of one kind on one node.
+
+        Raises:
+            PveError: Its configuration file does not exist there.
+        """
+        found = self.get(vmid)
+        if found is None or found["node"] != node or found["type"] != kind:
+            raise PveError(f"Configuration file '{config_file(kind, node, vmid)}' does not exist")
+        return found
+
+    def require_free(self, vmid: int, kind: str) -> None:
+        """Refuse to create a guest under a number that is taken.
+
+        Raises:
+            PveError: A guest of either kind has it.
+        """
+        found = self.get(vmid)
+        if found is not None:
+            new, old = _NAMES[kind], _NAMES[str(found["type"])]
+            raise PveError(
+                f"unable to create {new} {vmid} - {old} {vmid} already exists on node '{found['node']}'"
+            )
+
+    def next_free(self, lower: int, upper: int) -> int:
+        """Return the lowest free number.
+
+        Raises:
+            PveError: None is free.
+        """
+        taken = self.all()
+        for vmid in range(lower, upper):
+            if str(vmid) not in taken:
+                return vmid
+        raise PveError(f"unable to get any free VMID in range [{lower}, {upper}]")
+
+    def create(self, kind: str, node: str, vmid: int, config: Mapping[str, Any]) -> None:
+        """Add a stopped guest."""
+        document = {
+            "vmid": vmid,
+            "node": node,
+            "type": kind,
+            "config": dict(config),
+            "pending": {},
+            "pending_delete": {},
+            "snapshots": {},
+            "status": "stopped",
+            "started": None,
+            "run": {},
+        }
+        self.save(document)
+
+    def update(self, guest: Document, **fields: Any) -> Document:
+        """Replace fields of a guest (`config=...`, `status=...`) and return it as it is now."""
+        return self.save({**guest, **fields})
+
+    def save(self, document: Mapping[str, Any]) -> Document:
+        """Put a whole guest, with its digest."""
+        saved = {**document, "digest": digest_of(*(document[field] for field in _HASHED))}
+        self._store.put(COLLECTION, str(saved["vmid"]), saved)
+        return saved
+
+    def remove(self, vmid: int) -> None:
+        """Drop a guest."""
+        self._store.delete(COLLECTION, str(vmid))
+
+    @staticmethod
+    def check_digest(guest: Document, digest: str | None, text: str = _CHANGED) -> None:
+        """Refuse a change based on a state that is no longer the present one.
+
+        Raises:
+            PveError: The digests differ.
+        """
+        if digest and digest != guest["digest"]:
+            raise PveError(text)
+
+    @staticmethod
+    def check_unlocked(guest: Document, *, but: str | None = None) -> None:
+        """Refuse to touch a locked guest.
+
+        Raises:
+            PveError: It has a lock (other than `but`): `VM is locked (backup)`.
+        """
+        lock = guest["config"].get("lock")
+        if lock and lock != but:
+            raise PveError(f"{_NAMES[str(guest['type'])]} is locked ({lock})")

@@ -1,0 +1,106 @@
+"""Locks that Proxmox waits for: a guest's configuration file, a storage. Each gives up after ten seconds.
+
+The `lock` property of a guest (`lock: backup`) is another thing: it is part of the configuration, see
+`guests`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.lab.clock import LabClock
+
+__all__ = ["LOCK_TIMEOUT_S", "Locks"]
+
+LOCK_TIMEOUT_S = 10.0
+
+_GUEST_FILES = {
+    "qemu": "/var/lock/qemu-server/lock-{vmid}.conf",
+    "lxc": "/run/lock/lxc/pve-config-{vmid}.lock",
+}
+
+
+class Locks:
+    """First come, first served; a free lock is taken without a pause."""
+
+    def __init__(self, clock: LabClock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @contextlib.asynccontextmanager
+    async def guest(self, kind: str, vmid: int) -> AsyncIterator[None]:
+        """Hold the configuration file of a guest."""
+        path = _GUEST_FILES[kind].format(vmid=vmid)
+        async with self.hold(path, f"can't lock file '{path}' - got timeout"):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def storage(self, storage: str, node: str | None) -> AsyncIterator[None]:
+        """Hold a storage: on one node, or in the whole cluster where it is shared (node None)."""
+        if node is None:
+            key, text = f"storage-{storage}", f"cfs-lock 'storage-{storage}' error: got lock request timeout"
+        else:
+            path = f"/var/lock/pve-manager/pve-storage-{storage}"
+            key, text = f"{node}:{path}", f"can't lock file '{path}' - got timeout"
+        async with self.hold(key, text):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def hold(self, key: str, text: str, timeout_s: float = LOCK_TIMEOUT_S) -> AsyncIterator[None]:
+        """Hold any named lock.
+
+        Raises:
+            PveError: With the text, when the lock was not free in time.
+        """
+        await self._acquire(key, text, timeout_s)
+        try:
+            yield
+        finally:
+            self._release(key)
+
+    def is_held(self, key: str) -> bool:
+        """Tell whether somebody holds a lock."""
+        return key in self._waiting
+
+    async def _acquire(self, key: str, text: str, timeout_s: float) -> None:
+        queue = self._waiting.get(key)
+        if queue is None:
+            self._waiting[key] = deque()
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(turn)
+        timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            await asyncio.wait({turn, timer}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._leave(key, turn)
+            raise
+        finally:
+            timer.cancel()
+        if not turn.done():
+            self._leave(key, turn)
+            raise PveError(text)
+
+    def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
+        """Step out of the queue; a turn that has come already is handed on."""
+        if turn.done():
+            self._release(key)
+        else:
+            turn.cancel()
+
+    def _release(self, key: str) -> None:
+        queue = self._waiting[key]
+        while queue:
+            turn = queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._waiting[key]

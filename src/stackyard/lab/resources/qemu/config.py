@@ -1,0 +1,197 @@
+"""The configuration of a VM: `/nodes/{node}/qemu/{vmid}/{config,pending}`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.allocation import Inline, Worker
+from stackyard.lab.latency import Work
+from stackyard.lab.params.texts import split_list
+from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.create import normalized
+from stackyard.lab.resources.qemu.disks import DiskMaker
+from stackyard.lab.resources.qemu.pending import Changes, effective
+from stackyard.lab.routing import route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.call import Call
+    from stackyard.lab.store import Document
+    from stackyard.lab.tasks import Task
+    from stackyard.lab.world import World
+
+__all__ = ["read_config", "read_pending", "update_async", "update_sync"]
+
+_MASKED = "**********"
+_NOT_CONFIG = frozenset(
+    (
+        *("node", "vmid", "digest", "background_delay", "skip_cloud_init", "import-working-storage"),
+        *("skiplock", "delete", "revert", "force"),
+    )
+)
+_KNOWN_AT = "PUT /nodes/{node}/qemu/{vmid}/config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Update:
+    """What one call wants to change."""
+
+    values: Mapping[str, Any]
+    delete: tuple[str, ...]
+    revert: tuple[str, ...]
+    force: bool
+    digest: str | None
+    skiplock: bool
+
+
+@route("GET /nodes/{node}/qemu/{vmid}/config")
+def read_config(call: Call) -> Any:
+    """Answer the configuration, pending changes applied unless `current` asks for the present one."""
+    guest = call.world.guests.require("qemu", call.node, call.vmid)
+    if "snapshot" in call.params:
+        found = guest["snapshots"].get(call.params["snapshot"])
+        if found is None:
+            raise PveError(f"snapshot '{call.params['snapshot']}' does not exist")
+        config = dict(found.get("config", {}))
+    else:
+        config = dict(guest["config"]) if call.params.get("current") else effective(guest)
+    if "cipassword" in config:
+        config["cipassword"] = _MASKED
+    config["digest"] = guest["digest"]
+    return config
+
+
+@route("GET /nodes/{node}/qemu/{vmid}/pending")
+def read_pending(call: Call) -> Any:
+    """List every option with its present and its pending value."""
+    guest = call.world.guests.require("qemu", call.node, call.vmid)
+    config, pending, deleted = guest["config"], guest["pending"], guest["pending_delete"]
+    rows = []
+    for key in sorted({*config, *pending}):
+        row: dict[str, Any] = {"key": key}
+        if key in config:
+            row["value"] = _MASKED if key == "cipassword" else config[key]
+        if key in pending:
+            row["pending"] = _MASKED if key == "cipassword" else pending[key]
+        if key in deleted:
+            row["delete"] = 2 if deleted[key] else 1
+        rows.append(row)
+    return rows
+
+
+@route("PUT /nodes/{node}/qemu/{vmid}/config")
+async def update_sync(call: Call) -> Any:
+    """Change options and answer when it is done."""
+    update = _read_update(call)
+    await _perform(call.world, Inline(call.world), call.node, call.vmid, update)
+    return None
+
+
+@route("POST /nodes/{node}/qemu/{vmid}/config")
+def update_async(call: Call) -> Any:
+    """Change options in a task."""
+    update = _read_update(call)
+    world, node, vmid = call.world, call.node, call.vmid
+
+    async def work(task: Task) -> None:
+        await task.spend(Work.CONFIG)
+        await _perform(world, task, node, vmid, update)
+
+    return call.start_task("qmconfig", vmid, work)
+
+
+def _read_update(call: Call) -> _Update:
+    params = call.params
+    values = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    update = _Update(
+        values=normalized(call.world, values),
+        delete=_names_to_delete(params, values),
+        revert=tuple(split_list(params.get("revert", ""))),
+        force=bool(params.get("force")),
+        digest=params.get("digest"),
+        skiplock=bool(params.get("skiplock")),
+    )
+    if update.skiplock and not call.is_root:
+        raise bad_parameter("skiplock", "Only root may use this option.")
+    if not values and not update.delete and not update.revert:
+        raise PveError("no options specified")
+    _check_names(call, update)
+    options.check_options(call, update.delete)
+    options.check_options(call, values)
+    options.check_storage_access(call, update.values)
+    options.check_bridges(call, update.values)
+    _check_guest(call.world, call.node, call.vmid, update)
+    return update
+
+
+def _names_to_delete(params: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[str, ...]:
+    listed = ["ide2" if name == "cdrom" else name for name in split_list(params.get("delete", ""))]
+    # Proxmox writes an empty value to the file and does not find it again when it reads it.
+    blank = [name for name, value in values.items() if value == ""]
+    return tuple(dict.fromkeys((*listed, *blank)))
+
+
+def _check_names(call: Call, update: _Update) -> None:
+    known = call.world.facts[_KNOWN_AT].parameters
+    for word, names in (("revert", update.revert), ("delete", update.delete)):
+        for name in names:
+            if name in update.values:
+                text = f"you can't use '-{name}' and -{word} {name}' at the same time"
+                raise bad_parameter("delete", text)
+            plain = re.sub(r"\d+$", "[n]", name)
+            if (name in _NOT_CONFIG or name not in known) and plain not in known:
+                raise bad_parameter(word, f"unknown option '{name}'")
+    for name in set(update.delete) & set(update.revert):
+        text = f"you can't use '-delete {name}' and -revert {name}' at the same time"
+        raise bad_parameter("revert", text)
+
+
+def _check_guest(world: World, node: str, vmid: int, update: _Update) -> Document:
+    guest = world.guests.require("qemu", node, vmid)
+    world.guests.check_digest(guest, update.digest)
+    if not update.skiplock:
+        world.guests.check_unlocked(guest)
+    _check_balloon(guest, update.values)
+    _check_boot_order(guest, update)
+    return guest
+
+
+def _check_balloon(guest: Document, values: Mapping[str, Any]) -> None:
+    if "memory" in values or "balloon" in values:
+        now = effective(guest)
+        memory = str(values.get("memory", now.get("memory", "512"))).removeprefix("current=")
+        balloon = int(values.get("balloon", now.get("balloon", 0)) or 0)
+        if memory.isdigit() and balloon > int(memory):
+            raise PveError("balloon value too large (must be smaller than assigned memory)")
+
+
+def _check_boot_order(guest: Document, update: _Update) -> None:
+    boot = str(update.values.get("boot", ""))
+    present = {**effective(guest), **update.values}
+    for device in split_list(boot.removeprefix("order=")) if boot.startswith("order=") else ():
+        if device not in present or device in update.delete:
+            raise PveError(f"invalid bootorder: device '{device}' does not exist'")
+
+
+async def _perform(world: World, worker: Worker, node: str, vmid: int, update: _Update) -> None:
+    async with world.locks.guest("qemu", vmid):
+        guest = _check_guest(world, node, vmid, update)
+        maker = DiskMaker(world=world, worker=worker, node=node, vmid=vmid, config=effective(guest))
+        made = await maker.create(
+            {key: value for key, value in update.values.items() if drives.is_drive(key)}
+        )
+        try:
+            with worker.step():
+                # Allocating may have taken time; the file lock kept everybody else away from the guest.
+                changes = Changes(world, world.guests.require("qemu", node, vmid))
+                changes.revert(update.revert)
+                changes.delete(update.delete, force=update.force)
+                changes.set({**update.values, **made})
+                changes.apply()
+        except BaseException:
+            maker.undo()
+            raise

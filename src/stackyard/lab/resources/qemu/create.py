@@ -1,0 +1,130 @@
+"""Creating a VM: `POST /nodes/{node}/qemu`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.generate import new_uuid
+from stackyard.lab.latency import Work
+from stackyard.lab.params.texts import split_list
+from stackyard.lab.problems import PveError, not_permitted
+from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.disks import DiskMaker
+from stackyard.lab.resources.qemu.networks import complete_network
+from stackyard.lab.resources.qemu.power import start_guest
+from stackyard.lab.routing import route
+
+if TYPE_CHECKING:
+    from stackyard.lab.call import Call
+    from stackyard.lab.tasks import Task
+    from stackyard.lab.world import World
+
+__all__ = ["create_vm", "normalized"]
+
+QEMU_VERSION = "10.1.2"
+
+_NOT_CONFIG = frozenset(
+    (
+        *("node", "vmid", "archive", "bwlimit", "force", "pool", "start", "ha-managed", "storage", "unique"),
+        *("live-restore", "import-working-storage"),
+    )
+)
+
+
+@route("POST /nodes/{node}/qemu")
+def create_vm(call: Call) -> Any:
+    """Reserve the number at once, make the VM in a task."""
+    params, world, vmid = call.params, call.world, call.vmid
+    pool, storage = params.get("pool"), params.get("storage")
+    if params.get("archive"):
+        raise PveError("the lab does not restore archives yet", status=501)
+    world.cluster.require_quorum()
+    if pool is not None:
+        world.pools.require(pool)
+    if storage is not None:
+        call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
+    if params.get("start"):
+        options.check_vm(call, "VM.PowerMgmt", pool=pool)
+    if not call.may(f"/vms/{vmid}", "VM.Allocate") and not (
+        pool and call.may(f"/pool/{pool}", "VM.Allocate")
+    ):
+        raise not_permitted()
+    settings = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    _check_settings(call, settings, storage, pool)
+    config = normalized(world, settings)
+    world.guests.require_free(vmid, "qemu")
+    world.guests.create("qemu", call.node, vmid, {"lock": "create"})
+    node, start = call.node, bool(params.get("start"))
+
+    async def work(task: Task) -> None:
+        maker = DiskMaker(
+            world=world, worker=task, node=node, vmid=vmid, config=config, default_storage=storage
+        )
+        try:
+            await task.spend(Work.CREATE)
+            finished = {**config, **await maker.create(config)}
+            with task.step():
+                _finish(world, vmid, finished, pool)
+        except BaseException as err:
+            # Whatever stopped it, an interruption too: nothing of the VM stays.
+            maker.undo()
+            with task.step():
+                world.guests.remove(vmid)
+            if isinstance(err, PveError):
+                raise PveError(f"unable to create VM {vmid} - {err.text}") from err
+            raise
+        if start:
+            task.log("Execute autostart")
+            await start_guest(world, task, vmid, node)
+
+    return call.start_task("qmcreate", vmid, work)
+
+
+def normalized(world: World, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as a configuration keeps them: networks with addresses, tags in order."""
+    config = dict(settings)
+    if "cdrom" in config:
+        config["ide2"] = config.pop("cdrom")
+    for key, value in settings.items():
+        if re.fullmatch(r"net\d+", key):
+            config[key] = complete_network(world, str(value))
+    if "description" in config:
+        config["description"] = str(config["description"]).rstrip()
+    if "tags" in config:
+        config["tags"] = ";".join(sorted({tag.lower() for tag in split_list(str(config["tags"]))}))
+    if config.get("vmgenid") == "1":
+        config["vmgenid"] = new_uuid()
+    return {key: value for key, value in config.items() if value != ""}
+
+
+def _check_settings(call: Call, settings: dict[str, Any], storage: str | None, pool: str | None) -> None:
+    options.check_storage_access(call, settings, default_storage=storage, pool=pool)
+    options.check_options(call, settings, pool)
+    options.check_bridges(call, settings)
+
+
+def _finish(world: World, vmid: int, config: dict[str, Any], pool: str | None) -> None:
+    guest = world.guests.get(vmid)
+    if guest is None:
+        raise PveError(f"Configuration file for VM {vmid} vanished")
+    config.setdefault("smbios1", f"uuid={new_uuid()}")
+    config.setdefault("vmgenid", new_uuid())
+    config["meta"] = f"creation-qemu={QEMU_VERSION},ctime={int(world.clock.now())}"
+    order = _default_boot_order(world, config)
+    if "boot" not in config and order:
+        config["boot"] = f"order={';'.join(order)}"
+    world.guests.update(guest, config=config)
+    if pool is not None:
+        world.pools.add_guest(pool, vmid)
+
+
+def _default_boot_order(world: World, config: dict[str, Any]) -> list[str]:
+    """Return the first disk, the first CD drive and the first network, as Proxmox boots by default."""
+    found: dict[bool, str] = {}
+    for key in drives.drive_keys(config):
+        if key not in ("efidisk0", "tpmstate0"):
+            drive = drives.parse_drive(world.facts, key, str(config[key]))
+            found.setdefault(drives.is_cdrom(drive), key)
+    networks = sorted((key for key in config if re.fullmatch(r"net\d+", key)), key=lambda key: int(key[3:]))
+    return [*(found[kind] for kind in (False, True) if kind in found), *networks[:1]]

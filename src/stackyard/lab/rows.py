@@ -1,0 +1,165 @@
+"""What lists and status calls tell of a guest, of either kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.lab.params.formats import parse_size
+
+if TYPE_CHECKING:
+    from stackyard.lab.store import Document, Store
+    from stackyard.lab.world import World
+
+__all__ = ["GuestRows", "boot_disk_size", "cpu_count", "guest_row", "guest_status", "memory_bytes"]
+
+_MIB = 2**20
+_GATHERED_EVERY_S = 10
+_DEFAULT_MEMORY = 512
+_QEMU_DISKS = ("virtio", "scsi", "sata", "ide")
+
+
+class GuestRows:
+    """The lines of all guests in the list of resources, printed once and again only when something changed.
+
+    The figures of a running guest are renewed every ten seconds, which is how often Proxmox gathers them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._printed: dict[tuple[str, bool], tuple[float, orjson.Fragment]] = {}
+        store.watch("guests", self._forget)
+        store.watch("pool_members", self._forget_member)
+
+    def get(self, world: World, guest: Document, *, known: bool) -> orjson.Fragment:
+        """Return the line of a guest, printed."""
+        key = (str(guest["vmid"]), known)
+        printed = self._printed.get(key)
+        now = world.clock.now()
+        if printed is None or (
+            guest["status"] == "running" and not 0 <= now - printed[0] < _GATHERED_EVERY_S
+        ):
+            fragment = orjson.Fragment(orjson.dumps(guest_row(world, guest, known=known)))
+            printed = self._printed[key] = (now, fragment)
+        return printed[1]
+
+    def _forget(self, key: str, _old: Document | None, _new: Document | None) -> None:
+        self._printed.pop((key, True), None)
+        self._printed.pop((key, False), None)
+
+    def _forget_member(self, key: str, _old: Document | None, _new: Document | None) -> None:
+        self._forget(key.removeprefix("vm/"), None, None)
+
+
+def guest_status(world: World, guest: Document) -> dict[str, Any]:
+    """Return the figures of a guest as its node tells them."""
+    config = guest["config"]
+    running = guest["status"] == "running"
+    qemu = guest["type"] == "qemu"
+    memory = memory_bytes(config)
+    status: dict[str, Any] = {
+        "vmid": guest["vmid"],
+        "status": guest["status"],
+        "name": config.get("name" if qemu else "hostname") or f"{'VM' if qemu else 'CT'} {guest['vmid']}",
+        "cpus": cpu_count(guest),
+        "maxmem": memory,
+        "maxdisk": boot_disk_size(guest),
+        "disk": 0,
+        "uptime": _uptime(world, guest),
+        "cpu": 0.01 if running else 0,
+        "mem": memory // 4 if running else 0,
+        "memhost": memory // 4 if running else 0,
+        "netin": 0,
+        "netout": 0,
+        "diskread": 0,
+        "diskwrite": 0,
+    }
+    if running:
+        status["pid"] = guest["run"].get("pid", 1000 + guest["vmid"])
+    if config.get("template"):
+        status["template"] = 1
+    for key in ("lock", "tags"):
+        if config.get(key):
+            status[key] = config[key]
+    return status
+
+
+def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str, Any]:
+    """Return the line of a guest in the list of resources; little is known of one on a node that is down."""
+    config = guest["config"]
+    qemu = guest["type"] == "qemu"
+    row: dict[str, Any] = {
+        "id": f"{guest['type']}/{guest['vmid']}",
+        "vmid": guest["vmid"],
+        "node": guest["node"],
+        "type": guest["type"],
+        "status": "unknown",
+        "template": int(bool(config.get("template"))),
+    }
+    if known:
+        running = guest["status"] == "running"
+        memory = memory_bytes(config)
+        row |= {
+            "status": guest["status"],
+            "name": config.get("name" if qemu else "hostname") or f"{'VM' if qemu else 'CT'} {guest['vmid']}",
+            "maxcpu": cpu_count(guest),
+            "cpu": 0.01 if running else 0,
+            "maxmem": memory,
+            "mem": memory // 4 if running else 0,
+            "memhost": memory // 4 if running else 0,
+            "maxdisk": boot_disk_size(guest),
+            "disk": 0,
+            "uptime": _uptime(world, guest),
+            "netin": 0,
+            "netout": 0,
+            "diskread": 0,
+            "diskwrite": 0,
+        }
+    pool = world.pools.pool_of(guest["vmid"])
+    if pool is not None:
+        row["pool"] = pool
+    for key in ("lock", "tags"):
+        if config.get(key):
+            row[key] = config[key]
+    return row
+
+
+def memory_bytes(config: Any) -> int:
+    """Return the memory of a guest; QEMU keeps it as text that may have a key."""
+    text = str(config.get("memory", _DEFAULT_MEMORY)).removeprefix("current=")
+    return int(text) * _MIB if text.isdigit() else _DEFAULT_MEMORY * _MIB
+
+
+def cpu_count(guest: Document) -> int:
+    """Return how many CPUs a guest has."""
+    config = guest["config"]
+    if guest["type"] == "lxc":
+        return int(config.get("cores") or 16)
+    return int(config.get("vcpus") or int(config.get("sockets", 1)) * int(config.get("cores", 1)))
+
+
+def boot_disk_size(guest: Document) -> int:
+    """Return the size of the disk that a guest starts from, zero without one."""
+    config = guest["config"]
+    if guest["type"] == "lxc":
+        return _size_in(str(config.get("rootfs", "")))
+    order = str(config.get("boot", "")).removeprefix("order=").split(";")
+    candidates = [*order, *(f"{bus}0" for bus in _QEMU_DISKS)]
+    for name in candidates:
+        value = str(config.get(name, ""))
+        if name.startswith(_QEMU_DISKS) and value and "media=cdrom" not in value:
+            return _size_in(value)
+    return 0
+
+
+def _size_in(drive: str) -> int:
+    for part in drive.split(","):
+        if part.startswith("size="):
+            return parse_size(part[5:]) or 0
+    return 0
+
+
+def _uptime(world: World, guest: Document) -> int:
+    if guest["status"] != "running" or not guest["started"]:
+        return 0
+    return max(0, int(world.clock.now() - guest["started"]))

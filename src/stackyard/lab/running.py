@@ -1,0 +1,235 @@
+"""Starting a lab: in an event loop (`start`), or in a thread of its own for blocking clients (`running`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stackyard import serving
+from stackyard.errors import FileError
+from stackyard.lab import facts, resources, seed
+from stackyard.lab.clock import LabClock
+from stackyard.lab.control import Controls
+from stackyard.lab.dispatch import Dispatcher
+from stackyard.lab.http import Api
+from stackyard.lab.latency import Latency, Speed, Work
+from stackyard.lab.routing import Table, collect
+from stackyard.lab.sqlite import SqliteDisk
+from stackyard.lab.store import Store
+from stackyard.lab.world import World, assemble
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Options", "Running", "running", "start"]
+
+DATABASE = "lab.sqlite"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a lab is to run.
+
+    Attributes:
+        nodes: The names of its nodes; a lab that finds data keeps the nodes that it had.
+        bind: The address to listen on.
+        port: The port, 0 for any free one.
+        data: The folder that keeps everything; None keeps it in memory only.
+        speed: Whether work takes time.
+        latency_s: Seconds for single kinds of work.
+        password: The password of root@pam in a new lab; a random one if None.
+        limits: What clients are granted.
+    """
+
+    nodes: tuple[str, ...] = ("pve1",)
+    bind: str = "127.0.0.1"
+    port: int = 0
+    data: Path | None = None
+    speed: Speed = Speed.INSTANT
+    latency_s: Mapping[Work, float] = field(default_factory=dict)
+    password: str | None = None
+    limits: serving.Limits = field(
+        # Uploads are images; the size of everything else is checked where it is read.
+        default_factory=lambda: serving.Limits(max_body_bytes=None, max_connections=2048)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A lab that answers.
+
+    Attributes:
+        url: Where it answers, without a path.
+        port: Its port.
+        fingerprint: The SHA-256 of its certificate.
+        username: root@pam.
+        password: Its password.
+        api_token: `root@pam!lab=<uuid>`, with all privileges of root.
+        nodes: The names of the nodes.
+        ssh_port: The port of its SSH side, None without one.
+        world: Everything inside, for tests in the same process.
+        dispatcher: The door for calls that do not come over HTTP.
+        loop: The event loop that it runs in; another thread touches `world` only through `on_loop`.
+    """
+
+    url: str
+    port: int
+    fingerprint: str
+    username: str
+    password: str
+    api_token: str
+    nodes: tuple[str, ...]
+    ssh_port: int | None = None
+    world: World
+    dispatcher: Dispatcher
+    loop: asyncio.AbstractEventLoop
+
+    def on_loop(self, action: Callable[[], T]) -> T:
+        """Do something to `world` from another thread than the lab's, and return what it returned."""
+
+        async def act() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(act(), self.loop).result()
+
+    def document(self) -> dict[str, Any]:
+        """Return what a client needs to know, as the ready line has it."""
+        names = ("url", "api_token", "username", "password", "ssh_port", "fingerprint")
+        return {**{name: getattr(self, name) for name in names}, "nodes": list(self.nodes)}
+
+
+@contextlib.asynccontextmanager
+async def start(options: Options | None = None, **changes: Any) -> AsyncIterator[Running]:
+    """Run a lab for the length of the block: `async with lab.start(nodes=("a", "b")) as running`.
+
+    Args:
+        options: How to run it.
+        changes: Single fields of `Options`, in place of those.
+
+    Raises:
+        DataFolderBusyError: Another lab uses the data folder.
+        ListenError: The address or port cannot be had.
+    """
+    chosen = _chosen(options, changes)
+    store = Store(_disk(chosen.data))
+    try:
+        world = _world(store, chosen)
+        table = Table(world.facts, collect(resources))
+        dispatcher = Dispatcher(world, table)
+        api = Api(world, dispatcher, control=Controls(world).handle, spool=chosen.data)
+        names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(chosen.bind) else [chosen.bind])]
+        certificate = (
+            serving.make_certificate(names)
+            if chosen.data is None
+            else serving.kept_certificate(chosen.data / "certificate", names)
+        )
+        async with serving.serve(
+            api.handle,
+            bind=chosen.bind,
+            port=chosen.port,
+            tls=serving.Tls(certificate),
+            limits=chosen.limits,
+        ) as server:
+            _tell_fingerprint(world, server.fingerprint or "")
+            try:
+                yield _running(world, dispatcher, server)
+            finally:
+                await world.tasks.close()
+    finally:
+        store.close()
+
+
+@contextlib.contextmanager
+def running(options: Options | None = None, **changes: Any) -> Iterator[Running]:
+    """Run a lab in a thread for the length of the block, for clients that block: see `start`."""
+    ready = threading.Event()
+    box: dict[str, Any] = {}
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with start(options, **changes) as it:
+            box.update(running=it, stop=stop)
+            ready.set()
+            await stop.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as err:  # The edge of the thread: the caller's thread raises it instead.
+            box["error"] = err
+            ready.set()
+
+    thread = threading.Thread(target=work, name="lab", daemon=True)
+    thread.start()
+    ready.wait()
+    if "error" in box:
+        raise box["error"]
+    try:
+        yield box["running"]
+    finally:
+        box["running"].loop.call_soon_threadsafe(box["stop"].set)
+        thread.join()
+    if "error" in box:
+        raise box["error"]
+
+
+def _chosen(options: Options | None, changes: Mapping[str, Any]) -> Options:
+    base = options or Options()
+    if not changes:
+        return base
+    fields = {name: getattr(base, name) for name in base.__dataclass_fields__}
+    return Options(**{**fields, **changes})
+
+
+def _disk(folder: Path | None) -> SqliteDisk | None:
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as err:
+        raise FileError.from_os_error(err, "make the folder", folder) from err
+    return SqliteDisk(folder / DATABASE)
+
+
+def _world(store: Store, options: Options) -> World:
+    latency = Latency(speed=options.speed, overrides_s=options.latency_s)
+    world = assemble(facts.load(), store, LabClock(), latency)
+    world.tasks.recover()
+    if not seed.is_seeded(world):
+        with store.transaction():
+            seed.plant(world, options.nodes, options.password)
+    return world
+
+
+def _tell_fingerprint(world: World, fingerprint: str) -> None:
+    """Let the nodes show the certificate that clients see."""
+    with world.store.transaction():
+        for name, node in list(world.cluster.nodes().items()):
+            if node.get("fingerprint") != fingerprint:
+                world.store.put("nodes", name, {**node, "fingerprint": fingerprint})
+
+
+def _running(world: World, dispatcher: Dispatcher, server: serving.Server) -> Running:
+    login = seed.credentials(world)
+    return Running(
+        url=server.url,
+        port=server.port,
+        fingerprint=server.fingerprint or "",
+        username=login.username,
+        password=login.password,
+        api_token=login.api_token,
+        nodes=tuple(world.cluster.nodes()),
+        world=world,
+        dispatcher=dispatcher,
+        loop=asyncio.get_running_loop(),
+    )
+
+
+def _is_wildcard(bind: str) -> bool:
+    return bind in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound

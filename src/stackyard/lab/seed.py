@@ -1,0 +1,139 @@
+"""What a new lab holds: nodes, storages, a bridge with an address, root@pam with a password and a token."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.access.directory import ROOT
+from stackyard.lab.access.tickets import hash_password
+from stackyard.lab.generate import new_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.lab.world import World
+
+__all__ = ["Credentials", "credentials", "is_seeded", "plant"]
+
+GIB = 2**30
+
+TOKEN_NAME = "lab"  # noqa: S105 - the name of the token, not its value
+BRIDGE = "vmbr0"
+
+_LOCAL: dict[str, Any] = {
+    "type": "dir",
+    "path": "/var/lib/vz",
+    "content": "iso,vztmpl,snippets,import,images,backup,rootdir",
+    "shared": 0,
+}
+_LOCAL_LVM: dict[str, Any] = {
+    "type": "lvmthin",
+    "thinpool": "data",
+    "vgname": "pve",
+    "content": "images,rootdir",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """How to log in to a lab."""
+
+    username: str
+    password: str
+    api_token: str
+
+
+def is_seeded(world: World) -> bool:
+    """Tell whether a lab has been given its first content."""
+    return bool(world.cluster.nodes())
+
+
+def plant(world: World, nodes: Sequence[str], password: str | None = None) -> None:
+    """Fill an empty lab, in the running transaction.
+
+    Args:
+        world: The lab.
+        nodes: The names of the nodes; the first one answers calls that name none.
+        password: The password of root@pam; a random one if None.
+    """
+    put = world.store.put
+    put("cluster", "state", {"name": "lab"})
+    put("secrets", "authkey", {"hex": secrets.token_hex(32)})
+    for number, node in enumerate(nodes, start=1):
+        _plant_node(world, node, number)
+    put("storages", "local", {"storage": "local", **_LOCAL})
+    put("storages", "local-lvm", {"storage": "local-lvm", **_LOCAL_LVM})
+    _plant_root(world, password or secrets.token_urlsafe(12))
+
+
+def credentials(world: World) -> Credentials:
+    """Return how to log in as root@pam."""
+    kept = world.store.get("secrets", "root") or {}
+    authid = f"{ROOT}!{TOKEN_NAME}"
+    token = world.store.get("token_secrets", authid) or {}
+    return Credentials(
+        username=ROOT, password=kept.get("password", ""), api_token=f"{authid}={token.get('value', '')}"
+    )
+
+
+def _plant_node(world: World, node: str, number: int) -> None:
+    put = world.store.put
+    address = f"10.31.0.{10 + number}"
+    put(
+        "nodes",
+        node,
+        {
+            "name": node,
+            "nodeid": number,
+            "ip": address,
+            "online": 1,
+            "cpus": 16,
+            "memory": 64 * GIB,
+            "rootfs": 96 * GIB,
+            "started": int(world.clock.now()),
+        },
+    )
+    put("capacities", f"{node}|local", {"total": 400 * GIB})
+    put("capacities", f"{node}|local-lvm", {"total": 2048 * GIB})
+    bridge = {
+        "iface": BRIDGE,
+        "type": "bridge",
+        "method": "static",
+        "method6": "manual",
+        "address": address,
+        "netmask": "24",
+        "cidr": f"{address}/24",
+        "gateway": "10.31.0.1",
+        "bridge_ports": "eno1",
+        "bridge_stp": "off",
+        "bridge_fd": "0",
+        "autostart": 1,
+        "active": 1,
+        "priority": 4,
+        "families": ["inet"],
+    }
+    port = {
+        "iface": "eno1",
+        "type": "eth",
+        "method": "manual",
+        "method6": "manual",
+        "exists": 1,
+        "active": 1,
+        "priority": 3,
+        "families": ["inet"],
+    }
+    for interface in (port, bridge):
+        put("network", f"{node}/{interface['iface']}", {"node": node, "config": interface})
+
+
+def _plant_root(world: World, password: str) -> None:
+    put = world.store.put
+    put("realms", "pam", {"realm": "pam", "type": "pam", "comment": "Linux PAM standard authentication"})
+    put("realms", "pve", {"realm": "pve", "type": "pve", "comment": "Proxmox VE authentication server"})
+    tokens = {TOKEN_NAME: {"privsep": 0, "expire": 0}}
+    put("users", ROOT, {"userid": ROOT, "enable": 1, "expire": 0, "groups": [], "tokens": tokens})
+    put("shadow", ROOT, {"hash": hash_password(password)})
+    put("secrets", "root", {"password": password})
+    put("token_secrets", f"{ROOT}!{TOKEN_NAME}", {"value": new_uuid()})

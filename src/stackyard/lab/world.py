@@ -1,0 +1,78 @@
+"""The whole lab in one object: the store, the clock, and everything that stands on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.lab.access.login import Login
+from stackyard.lab.access.permissions import Permissions
+from stackyard.lab.access.tickets import Tickets
+from stackyard.lab.cluster import Cluster
+from stackyard.lab.faults import Faults
+from stackyard.lab.guests import Guests
+from stackyard.lab.journal import Journal
+from stackyard.lab.locks import Locks
+from stackyard.lab.pools import Pools
+from stackyard.lab.rows import GuestRows
+from stackyard.lab.storages import Storages
+from stackyard.lab.tasks import Tasks
+from stackyard.lab.volumes import Volumes
+
+if TYPE_CHECKING:
+    from stackyard.lab.clock import LabClock
+    from stackyard.lab.facts import Facts
+    from stackyard.lab.latency import Latency
+    from stackyard.lab.store import Store
+
+__all__ = ["World", "assemble"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What handlers and workers act on."""
+
+    facts: Facts
+    store: Store
+    clock: LabClock
+    latency: Latency
+    faults: Faults
+    journal: Journal
+    permissions: Permissions
+    tickets: Tickets
+    login: Login
+    tasks: Tasks
+    locks: Locks
+    cluster: Cluster
+    guests: Guests
+    pools: Pools
+    storages: Storages
+    volumes: Volumes
+    rows: GuestRows
+
+
+def assemble(facts: Facts, store: Store, clock: LabClock, latency: Latency) -> World:
+    """Build the world on a store."""
+    faults = Faults()
+    permissions = Permissions(store, clock)
+    tickets = Tickets(store, clock)
+    storages = Storages(store)
+    return World(
+        facts=facts,
+        store=store,
+        clock=clock,
+        latency=latency,
+        faults=faults,
+        journal=Journal(),
+        permissions=permissions,
+        tickets=tickets,
+        login=Login(store, clock, permissions.directory, tickets),
+        tasks=Tasks(store, clock, latency, faults),
+        locks=Locks(clock),
+        cluster=Cluster(store),
+        guests=Guests(store),
+        pools=Pools(store),
+        storages=storages,
+        volumes=Volumes(store, storages, clock),
+        rows=GuestRows(store),
+    )

@@ -1,0 +1,43 @@
+"""The one door to other programs.
+
+`run` starts a program without a shell, in a session and process group of its own, with exactly the
+environment it is given and no terminal to read from, streams its lines, and waits for it. Whatever ends the
+wait (a timeout, a cancelled task), the program is interrupted first and killed only after a grace period,
+because OpenTofu needs that time to save its state; a second request to stop kills at once. If we are killed
+ourselves, the kernel asks the program to stop.
+
+It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
+is refused, because every user of the machine can read arguments.
+"""
+
+from __future__ import annotations
+
+from stackyard.process.command import (
+    Command,
+    Completed,
+    OnLine,
+    ProcessFailedError,
+    ProcessTimeoutError,
+    ProcessUnstoppableError,
+    ProgramMissingError,
+    ProgramUnusableError,
+    SecretArgumentError,
+    Stream,
+    environment,
+)
+from stackyard.process.running import run
+
+__all__ = [
+    "Command",
+    "Completed",
+    "OnLine",
+    "ProcessFailedError",
+    "ProcessTimeoutError",
+    "ProcessUnstoppableError",
+    "ProgramMissingError",
+    "ProgramUnusableError",
+    "SecretArgumentError",
+    "Stream",
+    "environment",
+    "run",
+]
