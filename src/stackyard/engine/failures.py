@@ -1,0 +1,335 @@
+"""What went wrong in the engine, as errors of ours.
+
+The engine reports `Finding`s: structured from the verbs that speak JSON, cut from its text by `read_text`
+where a verb has nothing better. `cause` tells the few that a caller treats in a special way from the rest. It
+has to match fixed strings of the engine, because its diagnostics carry no codes; they are all in one table,
+`_CAUSES`. A string that a later version words differently degrades to a plain `TofuError` that shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.diagnostics import Diagnostic, Kind, Severity
+from stackyard.errors import BusyError, Location, StackyardError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = [
+    "BackendUnreachableError",
+    "Finding",
+    "InitNeededError",
+    "LockHolder",
+    "PlanStaleError",
+    "ProviderLockError",
+    "RegistryUnreachableError",
+    "StateLockedError",
+    "StateNotSavedError",
+    "StateNotUnlockedError",
+    "TofuError",
+    "cause",
+    "failure",
+    "read_holder",
+    "read_text",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One diagnostic of the engine, secrets masked."""
+
+    severity: Severity
+    summary: str
+    detail: str
+    where: Location | None = None
+    address: str | None = None
+
+    def diagnostic(self) -> Diagnostic:
+        """Return it as a finding of ours, with the code of its cause."""
+        found = cause(self)
+        kind = Kind(
+            code=_WARNING_CODE if self.severity is Severity.WARNING else found.code,
+            summary=self.summary.partition("\n")[0],
+            remedy="" if found is TofuError else found.default_remedy,
+            severity=self.severity,
+        )
+        # A bare Go error arrives as a summary of many lines without a detail.
+        detail = self.detail.strip() or self.summary.strip()
+        return Diagnostic(
+            kind=kind, detail=f"{self.address}: {detail}" if self.address else detail, where=self.where
+        )
+
+
+_WARNING_CODE = "W-TOFU"
+
+
+class TofuError(StackyardError):
+    """OpenTofu or Terraform ran and reported errors; each of them is listed.
+
+    Args:
+        detail: Which verb failed where.
+        findings: Everything that the engine reported, warnings too.
+    """
+
+    code = "E-TOFU-FAILED"
+    summary = "OpenTofu reported errors"
+    default_remedy = "Correct what it reports and run the command again."
+
+    def __init__(self, detail: str, findings: Iterable[Finding] = ()) -> None:
+        self.findings = tuple(findings)
+        placed = [finding.where for finding in self.findings if finding.severity is Severity.ERROR]
+        super().__init__(detail, where=next(filter(None, placed), None))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Everything that the engine reported."""
+        return tuple(finding.diagnostic() for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """Who holds a state lock; a field that the backend does not tell is empty."""
+
+    id: str
+    operation: str = ""
+    who: str = ""
+    created: str = ""
+    version: str = ""
+    path: str = ""
+    info: str = ""
+
+    def __str__(self) -> str:
+        who = self.who or "somebody"
+        doing = f" for {self.operation}" if self.operation else ""
+        since = f" since {self.created}" if self.created else ""
+        return f"{who} holds lock {self.id}{doing}{since}"
+
+
+class StateLockedError(TofuError, BusyError):
+    """Another run holds the lock of the state, and did not let go of it in time.
+
+    Attributes:
+        holder: Who holds it, as far as the engine tells.
+    """
+
+    code = "E-STATE-LOCKED"
+    summary = "The state is locked"
+    default_remedy = (
+        "Wait for the other run to end. If it is certain that it is dead, remove its lock:\n"
+        "  stackyard state unlock"
+    )
+
+    def __init__(self, detail: str, findings: Iterable[Finding] = ()) -> None:
+        findings = tuple(findings)
+        holders = (read_holder(finding.detail) for finding in findings if cause(finding) is StateLockedError)
+        self.holder = next(filter(None, holders), None)
+        super().__init__(detail if self.holder is None else f"{detail} {self.holder}.", findings)
+
+
+class StateNotUnlockedError(TofuError):
+    """The work is done, but the lock of the state could not be released."""
+
+    code = "E-STATE-NOT-UNLOCKED"
+    summary = "The state stayed locked"
+    default_remedy = "Make sure that no other run is at work, then remove the lock:\n  stackyard state unlock"
+
+
+class StateNotSavedError(TofuError):
+    """The changes were made, but the new state could not be stored; it was kept in a file.
+
+    Args:
+        detail: Which verb failed where.
+        findings: Everything that the engine reported.
+        kept_in: The file that holds the new state, when there is one.
+    """
+
+    code = "E-STATE-NOT-SAVED"
+    summary = "The new state could not be stored"
+    default_remedy = (
+        "Do not apply again before the kept state is stored: make the backend work and push errored.tfstate."
+    )
+
+    def __init__(self, detail: str, findings: Iterable[Finding] = (), *, kept_in: Path | None = None) -> None:
+        super().__init__(detail if kept_in is None else f"{detail} It is kept in {kept_in}.", findings)
+        self.kept_in = kept_in
+
+
+class ProviderLockError(TofuError):
+    """The dependency lock file (.terraform.lock.hcl) does not fit the providers that are asked for."""
+
+    code = "E-PROVIDER-LOCK"
+    summary = "The provider lock file does not fit the configuration"
+    default_remedy = (
+        "If the change of providers is wanted, refresh the lock file: run init with its upgrade mode."
+    )
+
+
+class PlanStaleError(TofuError):
+    """The state or the configuration has changed since the plan was made; nothing was applied."""
+
+    code = "E-PLAN-STALE"
+    summary = "The saved plan is out of date"
+    default_remedy = "Plan again, look at the new plan, and apply that one."
+
+
+class InitNeededError(TofuError):
+    """The folder was not initialised, or not since its backend or providers changed."""
+
+    code = "E-INIT-NEEDED"
+    summary = "The folder is not initialised"
+    default_remedy = "Run init in it first."
+
+
+class BackendUnreachableError(TofuError, UnreachableError):
+    """The place where the state is kept does not answer."""
+
+    code = "E-BACKEND-UNREACHABLE"
+    summary = "The state cannot be reached"
+    default_remedy = "Check the address of the state backend and the network, then run the command again."
+
+
+class RegistryUnreachableError(TofuError, UnreachableError):
+    """The registry that a provider or module should come from does not answer."""
+
+    code = "E-REGISTRY-UNREACHABLE"
+    summary = "The provider registry cannot be reached"
+    default_remedy = "Check the network, or use the built-in provider, which needs no download."
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Strings that tell a cause: the start of a summary, and what must be in the text, any one of them."""
+
+    error: type[TofuError]
+    summary: str
+    within: tuple[str, ...] = ()
+
+    def fits(self, finding: Finding) -> bool:
+        if not finding.summary.lower().startswith(self.summary):
+            return False
+        text = f"{finding.summary}\n{finding.detail}"
+        return not self.within or any(part in text for part in self.within)
+
+
+_HELD = ("Lock Info:", "already locked")
+_OFFLINE = (
+    "dial tcp",
+    "connection refused",
+    "connection reset",
+    "no such host",
+    "i/o timeout",
+    "giving up after",
+    "exceeded maximum number of attempts",
+    "Client.Timeout exceeded",
+)
+_APPLIES_SAVED_PLAN = ("A saved plan can be applied only",)
+_MISFIT = ("does not match configured version constraint", "dependency lock file")
+
+# Seen in OpenTofu 1.10.0 and 1.12.6 and in Terraform 1.11.4, unless said otherwise. The most important cause
+# comes first: it is the one that names the error when a run reports several.
+_CAUSES = (
+    _Cause(StateNotSavedError, "failed to persist state to backend"),
+    _Cause(StateNotSavedError, "failed to save state"),
+    _Cause(StateLockedError, "error acquiring the state lock", _HELD),
+    _Cause(StateNotUnlockedError, "error releasing the state lock"),
+    _Cause(PlanStaleError, "saved plan is stale"),
+    _Cause(PlanStaleError, "saved plan does not match the given state"),
+    _Cause(PlanStaleError, "inconsistent dependency lock file", _APPLIES_SAVED_PLAN),
+    _Cause(ProviderLockError, "inconsistent dependency lock file"),
+    _Cause(ProviderLockError, "failed to read dependency lock file"),
+    _Cause(ProviderLockError, "provider dependency changes detected"),
+    _Cause(ProviderLockError, "failed to query available provider packages", _MISFIT),  # Terraform
+    _Cause(ProviderLockError, "failed to resolve provider packages", _MISFIT),  # OpenTofu
+    _Cause(ProviderLockError, "failed to install provider", _MISFIT),
+    _Cause(InitNeededError, "backend initialization required"),
+    _Cause(InitNeededError, "required plugins are not installed"),
+    _Cause(InitNeededError, "missing or corrupted provider plugins"),
+    _Cause(InitNeededError, "module not installed"),
+    _Cause(RegistryUnreachableError, "failed to query available provider packages", _OFFLINE),  # Terraform
+    _Cause(RegistryUnreachableError, "failed to resolve provider packages", _OFFLINE),  # OpenTofu
+    _Cause(RegistryUnreachableError, "failed to install provider", _OFFLINE),
+    _Cause(BackendUnreachableError, "error acquiring the state lock", _OFFLINE),
+    _Cause(BackendUnreachableError, "error loading state", _OFFLINE),
+    _Cause(BackendUnreachableError, "error loading default state", _OFFLINE),
+    _Cause(BackendUnreachableError, "error refreshing state", _OFFLINE),
+    _Cause(BackendUnreachableError, "error refreshing the state", _OFFLINE),
+    _Cause(BackendUnreachableError, "failed to load state", _OFFLINE),
+    _Cause(BackendUnreachableError, "failed to refresh state", _OFFLINE),
+    _Cause(BackendUnreachableError, "failed to refresh source state", _OFFLINE),
+    _Cause(BackendUnreachableError, "failed to refresh destination state", _OFFLINE),
+    _Cause(BackendUnreachableError, "failed to get existing workspaces", _OFFLINE),
+)
+
+
+def _first_cause(finding: Finding) -> tuple[int, type[TofuError]]:
+    for rank, candidate in enumerate(_CAUSES):
+        if candidate.fits(finding):
+            return rank, candidate.error
+    return len(_CAUSES), TofuError
+
+
+def cause(finding: Finding) -> type[TofuError]:
+    """Return the error that a finding amounts to, `TofuError` when it is no special one."""
+    return _first_cause(finding)[1]
+
+
+def failure(what: str, findings: tuple[Finding, ...], ending: str) -> TofuError:
+    """Return the error of a verb that failed.
+
+    Args:
+        what: Which verb, where: "`tofu plan` in /srv/site".
+        findings: Everything that the engine reported.
+        ending: How the program ended, for a failure without a report.
+    """
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if not errors:
+        return TofuError(f"{what} failed without a report. {ending}", findings)
+    rank, error = min((_first_cause(finding) for finding in errors), key=lambda ranked: ranked[0])
+    leading = next(finding for finding in errors if _first_cause(finding)[0] == rank)
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    headline = leading.summary.partition("\n")[0].rstrip(".:")
+    return error(f"{what} failed: {headline}{more}.", findings)
+
+
+_HEADING = re.compile(r"^(Error|Warning): ", re.MULTILINE)
+
+
+def read_text(text: str) -> tuple[Finding, ...]:
+    """Cut the plain text of a verb without JSON output into findings.
+
+    The form is the same in every version: a line `Error: <summary>`, an empty line, the detail. A few verbs
+    of Terraform print the bare message instead; then the whole text is one finding.
+    """
+    plain = text.strip()
+    if not plain:
+        return ()
+    parts = _HEADING.split(plain)
+    if len(parts) == 1:
+        return (Finding(severity=Severity.ERROR, summary=plain, detail=""),)
+    found = []
+    for word, body in zip(parts[1::2], parts[2::2], strict=True):
+        summary, _, detail = body.partition("\n\n")
+        severity = Severity.ERROR if word == "Error" else Severity.WARNING
+        found.append(Finding(severity=severity, summary=summary.strip(), detail=detail.strip()))
+    return tuple(found)
+
+
+# The engine prints a holder through one fixed template, the same in a JSON diagnostic and in text.
+_HOLDER_LINE = re.compile(r"^ {2}(ID|Path|Operation|Who|Version|Created|Info):[ \t]*(.*)$", re.MULTILINE)
+_HTTP_HOLDER = re.compile(r"already locked: ID=(\S+)")
+
+
+def read_holder(detail: str) -> LockHolder | None:
+    """Read who holds a lock from the detail of a lock failure, as far as it tells."""
+    lines = {key.lower(): value.strip() for key, value in _HOLDER_LINE.findall(detail)}
+    told = _HTTP_HOLDER.search(detail)
+    if told is not None and lines.get("id") != told[1]:
+        # Terraform 1.11 with an http backend shows its own request as the holder; only the id is true.
+        return LockHolder(id=told[1])
+    if not lines.get("id"):
+        return None
+    return LockHolder(**lines)

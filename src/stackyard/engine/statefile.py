@@ -1,0 +1,172 @@
+"""The engine's verbs on the state: list, move, remove, pull, push, import, force-unlock.
+
+OpenTofu speaks JSON in these only since 1.12 and Terraform does not at all, so they are run in the one form
+that every version has: the exit status tells success, and what is read is either JSON (`state pull`) or one
+address a line (`state list`, unchanged since Terraform 0.12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import files
+from stackyard.engine import invoke
+from stackyard.engine.version import EngineBrokenError
+from stackyard.engine.workdir import Workdir, make_private_folder
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = [
+    "Snapshot",
+    "force_unlock",
+    "import_resource",
+    "read_snapshot",
+    "save_snapshot",
+    "state_list",
+    "state_mv",
+    "state_pull",
+    "state_push",
+    "state_rm",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A version of a state, secrets in clear; its representation shows none.
+
+    Attributes:
+        data: The file as it is.
+        lineage: Which state it is a version of.
+        serial: Which version.
+        encrypted: Whether the engine encrypted it, so that nothing else can be read.
+        document: The same as JSON.
+    """
+
+    data: bytes
+    lineage: str
+    serial: int
+    encrypted: bool
+    document: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Snapshot(lineage={self.lineage!r}, serial={self.serial})"
+
+    @property
+    def resources(self) -> int:
+        """How many resources it holds; an encrypted one does not tell."""
+        found = self.document.get("resources")
+        return len(found) if isinstance(found, list) else 0
+
+    def holds_the_same(self, other: Snapshot) -> bool:
+        """Tell whether both describe the same resources and outputs."""
+        keys = ("lineage", "serial", "resources", "outputs", "encrypted_data")
+        return all(self.document.get(key) == other.document.get(key) for key in keys)
+
+
+def read_snapshot(data: bytes) -> Snapshot:
+    """Read a state file.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    document = orjson.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("a state is a JSON object")
+    lineage, serial = document.get("lineage"), document.get("serial")
+    if not isinstance(lineage, str) or not isinstance(serial, int):
+        raise ValueError("a state has a lineage and a serial")
+    encrypted = "encrypted_data" in document
+    return Snapshot(data=data, lineage=lineage, serial=serial, encrypted=encrypted, document=document)
+
+
+def save_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Write a state to a file that only its owner can read, in a folder of the same kind.
+
+    Raises:
+        FileError: It cannot be written.
+    """
+    make_private_folder(path.parent)
+    files.replace_file(path, snapshot.data)
+
+
+async def state_list(workdir: Workdir) -> tuple[str, ...]:
+    """Return the address of every resource instance in the state, in the engine's order.
+
+    Raises:
+        TofuError: The state cannot be read.
+    """
+    return tuple((await invoke.read_lines(workdir, "state list")).split("\n")[:-1])
+
+
+async def state_mv(workdir: Workdir, source: str, destination: str) -> None:
+    """Give what is at one address another one.
+
+    Raises:
+        TofuError: There is nothing at the source, or something at the destination already.
+    """
+    await invoke.run_silent(workdir, "state mv", (invoke.lock_wait(workdir), "--", source, destination))
+
+
+async def state_rm(workdir: Workdir, addresses: tuple[str, ...]) -> None:
+    """Forget resources without destroying them.
+
+    Raises:
+        TofuError: Nothing in the state matches an address.
+    """
+    if not addresses:
+        raise UsageError("There is no address to remove from the state.")
+    await invoke.run_silent(workdir, "state rm", (invoke.lock_wait(workdir), "--", *addresses))
+
+
+async def state_pull(workdir: Workdir) -> Snapshot | None:
+    """Return the current state, or None where there is none yet.
+
+    Raises:
+        TofuError: The state cannot be read.
+    """
+    text = await invoke.read_lines(workdir, "state pull")
+    if not text.strip():
+        return None
+    try:
+        snapshot = read_snapshot(text.encode())
+    except ValueError as err:
+        # The text is not quoted: whatever it is, it may be part of a state.
+        raise EngineBrokenError(
+            f"{invoke.name(workdir, 'state pull')} printed something that is no state."
+        ) from err
+    # A remote backend without a state gives one that was never written: no lineage, serial 0.
+    return snapshot if snapshot.lineage else None
+
+
+async def state_push(workdir: Workdir, data: bytes) -> None:
+    """Store a state, unless it has another lineage, an older serial, or this serial with other content.
+
+    Raises:
+        TofuError: It was refused or cannot be stored.
+    """
+    await invoke.run_silent(workdir, "state push", (invoke.lock_wait(workdir), "-"), stdin=data)
+
+
+async def import_resource(workdir: Workdir, address: str, resource_id: str) -> None:
+    """Take a resource that exists into the state; the configuration must have a block for it.
+
+    Raises:
+        TofuError: There is no such block or resource, or the address is taken.
+    """
+    args = ("-input=false", invoke.lock_wait(workdir), "--", address, resource_id)
+    await invoke.run_silent(workdir, "import", args)
+
+
+async def force_unlock(workdir: Workdir, lock_id: str) -> None:
+    """Remove a lock that a dead run left behind.
+
+    Raises:
+        TofuError: There is no such lock, or the backend does not let go of it.
+    """
+    await invoke.run_silent(workdir, "force-unlock", ("-force", "--", lock_id))
