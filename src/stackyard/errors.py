@@ -63,8 +63,9 @@ class Location:
     column: int | None = None
 
     def __str__(self) -> str:
-        parts = [self.path, *(str(n) for n in (self.line, self.column) if n is not None)]
-        return ":".join(parts)
+        if self.line is None:
+            return self.path
+        return f"{self.path}:{self.line}" if self.column is None else f"{self.path}:{self.line}:{self.column}"
 
 
 class StackyardError(Exception):
@@ -142,9 +143,9 @@ class FileError(InvalidInputError):
     default_remedy = "Check that the path exists and that you may read and write it."
 
     @classmethod
-    def from_os_error(cls, err: OSError, doing: str, path: Path | str) -> FileError:
-        """Say what we were doing to which path when the system refused."""
-        reason = err.strerror or str(err)
+    def from_os_error(cls, err: OSError | ValueError, doing: str, path: Path | str) -> FileError:
+        """Say what we were doing to which path when the system, or Python for it, refused."""
+        reason = (err.strerror if isinstance(err, OSError) else None) or str(err)
         return cls(f"Cannot {doing} {path}: {reason}.", where=Location(str(path)))
 
 

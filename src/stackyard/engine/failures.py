@@ -120,7 +120,7 @@ class StateLockedError(TofuError, BusyError):
     summary = "The state is locked"
     default_remedy = (
         "Wait for the other run to end. If it is certain that it is dead, remove its lock:\n"
-        "  stackyard state unlock"
+        "  tofu force-unlock LOCK_ID"
     )
 
     def __init__(self, detail: str, findings: Iterable[Finding] = ()) -> None:
@@ -135,7 +135,9 @@ class StateNotUnlockedError(TofuError):
 
     code = "E-STATE-NOT-UNLOCKED"
     summary = "The state stayed locked"
-    default_remedy = "Make sure that no other run is at work, then remove the lock:\n  stackyard state unlock"
+    default_remedy = (
+        "Make sure that no other run is at work, then remove the lock:\n  tofu force-unlock LOCK_ID"
+    )
 
 
 class StateNotSavedError(TofuError):
@@ -163,9 +165,7 @@ class ProviderLockError(TofuError):
 
     code = "E-PROVIDER-LOCK"
     summary = "The provider lock file does not fit the configuration"
-    default_remedy = (
-        "If the change of providers is wanted, refresh the lock file: run init with its upgrade mode."
-    )
+    default_remedy = "If the change of providers is wanted, refresh the lock file:\n  tofu init -upgrade"
 
 
 class PlanStaleError(TofuError):

@@ -38,7 +38,7 @@ _UNFINISHED = (web.HTTPRequestTimeout, web.HTTPRequestEntityTooLarge, BrokenBody
 
 
 class ClientGoneError(ConnectionError):
-    """The client closed the connection before it had the whole response."""
+    """The client closed the connection before it had sent its request or had the whole response."""
 
 
 class Connection(TimedConnection):
@@ -114,7 +114,7 @@ class Connection(TimedConnection):
             response = self._answer_exception(request, err)
             response, is_lost = await self.finish_response(request, response, None)
         if is_lost:
-            self._fault = self._fault or ClientGoneError("the client closed the connection")
+            self._fault = self._fault or _gone(None)
         return response, is_lost
 
     def handle_error(
@@ -140,7 +140,8 @@ class Connection(TimedConnection):
         has_begun = request.writer.output_size > 0
         if isinstance(err, web.HTTPException) and not has_begun:
             return _small(err.status) if isinstance(err, _UNFINISHED) else err
-        self._fault = self._fault or err
+        is_gone = self._link is None and isinstance(err, ConnectionError)
+        self._fault = self._fault or (_gone(err) if is_gone else err)
         if is_stopped and (has_begun or not self._gate.is_stopping):
             raise err
         if has_begun:
@@ -148,7 +149,7 @@ class Connection(TimedConnection):
             raise ConnectionError("the handler failed after it had begun to answer") from err
         # What the failed response set on its writer (chunking, a length) must not shape this one.
         request._payload_writer = StreamWriter(self, self._loop)
-        if isinstance(err, web.RequestPayloadError):
+        if is_gone or isinstance(err, web.RequestPayloadError):
             return _small(400)
         return _small(503 if is_stopped else 500)
 
@@ -216,6 +217,12 @@ def _small(status: int) -> web.Response:
     response = respond(status, body.encode(), content_type="text/plain; charset=utf-8")
     response.force_close()
     return response
+
+
+def _gone(cause: BaseException | None) -> ClientGoneError:
+    error = ClientGoneError("the client closed the connection")
+    error.__cause__ = cause
+    return error
 
 
 def _is_cancelled() -> bool:
