@@ -25,7 +25,7 @@ from stackyard.cli.views.stream import SafeStream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["choose_progress", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     stdout, stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     error_paper = Paper(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
     output = _choose_output(settings, stdout, error_paper)
-    session = Session(output, _choose_progress(settings, stderr, error_paper))
+    session = Session(output, choose_progress(settings, stderr, error_paper))
     status = _run(session, argv, settings)
     stdout.flush()
     if stdout.failure is not None:
@@ -53,7 +53,8 @@ def _choose_output(settings: Settings, stdout: SafeStream, error_paper: Paper) -
     return HumanOutput(Paper(stdout, colour=colour, is_terminal=stdout.isatty()), error_paper)
 
 
-def _choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) -> Progress:
+def choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) -> Progress:
+    """Return the view of a run's progress: none beside `--events`, live on a terminal, lines elsewhere."""
     if settings.is_events:
         return SilentProgress()
     if stderr.isatty():

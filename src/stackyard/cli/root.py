@@ -16,6 +16,11 @@ _COMMANDS = {
         name="completion",
         help="Print the completion script of a shell.",
     ),
+    "lab": Later(
+        module="stackyard.cli.commands.lab",
+        name="lab",
+        help="Run a Proxmox VE API without hardware, to try and test things on.",
+    ),
     "tools": Later(
         module="stackyard.cli.commands.tools",
         name="tools",

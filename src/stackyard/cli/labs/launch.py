@@ -1,0 +1,119 @@
+"""Starting a lab: in this process until it is told to stop, or in a process of its own in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import process
+from stackyard.cli.labs.instances import Instance, LabRunningError, Record
+from stackyard.cli.labs.relay import relayed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["Wanted", "launch", "serve"]
+
+# Far more than it takes: this only ends a start that hangs.
+_START_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The lab that the user asks for; None where the user says nothing."""
+
+    nodes: str | None = None
+    bind: str | None = None
+    port: int | None = None
+    ssh_port: int | None = None
+    data: Path | None = None
+    speed: str | None = None
+    latency: str | None = None
+    seed: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what the user says, by the name of the option."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {
+            name.replace("_", "-"): value if isinstance(value, int) else str(value)
+            for name, value in fields.items()
+            if value is not None
+        }
+
+
+async def launch(instance: Instance, wanted: Wanted) -> tuple[Record, bool]:
+    """Start a lab in the background; return it once it is ready, and whether it was running before.
+
+    Raises:
+        LabRunningError: One of the same name runs, with other options.
+        StackyardError: It does not start; the error is the one that it ended with.
+    """
+    there = instance.read()
+    if there is not None:
+        _require_same(there, wanted)
+        return there, True
+    options = [f"--{name}={value}" for name, value in wanted.given().items()]
+    command = process.Command(
+        # Not from the folder that we happen to be in, which may hold any file called stackyard.py.
+        argv=(
+            *(sys.executable, "-P", "-m", "stackyard", "--json", "lab", "up", "--foreground"),
+            *("--chdir", "/", "--name", instance.name, *options),
+        ),
+        # It is this same program, for the same user.
+        env=dict(os.environ),
+        timeout_s=_START_TIMEOUT_S,
+    )
+    instance.prepare()
+    try:
+        await process.start_detached(command, log=instance.log, is_ready=_is_ready)
+    except process.ProcessFailedError as err:
+        import stackyard.lab  # noqa: F401  # lazy: an error that it may have ended with is known once it is loaded
+
+        raise relayed(err.stdout) or err from err
+    return instance.require(), False
+
+
+async def serve(instance: Instance, wanted: Wanted, on_ready: Callable[[Record], None]) -> None:
+    """Run a lab in this process until the task is cancelled.
+
+    Args:
+        instance: The name to run it under.
+        wanted: How to run it.
+        on_ready: Called once, when clients can connect.
+
+    Raises:
+        LabRunningError: One of the same name runs.
+        StackyardError: It cannot be started.
+    """
+    from stackyard.cli.labs.options import lab_options  # lazy: the lab is a server, and most verbs need none
+    from stackyard.lab import start  # lazy: as above
+
+    with instance.claim():
+        async with start(lab_options(wanted)) as running:
+            on_ready(instance.publish(running.document(), wanted.given()))
+            await asyncio.Event().wait()
+
+
+def _is_ready(line: str) -> bool:
+    try:
+        return "url" in orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _require_same(there: Record, wanted: Wanted) -> None:
+    """Refuse to take a running lab for one that the user wants to be different."""
+    for name, value in wanted.given().items():
+        has = there.options.get(name)
+        if has != value:
+            was = "without it" if has is None else f"with {has}"
+            raise LabRunningError(
+                f"The lab '{there.name}' is already running, but was started {was} where --{name}={value} is "
+                "asked for."
+            )

@@ -1,0 +1,51 @@
+"""From what the user asks for to the options of a lab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard import lab
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from stackyard.cli.labs.launch import Wanted
+
+__all__ = ["lab_options"]
+
+_PORT = 8006
+_SSH_PORT = 8022
+
+
+def lab_options(wanted: Wanted) -> lab.Options:
+    """Return the options of the lab that the user asks for.
+
+    Raises:
+        UsageError: A list of nodes or a latency cannot be read.
+        FileError: The file of a seed cannot be read.
+        SeedError: There is no such seed, or its file is wrong.
+    """
+    port = _PORT if wanted.port is None else wanted.port
+    # Somebody who takes any port for the one wants no fixed port for the other.
+    ssh_port = wanted.ssh_port if wanted.ssh_port is not None else (_SSH_PORT if port else 0)
+    return lab.Options(
+        nodes=None if wanted.nodes is None else _nodes(wanted.nodes),
+        bind=wanted.bind or "127.0.0.1",
+        port=port,
+        ssh_port=ssh_port,
+        data=wanted.data,
+        speed=lab.Speed(wanted.speed or lab.Speed.INSTANT),
+        latency_s=lab.parse_latency(wanted.latency or ""),
+        seed=lab.load_seed(wanted.seed or "empty"),
+    )
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names or len(set(names)) != len(names):
+        raise UsageError(f"'{text}' is no list of nodes: write different names with commas between them.")
+    for name in names:
+        if not lab.is_node_name(name):
+            raise UsageError(
+                f"'{name}' is no name for a node: use letters, digits and dashes, a letter or digit at both ends."
+            )
+    return names

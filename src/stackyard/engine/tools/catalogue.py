@@ -1,0 +1,159 @@
+"""The external programs that stackyard can use: how each says its version, and what needs it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stackyard import process
+from stackyard.engine.version import OLDEST, Flavour, Version, probe_version
+from stackyard.errors import StackyardError
+
+__all__ = ["CATALOGUE", "TERRAFORM", "TOFU", "Ask", "Said", "Tool", "ToolBrokenError"]
+
+# A program that only says its version has nothing to save.
+_GRACE_S = 1.0
+_QUOTED_CHARACTERS = 200
+
+
+class ToolBrokenError(StackyardError):
+    """An external program was asked for its version and answered with something else."""
+
+    code = "E-TOOL-BROKEN"
+    summary = "A program does not say its version"
+    default_remedy = "Install the program again, or take it off PATH."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a program said of itself.
+
+    Attributes:
+        product: The name of the tool that it really is, which need not be the name of its file.
+        version: Its version as it wrote it.
+    """
+
+    product: str
+    version: str
+
+
+Ask = Callable[[Path, float], Coroutine[Any, Any, Said]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """An external program.
+
+    Attributes:
+        name: What we call it.
+        programs: The names under which it may be on PATH, the best first.
+        ask: Asks a program for its version, for at most some seconds; raises when it does not answer.
+        needed_for: What needs it, in words for the user.
+        minimum: The oldest version that works, where that is known.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    ask: Ask
+    needed_for: str
+    minimum: Version | None = None
+
+
+async def _ask_engine(path: Path, timeout_s: float) -> Said:
+    flavour, version = await probe_version(path, timeout_s)
+    return Said(product=flavour.value, version=str(version))
+
+
+def _asking(product: str, argument: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
+    """Return how to ask a program that answers in plain text; the version is the pattern's one group."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    async def ask(path: Path, timeout_s: float) -> Said:
+        command = process.Command(
+            argv=(str(path), argument),
+            env=process.environment(env),
+            cwd=Path("/"),
+            timeout_s=timeout_s,
+            grace_s=_GRACE_S,
+        )
+        completed = await process.run(command)
+        # OpenSSH answers on its error output.
+        answer = f"{completed.stdout}\n{completed.stderr}".strip()
+        match = compiled.search(answer)
+        if match is None:
+            said = answer[:_QUOTED_CHARACTERS] or "nothing"
+            raise ToolBrokenError(f"`{command.shown}` did not answer with a version, but with: {said}")
+        return Said(product=product, version=match[1])
+
+    return ask
+
+
+TOFU = Tool(
+    name="tofu",
+    programs=("tofu",),
+    ask=_ask_engine,
+    minimum=OLDEST[Flavour.TOFU],
+    needed_for="every plan and apply: OpenTofu is the engine",
+)
+
+TERRAFORM = Tool(
+    name="terraform",
+    programs=("terraform",),
+    ask=_ask_engine,
+    minimum=OLDEST[Flavour.TERRAFORM],
+    needed_for="every plan and apply where there is no OpenTofu",
+)
+
+CATALOGUE: tuple[Tool, ...] = (
+    TOFU,
+    TERRAFORM,
+    Tool(
+        name="git",
+        programs=("git",),
+        ask=_asking("git", "--version", r"git version (\d+\.\d+\S*)"),
+        # The oldest in a distribution that still gets security fixes when this was written.
+        minimum=Version(2, 30, 0),
+        needed_for="stacks, pull requests and everything else that reads a repository",
+    ),
+    Tool(
+        name="ssh",
+        programs=("ssh",),
+        ask=_asking("ssh", "-V", r"OpenSSH_(\d+\.\d+\w*)"),
+        needed_for="opening a shell on a guest, and Ansible's connections",
+    ),
+    Tool(
+        name="ansible-playbook",
+        programs=("ansible-playbook",),
+        # `ansible-playbook [core 2.15.3]`; the word core is not there before 2.11.
+        ask=_asking("ansible-playbook", "--version", r"ansible-playbook (?:\[core )?(\d+\.\d+\.\d+\w*)"),
+        needed_for="scenarios that configure hosts and guests",
+    ),
+    Tool(
+        name="sops",
+        programs=("sops",),
+        # Without the variable it asks its project's site for the latest version first.
+        ask=_asking(
+            "sops", "--version", r"sops v?(\d+\.\d+\.\d+\S*)", {"SOPS_DISABLE_VERSION_CHECK": "true"}
+        ),
+        needed_for="secret files with keys other than age",
+    ),
+    Tool(
+        name="packer",
+        programs=("packer",),
+        # `Packer v1.11.2`, and the bare number in older ones.
+        ask=_asking(
+            "packer", "--version", r"(?m)^(?:Packer v)?(\d+\.\d+\.\d+\S*)", {"CHECKPOINT_DISABLE": "1"}
+        ),
+        needed_for="scenarios that build images",
+    ),
+    Tool(
+        name="qemu",
+        programs=(f"qemu-system-{os.uname().machine}", "qemu-system-x86_64", "qemu-kvm", "kvm"),
+        ask=_asking("qemu", "--version", r"QEMU emulator version (\d+\.\d+(?:\.\d+)?)"),
+        needed_for="building images with Packer on this machine",
+    ),
+)

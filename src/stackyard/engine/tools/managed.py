@@ -1,0 +1,89 @@
+"""The managed copy of OpenTofu: where it is kept, and how a new one gets there whole or not at all.
+
+::
+
+    <cache>/stackyard/tools/tofu/.lock           held while one process installs
+    <cache>/stackyard/tools/tofu/.work-XXXXXXXX  where it works, gone when it ends
+    <cache>/stackyard/tools/tofu/1.12.6/tofu     what it leaves
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard import directories, files
+from stackyard.engine.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "TOFU_PROGRAM",
+    "copies",
+    "copy_path",
+    "make_executable",
+    "put_in_place",
+    "remove_stale_work",
+    "tofu_folder",
+    "work_folder",
+]
+
+TOFU_PROGRAM = "tofu"
+_WORK_PREFIX = ".work-"
+_EXECUTABLE = 0o755
+
+
+def tofu_folder() -> Path:
+    """Return the folder that holds every managed copy of OpenTofu."""
+    return directories.cache_folder() / "tools" / "tofu"
+
+
+def copy_path(version: Version) -> Path:
+    """Return where the managed copy of a version is, whether or not it is there."""
+    return tofu_folder() / str(version) / TOFU_PROGRAM
+
+
+def copies() -> tuple[Path, ...]:
+    """Return the managed copies that are there, the newest version first."""
+    found: list[tuple[Version, Path]] = []
+    for path in tofu_folder().glob(f"[0-9]*/{TOFU_PROGRAM}"):
+        with contextlib.suppress(ValueError):
+            found.append((Version.parse(path.parent.name), path))
+    return tuple(path for _, path in sorted(found, reverse=True))
+
+
+@contextlib.contextmanager
+def work_folder() -> Iterator[Path]:
+    """Make a folder to work in, beside the managed copies, and remove it whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=tofu_folder()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_stale_work() -> None:
+    """Remove what a killed installation left behind; only while holding the lock."""
+    for folder in tofu_folder().glob(f"{_WORK_PREFIX}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_executable(program: Path) -> None:
+    """Let a new file be run, and make sure that all of it is on the disk."""
+    with program.open("rb") as stream:
+        os.fchmod(stream.fileno(), _EXECUTABLE)
+        os.fsync(stream.fileno())
+
+
+def put_in_place(program: Path, version: Version) -> Path:
+    """Move a finished program in one step to where the managed copy of its version is, and return that."""
+    target = copy_path(version)
+    directories.ensure_private(target.parent)
+    program.replace(target)
+    files.sync_folder(target.parent)
+    return target

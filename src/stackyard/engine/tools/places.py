@@ -1,0 +1,81 @@
+"""The places where a tool can be: configured by the user, on PATH, or our managed copy."""
+
+from __future__ import annotations
+
+import enum
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from stackyard.engine.tools import managed
+from stackyard.engine.tools.catalogue import TOFU, Tool
+
+__all__ = ["TOFU_VARIABLE", "Place", "Where", "configured_place", "on_path", "places_of"]
+
+TOFU_VARIABLE = "STACKYARD_TOFU"
+
+
+class Where(enum.StrEnum):
+    """How a program was found."""
+
+    CONFIGURED = "configured"
+    PATH = "PATH"
+    MANAGED = "managed copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One place to look at.
+
+    Attributes:
+        where: What sort of place.
+        label: The place in words, as an error or a list shows it.
+        tool: What is looked for there.
+        path: The program, when there is one.
+    """
+
+    where: Where
+    label: str
+    tool: Tool
+    path: Path | None
+
+
+def configured_place(given: Path | None = None) -> Place | None:
+    """Return the engine that the user chose: the one given, else the one in `STACKYARD_TOFU`.
+
+    A bare name is looked up on PATH first, as a shell would.
+    """
+    text = os.environ.get(TOFU_VARIABLE, "") if given is None else str(given)
+    if not text:
+        return None
+    label = f"{TOFU_VARIABLE}={text}" if given is None else f"the configured path {text}"
+    path = (None if os.sep in text else on_path(text)) or Path(text).expanduser().absolute()
+    return Place(where=Where.CONFIGURED, label=label, tool=TOFU, path=path if path.exists() else None)
+
+
+def places_of(tool: Tool) -> tuple[Place, ...]:
+    """Return the places of a tool in the order of preference, each with what is there."""
+    label = f"{' or '.join(dict.fromkeys(tool.programs))} on PATH"
+    first = Place(where=Where.PATH, label=label, tool=tool, path=on_path(*tool.programs))
+    return (first, *_managed_places()) if tool is TOFU else (first,)
+
+
+def on_path(*names: str) -> Path | None:
+    """Return the first of these programs that is on PATH."""
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    # PATH may hold relative folders, and we run programs from elsewhere.
+    return Path(found).absolute() if found else None
+
+
+def _managed_places() -> tuple[Place, ...]:
+    paths: tuple[Path | None, ...] = managed.copies() or (None,)
+    return tuple(
+        Place(
+            where=Where.MANAGED,
+            label=f"the managed copy {path or f'below {managed.tofu_folder()}'}",
+            tool=TOFU,
+            path=path,
+        )
+        for path in paths
+    )

