@@ -56,7 +56,9 @@ def lab() -> None:
 
 @lab.command("up")
 @name_option
-@click.option("--nodes", metavar="A,B", help="The names of the nodes of a new lab (default: those of the seed).")
+@click.option(
+    "--nodes", metavar="A,B", help="The names of the nodes of a new lab (default: those of the seed)."
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="The port of the API (default: 8006); 0: any.")
 @click.option(
     "--ssh-port",
@@ -71,8 +73,12 @@ def lab() -> None:
     help="How long tasks and boots take: nothing (default), or as long as on hardware.",
 )
 @click.option("--latency", metavar="KIND=S,...", help="Seconds for single kinds of work: create=4,boot=12.")
-@click.option("--seed", metavar="NAME|FILE", help="What a new lab holds: empty (default), small, demo, or a file.")
-@click.option("--bind", metavar="ADDR", help="Listen on this address (default: 127.0.0.1, this machine only).")
+@click.option(
+    "--seed", metavar="NAME|FILE", help="What a new lab holds: empty (default), small, demo, or a file."
+)
+@click.option(
+    "--bind", metavar="ADDR", help="Listen on this address (default: 127.0.0.1, this machine only)."
+)
 @click.option("--foreground", is_flag=True, help="Stay, say when it is ready, and run until Ctrl-C.")
 @pass_session
 def up(session: Session, name: str, foreground: bool, **options: Any) -> Result:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenStep", "OpenSteps", "PlainProgress", "Progress", "SilentProgress"]
 
 _QUIET_LEVELS = frozenset({events.LogLevel.DEBUG})
+_OF_A_STEP = (events.StepProgressed, events.StepFinished)
 _STYLES = {
     events.LogLevel.WARNING: "yellow",
     events.LogLevel.ERROR: "red",
@@ -109,23 +110,30 @@ class PlainProgress:
 
     def emit(self, event: events.Event) -> None:
         """Write the line of an event, if it has one."""
-        known = self._steps[event.step] if isinstance(event, events.StepFinished) else None
+        known = self._steps[event.step] if isinstance(event, _OF_A_STEP) else None
         self._steps.follow(event)
         match event:
             case events.StepStarted(title=title):
                 self._paper.line(f"{title} ...")
             case events.StepWaiting(waiting_for=waiting_for):
                 self._paper.line(f"  waiting for {waiting_for}")
+            case events.StepProgressed():
+                self._progressed(event, known)
             case events.StepFinished():
-                self._finished(event, known)
+                write_finished(self._paper, event, known)
             case _:
                 write_fact(self._paper, event, is_verbose=self._is_verbose)
+        self._paper.flush()
 
     def close(self) -> None:
         """Do nothing: every line stands on its own."""
 
-    def _finished(self, event: events.StepFinished, known: OpenStep | None) -> None:
-        write_finished(self._paper, event, known)
+    def _progressed(self, event: events.StepProgressed, known: OpenStep | None) -> None:
+        """Write a line for every tenth of the way, so that a log of long work shows that it moves."""
+        if event.total and known is not None:
+            tenth = 10 * event.done // event.total
+            if tenth > 10 * known.done // event.total:
+                self._paper.line(f"  {10 * tenth} % ({event.done} of {event.total} {event.unit})")
 
 
 def write_finished(paper: Paper, event: events.StepFinished, known: OpenStep | None) -> None:
