@@ -32,8 +32,9 @@ class Access:
         status: The status that was answered (or would have been, had the client stayed).
         bytes: What was sent, headers included.
         elapsed_s: From the call of the handler to the end of the response.
-        error: Why it did not go well: what the handler raised, or what the client did. It may quote what the
-            client sent; redact it before showing it.
+        error: Why it did not go well: what the handler raised, or what the client did (`ClientGoneError`,
+            `ClientStalledError`). It may quote what the client sent: redact it before showing it. Keeping it
+            keeps the whole request in memory.
     """
 
     peer: str

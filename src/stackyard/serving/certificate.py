@@ -105,28 +105,36 @@ def make_certificate(names: Iterable[str], *, days: int = _DEFAULT_DAYS) -> Cert
         [x509.NameAttribute(NameOID.COMMON_NAME, str(wanted[0].value)[:_LONGEST_COMMON_NAME])]
     )
     now = datetime.datetime.now(datetime.UTC)
-    # Not an authority for anything but itself: whoever trusts it trusts this one key for these names only.
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_SIGN_ONLY, critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(wanted), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+    builder = x509.CertificateBuilder(
+        issuer_name=subject,
+        subject_name=subject,
+        public_key=key.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=now - _BACKDATED,
+        not_valid_after=now + datetime.timedelta(days=days),
     )
+    for extension, is_critical in _extensions(key.public_key(), wanted):
+        builder = builder.add_extension(extension, critical=is_critical)
     certificate = builder.sign(key, hashes.SHA256())
     return Certificate(
         certificate_pem=certificate.public_bytes(serialization.Encoding.PEM),
         key_pem=key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ),
+    )
+
+
+def _extensions(
+    key: ec.EllipticCurvePublicKey, names: list[x509.GeneralName]
+) -> tuple[tuple[x509.ExtensionType, bool], ...]:
+    return (
+        # Not an authority but for itself: whoever trusts it trusts this one key for these names only.
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_SIGN_ONLY, True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (x509.SubjectAlternativeName(names), False),
+        (x509.SubjectKeyIdentifier.from_public_key(key), False),
+        (x509.AuthorityKeyIdentifier.from_issuer_public_key(key), False),
     )
 
 

@@ -140,7 +140,7 @@ class Connection(TimedConnection):
         has_begun = request.writer.output_size > 0
         if isinstance(err, web.HTTPException) and not has_begun:
             return _small(err.status) if isinstance(err, _UNFINISHED) else err
-        is_gone = self._link is None and isinstance(err, ConnectionError)
+        is_gone = isinstance(err, ConnectionError) and (self.transport is None or self.transport.is_closing())
         self._fault = self._fault or (_gone(err) if is_gone else err)
         if is_stopped and (has_begun or not self._gate.is_stopping):
             raise err

@@ -17,6 +17,8 @@ _HIGHEST_PORT = 65535
 _KEEPALIVE_IDLE_S = 30
 _KEEPALIVE_INTERVAL_S = 10
 _KEEPALIVE_PROBES = 3
+# The system counts milliseconds in 32 bits.
+_LONGEST_WAIT_S = 86_400.0
 
 
 class ListenError(StackyardError):
@@ -115,10 +117,11 @@ def _refusal(err: OSError, where: str) -> ListenError:
 
 def tune(sock: socket.socket, write_timeout_s: float) -> None:
     """Make the system notice a client that is gone without a word."""
+    unacknowledged_ms = max(1, int(min(write_timeout_s, _LONGEST_WAIT_S) * 1000))
     # Some of these are missing on some systems, and a client may be gone already.
     with contextlib.suppress(OSError, AttributeError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(write_timeout_s * 1000)))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unacknowledged_ms)

@@ -1,0 +1,1 @@
+"""Tests of the one door to serve HTTP, with real sockets."""
