@@ -4,7 +4,8 @@
 environment it is given and no terminal to read from, streams its lines, and waits for it. Whatever ends the
 wait (a timeout, a cancelled task), the program is interrupted first and killed only after a grace period,
 because OpenTofu needs that time to save its state; a second request to stop kills at once. If we are killed
-ourselves, the kernel asks the program to stop.
+ourselves, the kernel asks the program to stop. `start_detached` is for the other kind: a server of ours that
+goes on in the background, and has said that it is ready when we return.
 
 It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
 is refused, because every user of the machine can read arguments.
@@ -25,11 +26,13 @@ from stackyard.process.command import (
     Stream,
     environment,
 )
+from stackyard.process.detached import Detached, start_detached
 from stackyard.process.running import run
 
 __all__ = [
     "Command",
     "Completed",
+    "Detached",
     "OnLine",
     "ProcessFailedError",
     "ProcessTimeoutError",
@@ -40,4 +43,5 @@ __all__ = [
     "Stream",
     "environment",
     "run",
+    "start_detached",
 ]

@@ -27,7 +27,7 @@ from stackyard.process.command import (
 if TYPE_CHECKING:
     from stackyard.process.command import Command, OnLine
 
-__all__ = ["run"]
+__all__ = ["not_started", "run"]
 
 # How long members left of the group get to leave, and then the pipes to close, when the program has ended.
 _STRAGGLER_GRACE_S = 1.0
@@ -58,10 +58,10 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
     if any(command.redactor.hides(argument) for argument in command.argv):
         raise SecretArgumentError(f"`{command.shown}` was not run: one of its arguments is a secret.")
     began = time.monotonic()
-    child = await _start(command, on_line)
+    child, request = await _begin(command, on_line)
     try:
         try:
-            timed_out = await _wait(child, command)
+            timed_out = await _wait(child, command, request)
         finally:
             # Also when it was stopped: its last lines say what it saved.
             left_processes = await _end_group(child)
@@ -84,6 +84,25 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
     return completed
 
 
+async def _begin(command: Command, on_line: OnLine | None) -> tuple[Child, asyncio.CancelledError | None]:
+    """Start the program, and return the request to stop that came meanwhile.
+
+    The program may run before its start is complete, and asyncio would kill it without a warning.
+    """
+    starting = asyncio.ensure_future(_start(command, on_line))
+    try:
+        return await asyncio.shield(starting), None
+    except asyncio.CancelledError as request:
+        try:
+            await asyncio.wait({starting})
+        finally:
+            # Without effect unless a second request came.
+            starting.cancel()
+        if starting.exception() is not None:
+            raise
+        return starting.result(), request
+
+
 async def _start(command: Command, on_line: OnLine | None) -> Child:
     """Start the program in its own session, so that it has no terminal to ask, and its own process group."""
     parent = os.getpid()
@@ -100,7 +119,7 @@ async def _start(command: Command, on_line: OnLine | None) -> Child:
             preexec_fn=lambda: prepare_child(parent),
         )
     except (OSError, ValueError) as err:
-        raise _not_started(command, err) from err
+        raise not_started(command, err) from err
     if command.stdin is not None:
         pipe = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
         pipe.write(command.stdin)
@@ -108,7 +127,7 @@ async def _start(command: Command, on_line: OnLine | None) -> Child:
     return child
 
 
-def _not_started(command: Command, err: OSError | ValueError) -> StackyardError:
+def not_started(command: Command, err: OSError | ValueError) -> StackyardError:
     """Return the error for a program that the system, or Python for it, refused to start."""
     program = command.argv[0]
     if isinstance(err, ValueError):
@@ -133,10 +152,12 @@ def _not_started(command: Command, err: OSError | ValueError) -> StackyardError:
     )
 
 
-async def _wait(child: Child, command: Command) -> bool:
+async def _wait(child: Child, command: Command, request: asyncio.CancelledError | None) -> bool:
     """Wait until the program has ended, and return whether it took a timeout to end it."""
     deadline = asyncio.timeout(command.timeout_s)
     try:
+        if request is not None:
+            raise request
         async with deadline:
             await asyncio.wait({child.exited, child.failed}, return_when=asyncio.FIRST_COMPLETED)
             if child.failed.done():

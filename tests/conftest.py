@@ -1,0 +1,80 @@
+"""Every test begins with the same environment and a home of its own.
+
+Fixtures:
+
+- `clean_environment` (used by every test by itself): no setting of the developer's own session leaks into the
+  test, and what the test writes below HOME or an XDG folder is its own. PATH, the certificate and proxy
+  settings, and those of Go and pip stay. Variables that begin with STACKYARD_TEST_ stay too: they choose the
+  real programs to test with.
+- `home`: the HOME of this test, an empty folder beside `tmp_path`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from stackyard.engine.tools import managed
+
+# What changes how stackyard, or a program that it runs, behaves.
+LEAKING_NAMES = frozenset(
+    "NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES PAGER EDITOR VISUAL".split()
+)
+LEAKING_PREFIXES = ("STACKYARD_", "TF_", "TOFU_", "PROXMOX_", "PVE_", "ANSIBLE_", "SOPS_", "GIT_", "XDG_")
+KEPT_PREFIX = "STACKYARD_TEST_"
+
+# What Go and pip find below the HOME of the developer: to fill it anew for each test would take minutes.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CONFIG = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+KEPT_FOLDERS = {
+    "GOENV": CONFIG / "go" / "env",
+    "GOPATH": Path.home() / "go",
+    "GOCACHE": CACHE / "go-build",
+    "PIP_CACHE_DIR": CACHE / "pip",
+    "PIP_CONFIG_FILE": CONFIG / "pip" / "pip.conf",
+}
+XDG_FOLDERS = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_RUNTIME_DIR": ".run",
+}
+
+# The same examples in every run, whatever the speed of the machine, and nothing kept in the checkout.
+hypothesis.settings.register_profile("stackyard", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("stackyard")
+
+
+def pytest_configure() -> None:
+    """Note which OpenTofu the developer has, before HOME becomes that of a test."""
+    chosen = os.environ.get("STACKYARD_TOFU")
+    if not chosen and not shutil.which("tofu"):
+        chosen = next(map(str, managed.copies()), None)
+    if chosen:
+        os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path.with_name(f"{tmp_path.name}-home")
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        leaks = name in LEAKING_NAMES or name.startswith(LEAKING_PREFIXES)
+        if leaks and not name.startswith(KEPT_PREFIX):
+            monkeypatch.delenv(name)
+    for name, place in KEPT_FOLDERS.items():
+        if name not in os.environ and place.exists():
+            monkeypatch.setenv(name, str(place))
+    for name, below in XDG_FOLDERS.items():
+        monkeypatch.setenv(name, str(home / below))
+    monkeypatch.setenv("HOME", str(home))
