@@ -100,16 +100,16 @@ class LabClient:
             raise Refused(reply)
         return reply.data
 
-    async def get(self, path: str, **params: Any) -> Any:
+    async def get(self, path: str, /, **params: Any) -> Any:
         return await self.call("GET", path, _spelled(params))
 
-    async def post(self, path: str, **params: Any) -> Any:
+    async def post(self, path: str, /, **params: Any) -> Any:
         return await self.call("POST", path, _spelled(params))
 
-    async def put(self, path: str, **params: Any) -> Any:
+    async def put(self, path: str, /, **params: Any) -> Any:
         return await self.call("PUT", path, _spelled(params))
 
-    async def delete(self, path: str, **params: Any) -> Any:
+    async def delete(self, path: str, /, **params: Any) -> Any:
         return await self.call("DELETE", path, _spelled(params))
 
     async def done(self, upid: str) -> str:

@@ -18,14 +18,19 @@ from __future__ import annotations
 from stackyard.lab.latency import Latency, Speed, Work, parse_latency
 from stackyard.lab.problems import PveError
 from stackyard.lab.running import Options, Running, running, start
+from stackyard.lab.seeds import Seed, SeedError, is_node_name, load_seed
 
 __all__ = [
     "Latency",
     "Options",
     "PveError",
     "Running",
+    "Seed",
+    "SeedError",
     "Speed",
     "Work",
+    "is_node_name",
+    "load_seed",
     "parse_latency",
     "running",
     "start",

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from stackyard.lab import images
 from stackyard.lab.latency import Work
+from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from stackyard.lab.volumes import NewVolume
     from stackyard.lab.world import World
 
-__all__ = ["Inline", "Worker", "allocate", "free_all"]
+__all__ = ["Inline", "Worker", "allocate", "allocate_clone", "free_all"]
 
 
 class Worker(Protocol):
@@ -66,12 +68,30 @@ async def allocate(world: World, worker: Worker, new: NewVolume) -> str:
     Raises:
         PveError: The lock was not free in time, or the storage refuses.
     """
-    config = world.storages.require(new.storage, new.node)
-    node = None if world.storages.is_shared(config) else new.node
-    async with world.locks.storage(new.storage, node):
+    async with _storage_lock(world, new.storage, new.node):
         await worker.spend(Work.ALLOCATE)
         with worker.step():
             return world.volumes.allocate(new)
+
+
+async def allocate_clone(
+    world: World, worker: Worker, volid: str, node: str, vmid: int, *, snapshot: str | None = None
+) -> str:
+    """Make a linked clone of a volume as a step of some work and return its id.
+
+    Raises:
+        PveError: The lock was not free in time, or the storage refuses.
+    """
+    content = str(world.volumes.require(volid, node)["content"])
+    async with _storage_lock(world, parse_volume_id(volid)[0], node):
+        await worker.spend(Work.ALLOCATE)
+        with worker.step():
+            return images.clone_volume(world, volid, node, vmid, content=content, snapshot=snapshot)
+
+
+def _storage_lock(world: World, storage: str, node: str) -> AbstractAsyncContextManager[None]:
+    config = world.storages.require(storage, node)
+    return world.locks.storage(storage, None if world.storages.is_shared(config) else node)
 
 
 def free_all(world: World, worker: Worker, volids: list[str], node: str) -> None:

@@ -7,12 +7,14 @@ away).
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from stackyard.lab.problems import PveError
+from stackyard.lab.sections import failing_as
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stackyard.lab.store import Document, Store
 
@@ -99,3 +101,19 @@ class Cluster:
         """
         if not self.is_quorate:
             raise PveError(f"unable to open file '/etc/pve/{path}.tmp.1000' - Permission denied")
+
+    @contextlib.contextmanager
+    def locked(self, lock: str, failure: str | None = None) -> Iterator[None]:
+        """Change a file of the whole cluster, whose lock cannot be had without quorum.
+
+        Args:
+            lock: The name of the lock: `file-user_cfg`, `firewall-cluster`.
+            failure: What stands before the text of every refusal in the block.
+
+        Raises:
+            PveError: There is no quorum.
+        """
+        with contextlib.nullcontext() if failure is None else failing_as(failure):
+            if not self.is_quorate:
+                raise PveError(f"cfs-lock '{lock}' error: no quorum!")
+            yield

@@ -29,6 +29,7 @@ from stackyard.serving import respond
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from stackyard.lab.lifecycle import Lifecycle
     from stackyard.lab.world import World
 
 __all__ = ["ControlCall", "ControlRoute", "Controls", "control"]
@@ -41,6 +42,7 @@ class ControlCall:
     """What a handler of the lab's own routes is given."""
 
     world: World
+    lifecycle: Lifecycle
     params: Mapping[str, Any]
 
 
@@ -78,8 +80,9 @@ def control(route: str) -> Callable[[ControlHandler], ControlRoute]:
 class Controls:
     """Answers requests under /_lab/."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, lifecycle: Lifecycle) -> None:
         self._world = world
+        self._lifecycle = lifecycle
         self._routes = members(controls, ControlRoute)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -105,7 +108,7 @@ class Controls:
         raise PveError(f"the lab has no route {request.method} {PREFIX}{path}", status=404)
 
     async def _call(self, route: ControlRoute, params: Mapping[str, Any]) -> Any:
-        call = ControlCall(world=self._world, params=params)
+        call = ControlCall(world=self._world, lifecycle=self._lifecycle, params=params)
         if inspect.iscoroutinefunction(route.handler):
             return await route.handler(call)
         with self._world.store.transaction():

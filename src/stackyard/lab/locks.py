@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.lab.problems import PveError
@@ -28,18 +29,30 @@ _GUEST_FILES = {
 }
 
 
+@dataclass(slots=True)
+class _Held:
+    """A lock that somebody holds, and who waits for it; a shared one may have several holders."""
+
+    holders: int = 0
+    shared: bool = False
+    waiting: deque[tuple[asyncio.Future[None], bool]] = field(default_factory=deque)
+
+
 class Locks:
     """First come, first served; a free lock is taken without a pause."""
 
     def __init__(self, clock: LabClock) -> None:
         self._clock = clock
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._held: dict[str, _Held] = {}
 
     @contextlib.asynccontextmanager
-    async def guest(self, kind: str, vmid: int) -> AsyncIterator[None]:
-        """Hold the configuration file of a guest."""
+    async def guest(
+        self, kind: str, vmid: int, *, shared: bool = False, timeout_s: float = LOCK_TIMEOUT_S
+    ) -> AsyncIterator[None]:
+        """Hold the configuration file of a guest; shared is enough for who only reads it, as a clone does."""
         path = _GUEST_FILES[kind].format(vmid=vmid)
-        async with self.hold(path, f"can't lock file '{path}' - got timeout"):
+        text = f"can't lock file '{path}' - got timeout"
+        async with self.hold(path, text, timeout_s, shared=shared):
             yield
 
     @contextlib.asynccontextmanager
@@ -54,13 +67,15 @@ class Locks:
             yield
 
     @contextlib.asynccontextmanager
-    async def hold(self, key: str, text: str, timeout_s: float = LOCK_TIMEOUT_S) -> AsyncIterator[None]:
+    async def hold(
+        self, key: str, text: str, timeout_s: float = LOCK_TIMEOUT_S, *, shared: bool = False
+    ) -> AsyncIterator[None]:
         """Hold any named lock.
 
         Raises:
             PveError: With the text, when the lock was not free in time.
         """
-        await self._acquire(key, text, timeout_s)
+        await self._acquire(key, text, timeout_s, shared=shared)
         try:
             yield
         finally:
@@ -68,15 +83,16 @@ class Locks:
 
     def is_held(self, key: str) -> bool:
         """Tell whether somebody holds a lock."""
-        return key in self._waiting
+        return key in self._held
 
-    async def _acquire(self, key: str, text: str, timeout_s: float) -> None:
-        queue = self._waiting.get(key)
-        if queue is None:
-            self._waiting[key] = deque()
+    async def _acquire(self, key: str, text: str, timeout_s: float, *, shared: bool) -> None:
+        held = self._held.setdefault(key, _Held())
+        if not held.holders or (shared and held.shared and not held.waiting):
+            held.holders += 1
+            held.shared = shared
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(turn)
+        held.waiting.append((turn, shared))
         timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:
             await asyncio.wait({turn, timer}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,12 +111,24 @@ class Locks:
             self._release(key)
         else:
             turn.cancel()
+            # Who comes after a leaver may share the lock with its present holders.
+            self._admit(key)
 
     def _release(self, key: str) -> None:
-        queue = self._waiting[key]
-        while queue:
-            turn = queue.popleft()
+        self._held[key].holders -= 1
+        self._admit(key)
+
+    def _admit(self, key: str) -> None:
+        """Give the lock to whoever is next, and to all behind who may share it with him."""
+        held = self._held[key]
+        while held.waiting:
+            turn, shared = held.waiting[0]
             if not turn.done():
+                if held.holders and not (shared and held.shared):
+                    return
+                held.holders += 1
+                held.shared = shared
                 turn.set_result(None)
-                return
-        del self._waiting[key]
+            held.waiting.popleft()
+        if not held.holders:
+            del self._held[key]

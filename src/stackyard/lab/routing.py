@@ -195,10 +195,12 @@ def collect(package: ModuleType) -> list[Route]:
 
 
 def members(package: ModuleType, kind: type[T]) -> list[T]:
-    """Return every value of a type that stands in a module of a package (or of one inside it)."""
+    """Return every value of a type in the modules of a package and those inside it, alone or in a tuple."""
     found: list[T] = []
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        loaded = importlib.import_module(module.name)
-        found += [value for value in vars(loaded).values() if isinstance(value, kind)]
+        for value in vars(importlib.import_module(module.name)).values():
+            found += [
+                one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, kind)
+            ]
     # What one module imports from another is still one value.
     return list({id(value): value for value in found}.values())

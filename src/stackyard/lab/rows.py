@@ -9,43 +9,64 @@ import orjson
 from stackyard.lab.params.formats import parse_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.lab.store import Document, Store
     from stackyard.lab.world import World
 
-__all__ = ["GuestRows", "boot_disk_size", "cpu_count", "guest_row", "guest_status", "memory_bytes"]
+__all__ = [
+    "GuestRows",
+    "boot_disk_size",
+    "cpu_count",
+    "guest_name",
+    "guest_row",
+    "guest_status",
+    "memory_bytes",
+]
 
 _MIB = 2**20
 _GATHERED_EVERY_S = 10
 _DEFAULT_MEMORY = 512
+_DEFAULT_SHARES = 1000
 _QEMU_DISKS = ("virtio", "scsi", "sata", "ide")
+_KINDS = ("known", "unknown", "status")
 
 
 class GuestRows:
-    """The lines of all guests in the list of resources, printed once and again only when something changed.
+    """The lines of all guests in lists, printed once and again only when something changed.
 
     The figures of a running guest are renewed every ten seconds, which is how often Proxmox gathers them.
     """
 
     def __init__(self, store: Store) -> None:
-        self._printed: dict[tuple[str, bool], tuple[float, orjson.Fragment]] = {}
+        self._printed: dict[tuple[str, str], tuple[float, orjson.Fragment]] = {}
         store.watch("guests", self._forget)
         store.watch("pool_members", self._forget_member)
 
     def get(self, world: World, guest: Document, *, known: bool) -> orjson.Fragment:
-        """Return the line of a guest, printed."""
-        key = (str(guest["vmid"]), known)
+        """Return the line of a guest in the list of resources, printed."""
+        kind = "known" if known else "unknown"
+        return self._get(world, guest, kind, lambda: guest_row(world, guest, known=known))
+
+    def status(self, world: World, guest: Document) -> orjson.Fragment:
+        """Return the line of a guest in the list of its node, printed."""
+        return self._get(world, guest, "status", lambda: guest_status(world, guest))
+
+    def _get(
+        self, world: World, guest: Document, kind: str, make: Callable[[], dict[str, Any]]
+    ) -> orjson.Fragment:
+        key = (str(guest["vmid"]), kind)
         printed = self._printed.get(key)
         now = world.clock.now()
         if printed is None or (
             guest["status"] == "running" and not 0 <= now - printed[0] < _GATHERED_EVERY_S
         ):
-            fragment = orjson.Fragment(orjson.dumps(guest_row(world, guest, known=known)))
-            printed = self._printed[key] = (now, fragment)
+            printed = self._printed[key] = (now, orjson.Fragment(orjson.dumps(make())))
         return printed[1]
 
     def _forget(self, key: str, _old: Document | None, _new: Document | None) -> None:
-        self._printed.pop((key, True), None)
-        self._printed.pop((key, False), None)
+        for kind in _KINDS:
+            self._printed.pop((key, kind), None)
 
     def _forget_member(self, key: str, _old: Document | None, _new: Document | None) -> None:
         self._forget(key.removeprefix("vm/"), None, None)
@@ -60,7 +81,7 @@ def guest_status(world: World, guest: Document) -> dict[str, Any]:
     status: dict[str, Any] = {
         "vmid": guest["vmid"],
         "status": guest["status"],
-        "name": config.get("name" if qemu else "hostname") or f"{'VM' if qemu else 'CT'} {guest['vmid']}",
+        "name": guest_name(guest),
         "cpus": cpu_count(guest),
         "maxmem": memory,
         "maxdisk": boot_disk_size(guest),
@@ -81,13 +102,22 @@ def guest_status(world: World, guest: Document) -> dict[str, Any]:
     for key in ("lock", "tags"):
         if config.get(key):
             status[key] = config[key]
-    return status
+    return status | (_qemu_extras(config) if qemu else {})
+
+
+def _qemu_extras(config: Any) -> dict[str, Any]:
+    extras: dict[str, Any] = {}
+    if any(key.startswith("serial") for key in config):
+        extras["serial"] = 1
+    if config.get("balloon"):
+        extras["balloon_min"] = int(config["balloon"]) * _MIB
+        extras["shares"] = int(config.get("shares", _DEFAULT_SHARES))
+    return extras
 
 
 def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str, Any]:
     """Return the line of a guest in the list of resources; little is known of one on a node that is down."""
     config = guest["config"]
-    qemu = guest["type"] == "qemu"
     row: dict[str, Any] = {
         "id": f"{guest['type']}/{guest['vmid']}",
         "vmid": guest["vmid"],
@@ -101,7 +131,7 @@ def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str,
         memory = memory_bytes(config)
         row |= {
             "status": guest["status"],
-            "name": config.get("name" if qemu else "hostname") or f"{'VM' if qemu else 'CT'} {guest['vmid']}",
+            "name": guest_name(guest),
             "maxcpu": cpu_count(guest),
             "cpu": 0.01 if running else 0,
             "maxmem": memory,
@@ -124,6 +154,13 @@ def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str,
     return row
 
 
+def guest_name(guest: Document) -> str:
+    """Return what lists call a guest."""
+    if guest["type"] == "lxc":
+        return str(guest["config"].get("hostname") or f"CT{guest['vmid']}")
+    return str(guest["config"].get("name") or f"VM {guest['vmid']}")
+
+
 def memory_bytes(config: Any) -> int:
     """Return the memory of a guest; QEMU keeps it as text that may have a key."""
     text = str(config.get("memory", _DEFAULT_MEMORY)).removeprefix("current=")
@@ -134,7 +171,7 @@ def cpu_count(guest: Document) -> int:
     """Return how many CPUs a guest has."""
     config = guest["config"]
     if guest["type"] == "lxc":
-        return int(config.get("cores") or 16)
+        return int(config.get("cores") or float(config.get("cpulimit") or 0) or 16)
     return int(config.get("vcpus") or int(config.get("sockets", 1)) * int(config.get("cores", 1)))
 
 

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stackyard import serving
 from stackyard.errors import FileError
 from stackyard.lab import facts, resources, seed
+from stackyard.lab.blobs import Blobs
 from stackyard.lab.clock import LabClock
 from stackyard.lab.control import Controls
 from stackyard.lab.dispatch import Dispatcher
+from stackyard.lab.fetching import Fetcher
 from stackyard.lab.http import Api
 from stackyard.lab.latency import Latency, Speed, Work
+from stackyard.lab.lifecycle import Beginning, Lifecycle
 from stackyard.lab.routing import Table, collect
+from stackyard.lab.seeds import EMPTY, Seed
 from stackyard.lab.sqlite import SqliteDisk
 from stackyard.lab.store import Store
 from stackyard.lab.world import World, assemble
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Running", "running", "start"]
 
 DATABASE = "lab.sqlite"
+FILES = "files"
 
 T = TypeVar("T")
 
@@ -37,22 +42,31 @@ class Options:
     """How a lab is to run.
 
     Attributes:
-        nodes: The names of its nodes; a lab that finds data keeps the nodes that it had.
+        nodes: The names of its nodes, those of the seed if None; a lab that finds data keeps what it had.
         bind: The address to listen on.
-        port: The port, 0 for any free one.
+        port: The port of the API, 0 for any free one.
+        ssh_port: The port of the SSH side, 0 for any free one, None for none.
         data: The folder that keeps everything; None keeps it in memory only.
+        identity: The folder that keeps its certificate and SSH host key; the data folder if None, and without
+            one they are new at each start.
         speed: Whether work takes time.
         latency_s: Seconds for single kinds of work.
-        password: The password of root@pam in a new lab; a random one if None.
+        allow_downloads: Whether it may fetch URLs of other machines, in place of making stand-ins.
+        seed: What a new lab holds.
+        password: The password of root@pam in a new lab, in place of the seed's.
         limits: What clients are granted.
     """
 
-    nodes: tuple[str, ...] = ("pve1",)
+    nodes: tuple[str, ...] | None = None
     bind: str = "127.0.0.1"
     port: int = 0
+    ssh_port: int | None = None
     data: Path | None = None
+    identity: Path | None = None
     speed: Speed = Speed.INSTANT
     latency_s: Mapping[Work, float] = field(default_factory=dict)
+    allow_downloads: bool = False
+    seed: Seed = EMPTY
     password: str | None = None
     limits: serving.Limits = field(
         # Uploads are images; the size of everything else is checked where it is read.
@@ -118,30 +132,35 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
     """
     chosen = _chosen(options, changes)
     store = Store(_disk(chosen.data))
+    blobs = Blobs(None if chosen.data is None else chosen.data / FILES)
     try:
-        world = _world(store, chosen)
-        table = Table(world.facts, collect(resources))
-        dispatcher = Dispatcher(world, table)
-        api = Api(world, dispatcher, control=Controls(world).handle, spool=chosen.data)
-        names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(chosen.bind) else [chosen.bind])]
-        certificate = (
-            serving.make_certificate(names)
-            if chosen.data is None
-            else serving.kept_certificate(chosen.data / "certificate", names)
+        world = _world(store, chosen, blobs)
+        dispatcher = Dispatcher(world, Table(world.facts, collect(resources)))
+        certificate = _certificate(chosen)
+        lifecycle = Lifecycle(
+            world,
+            dispatcher,
+            Beginning(seed=chosen.seed, nodes=chosen.nodes, password=chosen.password),
+            fingerprint=certificate.fingerprint,
         )
-        async with serving.serve(
-            api.handle,
-            bind=chosen.bind,
-            port=chosen.port,
-            tls=serving.Tls(certificate),
-            limits=chosen.limits,
-        ) as server:
-            _tell_fingerprint(world, server.fingerprint or "")
+        await lifecycle.begin()
+        api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
+        async with (
+            serving.serve(
+                api.handle,
+                bind=chosen.bind,
+                port=chosen.port,
+                tls=serving.Tls(certificate),
+                limits=chosen.limits,
+            ) as server,
+            _ssh_side(world, dispatcher, chosen) as ssh_port,
+        ):
             try:
-                yield _running(world, dispatcher, server)
+                yield _running(world, dispatcher, server, ssh_port)
             finally:
                 await world.tasks.close()
     finally:
+        blobs.close()
         store.close()
 
 
@@ -197,25 +216,37 @@ def _disk(folder: Path | None) -> SqliteDisk | None:
     return SqliteDisk(folder / DATABASE)
 
 
-def _world(store: Store, options: Options) -> World:
+def _world(store: Store, options: Options, blobs: Blobs) -> World:
     latency = Latency(speed=options.speed, overrides_s=options.latency_s)
-    world = assemble(facts.load(), store, LabClock(), latency)
+    fetcher = Fetcher(anywhere=options.allow_downloads)
+    world = assemble(facts.load(), store, LabClock(), latency, blobs=blobs, fetcher=fetcher)
+    blobs.tidy()
     world.tasks.recover()
-    if not seed.is_seeded(world):
-        with store.transaction():
-            seed.plant(world, options.nodes, options.password)
     return world
 
 
-def _tell_fingerprint(world: World, fingerprint: str) -> None:
-    """Let the nodes show the certificate that clients see."""
-    with world.store.transaction():
-        for name, node in list(world.cluster.nodes().items()):
-            if node.get("fingerprint") != fingerprint:
-                world.store.put("nodes", name, {**node, "fingerprint": fingerprint})
+def _certificate(options: Options) -> serving.Certificate:
+    names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(options.bind) else [options.bind])]
+    folder = options.identity or options.data
+    if folder is None:
+        return serving.make_certificate(names)
+    return serving.kept_certificate(folder / "certificate", names)
 
 
-def _running(world: World, dispatcher: Dispatcher, server: serving.Server) -> Running:
+@contextlib.asynccontextmanager
+async def _ssh_side(world: World, dispatcher: Dispatcher, options: Options) -> AsyncIterator[int | None]:
+    """Run the SSH side if one is wanted, and give its port."""
+    if options.ssh_port is None:
+        yield None
+        return
+    from stackyard.lab.ssh import serve_ssh  # lazy: asyncssh costs 200 ms, and most tests need none
+
+    folder = options.identity or options.data
+    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=folder) as port:
+        yield port
+
+
+def _running(world: World, dispatcher: Dispatcher, server: serving.Server, ssh_port: int | None) -> Running:
     login = seed.credentials(world)
     return Running(
         url=server.url,
@@ -225,6 +256,7 @@ def _running(world: World, dispatcher: Dispatcher, server: serving.Server) -> Ru
         password=login.password,
         api_token=login.api_token,
         nodes=tuple(world.cluster.nodes()),
+        ssh_port=ssh_port,
         world=world,
         dispatcher=dispatcher,
         loop=asyncio.get_running_loop(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.tickets import hash_password
+from stackyard.lab.bridges import INTERFACES
 from stackyard.lab.generate import new_uuid
 
 if TYPE_CHECKING:
@@ -21,6 +22,31 @@ GIB = 2**30
 
 TOKEN_NAME = "lab"  # noqa: S105 - the name of the token, not its value
 BRIDGE = "vmbr0"
+
+_CARDS = ("eno1", "eno2", "eno3", "eno4")
+# As the installer writes it: one bridge on the first card.
+_INTERFACES = """\
+auto lo
+iface lo inet loopback
+
+iface eno1 inet manual
+
+iface eno2 inet manual
+
+iface eno3 inet manual
+
+iface eno4 inet manual
+
+auto vmbr0
+iface vmbr0 inet static
+\taddress {address}/16
+\tgateway 10.31.0.1
+\tbridge-ports eno1
+\tbridge-stp off
+\tbridge-fd 0
+
+source /etc/network/interfaces.d/*
+"""
 
 _LOCAL: dict[str, Any] = {
     "type": "dir",
@@ -50,13 +76,16 @@ def is_seeded(world: World) -> bool:
     return bool(world.cluster.nodes())
 
 
-def plant(world: World, nodes: Sequence[str], password: str | None = None) -> None:
+def plant(
+    world: World, nodes: Sequence[str], password: str | None = None, *, token: str | None = None
+) -> None:
     """Fill an empty lab, in the running transaction.
 
     Args:
         world: The lab.
         nodes: The names of the nodes; the first one answers calls that name none.
         password: The password of root@pam; a random one if None.
+        token: The secret of its API token; a random one if None.
     """
     put = world.store.put
     put("cluster", "state", {"name": "lab"})
@@ -65,7 +94,7 @@ def plant(world: World, nodes: Sequence[str], password: str | None = None) -> No
         _plant_node(world, node, number)
     put("storages", "local", {"storage": "local", **_LOCAL})
     put("storages", "local-lvm", {"storage": "local-lvm", **_LOCAL_LVM})
-    _plant_root(world, password or secrets.token_urlsafe(12))
+    _plant_root(world, password or secrets.token_urlsafe(12), token or new_uuid())
 
 
 def credentials(world: World) -> Credentials:
@@ -97,38 +126,23 @@ def _plant_node(world: World, node: str, number: int) -> None:
     )
     put("capacities", f"{node}|local", {"total": 400 * GIB})
     put("capacities", f"{node}|local-lvm", {"total": 2048 * GIB})
-    bridge = {
-        "iface": BRIDGE,
-        "type": "bridge",
-        "method": "static",
-        "method6": "manual",
-        "address": address,
-        "netmask": "16",
-        "cidr": f"{address}/16",
-        "gateway": "10.31.0.1",
-        "bridge_ports": "eno1",
-        "bridge_stp": "off",
-        "bridge_fd": "0",
-        "autostart": 1,
-        "active": 1,
-        "priority": 4,
-        "families": ["inet"],
-    }
-    port = {
-        "iface": "eno1",
-        "type": "eth",
-        "method": "manual",
-        "method6": "manual",
-        "exists": 1,
-        "active": 1,
-        "priority": 3,
-        "families": ["inet"],
-    }
-    for interface in (port, bridge):
-        put("network", f"{node}/{interface['iface']}", {"node": node, "config": interface})
+    put(
+        INTERFACES,
+        node,
+        {
+            "text": _INTERFACES.format(address=address),
+            "time": world.clock.now(),
+            "links": list(_CARDS),
+            "live": {
+                "lo": {"type": "loopback", "vlan_aware": 0, "mtu": 65536},
+                "eno1": {"type": "eth", "vlan_aware": 0, "mtu": 1500},
+                BRIDGE: {"type": "bridge", "vlan_aware": 0, "mtu": 1500},
+            },
+        },
+    )
 
 
-def _plant_root(world: World, password: str) -> None:
+def _plant_root(world: World, password: str, token: str) -> None:
     put = world.store.put
     put("realms", "pam", {"realm": "pam", "type": "pam", "comment": "Linux PAM standard authentication"})
     put("realms", "pve", {"realm": "pve", "type": "pve", "comment": "Proxmox VE authentication server"})
@@ -136,4 +150,4 @@ def _plant_root(world: World, password: str) -> None:
     put("users", ROOT, {"userid": ROOT, "enable": 1, "expire": 0, "groups": [], "tokens": tokens})
     put("shadow", ROOT, {"hash": hash_password(password)})
     put("secrets", "root", {"password": password})
-    put("token_secrets", f"{ROOT}!{TOKEN_NAME}", {"value": new_uuid()})
+    put("token_secrets", f"{ROOT}!{TOKEN_NAME}", {"value": token})

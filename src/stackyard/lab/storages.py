@@ -153,4 +153,5 @@ class Storages:
         for volume, sign in ((old, -1), (new, 1)):
             if volume is not None:
                 place = (str(volume["scope"]), str(volume["storage"]))
-                self._used[place] = self._used.get(place, 0) + sign * int(volume["size"])
+                own = int(volume["size"]) - int(volume.get("borrowed", 0))
+                self._used[place] = self._used.get(place, 0) + sign * own

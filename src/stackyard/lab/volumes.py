@@ -1,7 +1,8 @@
 """Volumes: allocated, named, resized and freed, each counted against the size of its storage.
 
 A document `volumes/<scope>|<volid>` has `volid storage scope place content format size vmid ctime`,
-`parent` for a linked clone, `protected` and `notes` where set, and what an upload or download adds.
+`protected` and `notes` where set, and what an upload or download adds. A linked clone has `parent`, the name
+of its base, and `borrowed`, the bytes of its size that the base holds already and that count only there.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from stackyard.lab.storages import Storages
     from stackyard.lab.store import Document, Store
 
-__all__ = ["NewVolume", "Volumes", "parse_volume_id"]
+__all__ = ["NewVolume", "Volumes", "parse_volume_id", "rounded_size"]
 
 _VOLUME_ID = re.compile(r"([A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]):(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"(?:.*/)?(?:vm|base|subvol|basevol)-\d+-disk-(\d+)(?:\.\w+)?")
 _EXTENT = 4 * 2**20
+# Sizes are rounded up to what the storage can hold: extents of LVM, whole MiB of ZFS and Ceph.
+_GRAINS = {"lvm": _EXTENT, "lvmthin": _EXTENT, "zfspool": 2**20, "zfs": 2**20, "rbd": 2**20}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,12 @@ class NewVolume:
     name: str | None = None
     content: str = "images"
     parent: str | None = None
+
+
+def rounded_size(config: Document, size: int) -> int:
+    """Return how large a volume becomes that is to have some size, by its storage."""
+    grain = _GRAINS.get(str(config["type"]), 1)
+    return -(-size // grain) * grain
 
 
 def parse_volume_id(volid: str) -> tuple[str, str]:
@@ -59,6 +68,7 @@ class Volumes:
         self._storages = storages
         self._clock = clock
         self._by_guest = store.index("volumes", "vmid")
+        self._by_parent = store.index("volumes", "parent")
 
     def find(self, volid: str, node: str) -> Document | None:
         """Return a volume as a node sees it, or None."""
@@ -92,18 +102,35 @@ class Volumes:
         """
         config = self._storages.require(new.storage, new.node)
         kind = type_of(config)
-        chosen = new.format or kind.default_format
+        chosen = str(new.format or config.get("format") or kind.default_format)
         if chosen not in kind.formats:
             raise PveError(f"unsupported format '{chosen}'")
-        name = new.name or self._free_name(new, chosen, files=kind.files)
+        name = new.name or self.free_name(new, chosen)
         volid = f"{new.storage}:{new.vmid}/{name}" if kind.files else f"{new.storage}:{name}"
         if self.find(volid, new.node) is not None:
             raise PveError(f"disk image '{name}' already exists")
-        self._require_space(new.storage, new.node, new.size, name)
-        self.add(
-            volid, new.node, new.size, content=new.content, format=chosen, vmid=new.vmid, parent=new.parent
-        )
+        size = rounded_size(config, new.size)
+        self._require_space(new.storage, new.node, size, name)
+        self.add(volid, new.node, size, content=new.content, format=chosen, vmid=new.vmid, parent=new.parent)
         return volid
+
+    def free_name(self, new: NewVolume, chosen: str) -> str:
+        """Return the lowest free name for a volume of a guest in a format."""
+        taken = set()
+        for volume in self.of_guest(new.vmid, new.node):
+            found = _NUMBERED.fullmatch(str(volume["volid"]).partition(":")[2])
+            if found and volume["storage"] == new.storage:
+                taken.add(int(found[1]))
+        number = next(n for n in range(len(taken) + 1) if n not in taken)
+        prefix = "subvol" if chosen == "subvol" else "vm"
+        files = type_of(self._storages.config(new.storage)).files
+        return f"{prefix}-{new.vmid}-disk-{number}" + (f".{chosen}" if files else "")
+
+    def clones_of(self, volid: str, node: str) -> list[Document]:
+        """Return the linked clones of a base."""
+        storage, name = parse_volume_id(volid)
+        place = f"{self._storages.scope(storage, node)}|{storage}"
+        return [volume for volume in self._by_parent.find(name).values() if volume["place"] == place]
 
     def add(self, volid: str, node: str, size: int, **fields: Any) -> Document:
         """Put a volume of any content, without asking whether it fits; None fields are left out."""
@@ -128,6 +155,7 @@ class Volumes:
             PveError: It is not there, or the storage is full.
         """
         volume = self.require(volid, node)
+        size = rounded_size(self._storages.config(str(volume["storage"])), size)
         more = size - int(volume["size"])
         if more > 0:
             self._require_space(str(volume["storage"]), node, more, volid)
@@ -146,17 +174,13 @@ class Volumes:
         if volume is None:
             return False
         self._store.delete("volumes", f"{volume['scope']}|{volid}")
+        self._store.delete("volume_snapshots", f"{volume['scope']}|{volid}")
+        # What the clones shared with their base is now held by the first of them.
+        for position, clone in enumerate(self.clones_of(volid, node)):
+            left = {key: value for key, value in clone.items() if key not in ("parent", "borrowed")}
+            borrowed = {"borrowed": clone["borrowed"]} if position and "borrowed" in clone else {}
+            self._store.put("volumes", f"{clone['scope']}|{clone['volid']}", {**left, **borrowed})
         return True
-
-    def _free_name(self, new: NewVolume, chosen: str, *, files: bool) -> str:
-        taken = set()
-        for volume in self.of_guest(new.vmid, new.node):
-            found = _NUMBERED.fullmatch(str(volume["volid"]).partition(":")[2])
-            if found and volume["storage"] == new.storage:
-                taken.add(int(found[1]))
-        number = next(n for n in range(len(taken) + 1) if n not in taken)
-        prefix = "subvol" if chosen == "subvol" else "vm"
-        return f"{prefix}-{new.vmid}-disk-{number}" + (f".{chosen}" if files else "")
 
     def _require_space(self, storage: str, node: str, size: int, name: str) -> None:
         free = self._storages.total(storage, node) - self._storages.used(storage, node)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from stackyard.lab.access.login import Login
 from stackyard.lab.access.permissions import Permissions
 from stackyard.lab.access.tickets import Tickets
+from stackyard.lab.blobs import Blobs
 from stackyard.lab.cluster import Cluster
 from stackyard.lab.faults import Faults
+from stackyard.lab.fetching import Fetcher
 from stackyard.lab.guests import Guests
 from stackyard.lab.journal import Journal
 from stackyard.lab.locks import Locks
@@ -49,14 +51,35 @@ class World:
     storages: Storages
     volumes: Volumes
     rows: GuestRows
+    blobs: Blobs
+    fetcher: Fetcher
 
 
-def assemble(facts: Facts, store: Store, clock: LabClock, latency: Latency) -> World:
-    """Build the world on a store."""
+def assemble(
+    facts: Facts,
+    store: Store,
+    clock: LabClock,
+    latency: Latency,
+    *,
+    blobs: Blobs | None = None,
+    fetcher: Fetcher | None = None,
+) -> World:
+    """Build the world on a store.
+
+    Args:
+        facts: What Proxmox declares.
+        store: What the lab knows.
+        clock: Its time.
+        latency: How long work takes.
+        blobs: Where the bytes of files are; a folder that goes with the lab if None.
+        fetcher: What asks the web; one that stays on this machine if None.
+    """
     faults = Faults()
     permissions = Permissions(store, clock)
     tickets = Tickets(store, clock)
     storages = Storages(store)
+    blobs = blobs or Blobs()
+    blobs.follow(store)
     return World(
         facts=facts,
         store=store,
@@ -75,4 +98,6 @@ def assemble(facts: Facts, store: Store, clock: LabClock, latency: Latency) -> W
         storages=storages,
         volumes=Volumes(store, storages, clock),
         rows=GuestRows(store),
+        blobs=blobs,
+        fetcher=fetcher or Fetcher(),
     )

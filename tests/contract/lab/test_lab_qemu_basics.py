@@ -78,7 +78,7 @@ def test_drives_networks_and_generated_values_read_back_as_proxmox_prints_them()
             "scsi0": "local-lvm:vm-100-disk-0,aio=io_uring,discard=ignore,size=4G,ssd=0",
             "scsi1": "local:100/vm-100-disk-0.qcow2,size=2G",
             "ide2": "local-lvm:vm-100-cloudinit,media=cdrom,size=4M",
-            "efidisk0": "local-lvm:vm-100-disk-1,efitype=4m,size=528K",
+            "efidisk0": "local-lvm:vm-100-disk-1,efitype=4m,size=4M",
             "tpmstate0": "local-lvm:vm-100-disk-2,size=4M,version=v2.0",
             "ide0": "none,media=cdrom",
             "boot": "order=scsi0;ide0;net0",

@@ -134,8 +134,8 @@ def _stay(session: Session, instance: Instance, wanted: Wanted) -> Result:
 def down(session: Session, name: str, is_all: bool) -> Result:
     """Stop a lab, and wait until it has ended.
 
-    What it kept in memory is gone; what it kept in a folder (--data) is there at the next start. To stop a lab
-    that does not run is no error.
+    What it kept in memory is gone; what it kept in a folder (--data) is there at the next start. It is no
+    error if no such lab runs.
     """
     from stackyard.cli.labs.instances import Instance, known_names  # lazy: asyncio, only when this verb runs
 
@@ -176,12 +176,12 @@ def reset(name: str, seed: str | None) -> Result:
     Guests, files, users, tasks, faults and the journal go; the password, the API token, the certificate and
     the host keys stay, so that clients need not be told anything new. Snapshots stay too.
     """
-    from stackyard.cli.labs.client import LabClient  # lazy: ssl, only when this verb runs
+    from stackyard.cli.labs.client import LabClient, seed_to_send  # lazy: ssl, only when this verb runs
     from stackyard.cli.labs.instances import Instance  # lazy: asyncio
 
     client = LabClient(Instance(name).require())
     found = _seed_found({"seed": seed})["seed"]
-    document = client.call("POST", "/reset", **({} if found is None else {"seed": client.seed(found)}))
+    document = client.call("POST", "/reset", seed=None if found is None else seed_to_send(found))
     return Result(
         document=document,
         show=lambda paper: paper.line(f"The lab is new again: {document['guests']} guests."),
@@ -203,7 +203,7 @@ def _warn_of_exposure(session: Session, bind: str | None) -> None:
         is_local = False
     if not is_local:
         text = (
-            f"THE LAB LISTENS ON {bind}: whoever reaches this machine reaches it. It is made for tests and has"
-            " no defences of a real server."
+            f"THE LAB LISTENS ON {bind}: whoever reaches this machine reaches it. It is made for tests and"
+            " lacks the defences of a real server."
         )
         session.emit(events.LogLine(level=events.LogLevel.WARNING, source="lab", text=text))

@@ -6,16 +6,18 @@ import hashlib
 import http.client
 import ssl
 import urllib.parse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.errors import InvalidInputError, StackyardError, UnreachableError
+from stackyard.errors import InvalidInputError, Location, UnreachableError
+from stackyard.files import read_text
 
 if TYPE_CHECKING:
     from stackyard.cli.labs.instances import Record
 
-__all__ = ["LabClient", "LabRefusedError", "LabSilentError"]
+__all__ = ["LabClient", "LabRefusedError", "LabSilentError", "seed_to_send"]
 
 _PREFIX = "/_lab"
 # A reset or a snapshot of a large lab takes seconds; this only ends a call that hangs.
@@ -88,3 +90,19 @@ class LabClient:
         digest = hashlib.sha256(shown or b"").hexdigest().upper()
         if digest != str(self._record.ready["fingerprint"]).replace(":", "").upper():
             raise LabSilentError(f"Not the lab but somebody else answers at {self._record.ready['url']}.")
+
+
+def seed_to_send(seed: str) -> Any:
+    """Return what a lab is told of a seed: its name, or what stands in its file.
+
+    Raises:
+        FileError: The file cannot be read.
+        LabRefusedError: It is not JSON.
+    """
+    if not seed.endswith(".json") and "/" not in seed:
+        return seed
+    try:
+        return orjson.loads(read_text(Path(seed)))
+    except orjson.JSONDecodeError as err:
+        place = Location(seed, err.lineno, err.colno)
+        raise LabRefusedError(f"{seed} is not JSON: {err.msg}.", where=place) from err

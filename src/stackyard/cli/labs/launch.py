@@ -95,7 +95,7 @@ async def serve(instance: Instance, wanted: Wanted, on_ready: Callable[[Record],
     from stackyard.lab import start  # lazy: as above
 
     with instance.claim():
-        async with start(lab_options(wanted)) as running:
+        async with start(lab_options(wanted, instance.folder / "identity")) as running:
             on_ready(instance.publish(running.document(), wanted.given()))
             await asyncio.Event().wait()
 

@@ -8,6 +8,8 @@ from stackyard import lab
 from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stackyard.cli.labs.launch import Wanted
 
 __all__ = ["lab_options"]
@@ -16,8 +18,13 @@ _PORT = 8006
 _SSH_PORT = 8022
 
 
-def lab_options(wanted: Wanted) -> lab.Options:
+def lab_options(wanted: Wanted, identity: Path) -> lab.Options:
     """Return the options of the lab that the user asks for.
+
+    Args:
+        wanted: What the user says.
+        identity: Where a lab without data keeps its certificate and host key: clients that noted them would
+            refuse a lab that has others after each start.
 
     Raises:
         UsageError: A list of nodes or a latency cannot be read.
@@ -33,6 +40,7 @@ def lab_options(wanted: Wanted) -> lab.Options:
         port=port,
         ssh_port=ssh_port,
         data=wanted.data,
+        identity=identity if wanted.data is None else None,
         speed=lab.Speed(wanted.speed or lab.Speed.INSTANT),
         latency_s=lab.parse_latency(wanted.latency or ""),
         seed=lab.load_seed(wanted.seed or "empty"),
@@ -46,6 +54,6 @@ def _nodes(text: str) -> tuple[str, ...]:
     for name in names:
         if not lab.is_node_name(name):
             raise UsageError(
-                f"'{name}' is no name for a node: use letters, digits and dashes, a letter or digit at both ends."
+                f"'{name}' is no name for a node: use letters and digits, with dashes between them."
             )
     return names

@@ -8,8 +8,9 @@ from typing import Any
 
 from stackyard.errors import InternalError
 from stackyard.lab.access.directory import ROOT
-from stackyard.lab.access.permissions import Permissions, normalize_path
-from stackyard.lab.params.texts import split_list
+from stackyard.lab.access.permissions import Permissions, normalize_path, privileges_to_share
+from stackyard.lab.params.formats import check_format
+from stackyard.lab.params.texts import FormatError, split_list
 from stackyard.lab.problems import PveError, not_permitted
 
 __all__ = ["check_call"]
@@ -18,8 +19,6 @@ Parameters = Mapping[str, Any]
 Expression = Sequence[Any]
 
 _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
-# What else than Permissions.Modify lets somebody change the ACL of a path.
-_OWNING = {"storage": "Datastore.Allocate", "vms": "VM.Allocate", "pool": "Pool.Allocate"}
 
 
 def check_call(
@@ -103,19 +102,15 @@ class _Checker:
 
     def _perm_modify(self, template: str) -> None:
         path = normalize_path(self._filled(template))
-        if path is None:
-            raise not_permitted()
-        parts = path.split("/")
-        wanted = ["Permissions.Modify"]
-        if len(parts) > 2 and parts[1] in _OWNING:
-            wanted.append(_OWNING[parts[1]])
-        self._permissions.check(self._authid, path, wanted, any_of=True)
+        # A path that cannot be one is the handler's to refuse.
+        if path is not None:
+            self._permissions.check(self._authid, path, privileges_to_share(path), any_of=True)
 
     def _userid_group(self, expression: Expression) -> None:
         _, privileges, *rest = expression
         parameter = dict(zip(rest[::2], rest[1::2], strict=True)).get("groups_param")
         existing = parameter != "create"
-        userid = str(self._given.get("userid", ""))
+        userid = self._userid()
         if existing:
             self._permissions.directory.user(userid)
         if self._permissions.has(self._authid, "/access/groups", privileges, any_of=True):
@@ -139,7 +134,7 @@ class _Checker:
                 raise not_permitted(f"/access/groups/{name}, {'|'.join(privileges)}")
 
     def _userid_param(self, test: str) -> None:
-        userid = str(self._given.get("userid", ""))
+        userid = self._userid()
         if test == "self":
             self._permissions.directory.user(userid)
             if self._authid != userid:
@@ -147,6 +142,14 @@ class _Checker:
             return
         realm = userid.rpartition("@")[2]
         self._permissions.check(self._authid, f"/access/realm/{realm}", [test])
+
+    def _userid(self) -> str:
+        userid = str(self._given.get("userid", ""))
+        try:
+            check_format("pve-userid", userid)
+        except FormatError as err:
+            raise PveError(str(err)) from err
+        return userid
 
     def _filled(self, template: str) -> str:
         return _PLACEHOLDER.sub(lambda found: str(self._given.get(found[1], "")), template)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.lab.clock import LabClock
     from stackyard.lab.store import Document, Store
 
-__all__ = ["Permissions", "normalize_path"]
+__all__ = ["Permissions", "normalize_path", "privileges_to_share"]
 
 # A privilege or role to whether it propagates.
 Granted = Mapping[str, int]
@@ -28,6 +28,8 @@ Granted = Mapping[str, int]
 _EVERYTHING: Granted = dict.fromkeys(sorted(PRIVILEGES), 1)
 _NOTHING: Granted = {}
 _PATH = re.compile(r"[A-Za-z0-9.\-_/]+")
+# What else than Permissions.Modify lets somebody change the ACL of a path below these.
+_OWNING = {"storage": "Datastore.Allocate", "vms": "VM.Allocate", "pool": "Pool.Allocate"}
 _DEPENDS_ON = ("users", "groups", "roles", "acl", "pool_members")
 
 
@@ -35,6 +37,13 @@ def normalize_path(path: str) -> str | None:
     """Return an access path without doubled or trailing slashes, or None if it can be none."""
     tidy = "/" + "/".join(part for part in path.split("/") if part)
     return tidy if path and _PATH.fullmatch(tidy) else None
+
+
+def privileges_to_share(path: str) -> list[str]:
+    """Return the privileges of which one is needed to change the ACL of a path."""
+    parts = path.split("/")
+    owning = _OWNING.get(parts[1]) if len(parts) > 2 else None
+    return ["Permissions.Modify", *([owning] if owning else [])]
 
 
 class Permissions:

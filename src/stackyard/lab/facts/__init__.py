@@ -42,7 +42,7 @@ class Method:
     @property
     def on_node(self) -> bool:
         """Whether the call is answered by the node that its path names."""
-        return self.path.startswith("/nodes/{node}/")
+        return self.path.startswith("/nodes/{node}/") and self.path not in _FOR_OTHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,9 @@ class Facts:
         """Return the declared schema of one parameter of one method."""
         return self.methods[route].parameters[parameter]
 
+
+# What another node does for the one that the path names.
+_FOR_OTHERS = frozenset(("/nodes/{node}/wakeonlan",))
 
 _DESCRIPTION: Schema = {"type": "string", "optional": 1, "maxLength": 4096}
 

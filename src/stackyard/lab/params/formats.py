@@ -10,6 +10,7 @@ import re
 import zoneinfo
 from typing import TYPE_CHECKING
 
+from stackyard.lab.params.firewall_formats import FIREWALL_FORMATS
 from stackyard.lab.params.network_formats import NETWORK_FORMATS
 from stackyard.lab.params.texts import Checker, FormatError, matching, split_list
 
@@ -33,7 +34,9 @@ def parse_size(text: str) -> int | None:
     if not found:
         return None
     number, unit = found.groups()
-    return int(float(number) * _UNITS[unit[0]]) if unit else int(float(number))
+    factor = _UNITS[unit[0]] if unit else 1
+    # Whole numbers stay exact however large they are.
+    return int(float(number) * factor) if "." in number else int(number) * factor
 
 
 def format_size(size: int) -> str:
@@ -275,6 +278,7 @@ _NAMED: Mapping[str, Checker] = {
     "pve-command-batch": _any,
     "regex": _any,
     **NETWORK_FORMATS,
+    **FIREWALL_FORMATS,
 }
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from typing import TYPE_CHECKING
 
-from stackyard.lab.params.texts import Checker, FormatError, matching, split_list
+from stackyard.lab.params.texts import Checker, FormatError, matching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,15 +15,8 @@ __all__ = ["NETWORK_FORMATS", "is_ip"]
 
 _DNS_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?"
 _DNS_NAME = re.compile(rf"(?:{_DNS_LABEL}\.)*{_DNS_LABEL}")
-_ALIAS = re.compile(r"(?:dc/|guest/)?[A-Za-z][A-Za-z0-9\-_]+")
-_IPSET = re.compile(r"\+(?:(?:dc|guest|sdn)/)?[A-Za-z][A-Za-z0-9\-_./]*")
-_PORT = re.compile(r"\d+")
-_CT_HELPERS = frozenset(
-    ("amanda", "ftp", "irc", "netbios-ns", "pptp", "sane", "sip", "snmp", "tftp"),
-)
 # IPv6 networks shorter than a /8 and IPv4 networks shorter than a /8 are refused by Proxmox.
 _SHORTEST_PREFIX = 8
-_LAST_PORT = 65535
 
 
 def is_ip(value: str, version: int | None = None) -> bool:
@@ -122,20 +114,6 @@ def _portal(value: str) -> None:
         raise FormatError("value does not look like a valid portal address")
 
 
-def _ip_or_cidr(value: str) -> None:
-    address, slash, prefix = value.partition("/")
-    fits = is_ip(address) and (not slash or prefix.isdigit())
-    if fits and slash:
-        fits = int(prefix) <= (32 if is_ip(address, 4) else 128)
-    if not fits:
-        raise FormatError("value does not look like a valid IP address or CIDR network")
-
-
-def _ip_or_cidr_or_alias(value: str) -> None:
-    if not _ALIAS.fullmatch(value):
-        _ip_or_cidr(value)
-
-
 def _vlan_range(value: str) -> None:
     found = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
     if not found:
@@ -153,61 +131,6 @@ def _ip_with_zone(value: str) -> None:
     if percent and address.startswith("fe80:") and re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_]{1,20}", interface):
         value = address
     _ip(value)
-
-
-def _firewall_addresses(value: str) -> None:
-    if _IPSET.fullmatch(value) or _ALIAS.fullmatch(value):
-        return
-    for part in split_list(value):
-        _firewall_address(part)
-
-
-def _firewall_address(part: str) -> None:
-    first, dash, last = part.partition("-")
-    if dash and is_ip(first) and is_ip(last):
-        return
-    try:
-        _ip_or_cidr(part)
-    except FormatError as err:
-        raise FormatError(f"invalid IP/CIDR: '{part}'") from err
-
-
-def _port_spec(value: str) -> None:
-    for part in split_list(value):
-        first, colon, last = part.partition(":")
-        for port in (first, last) if colon else (first,):
-            _port(port)
-        if colon and _PORT.fullmatch(first) and _PORT.fullmatch(last) and int(first) > int(last):
-            raise FormatError(f"backwards range '{first}:{last}' not allowed, did you mean '{last}:{first}'?")
-
-
-def _port(port: str) -> None:
-    if _PORT.fullmatch(port):
-        if int(port) > _LAST_PORT:
-            raise FormatError(f"invalid port '{port}'")
-        return
-    try:
-        socket.getservbyname(port)
-    except OSError as err:
-        raise FormatError(f"invalid port '{port}'") from err
-
-
-def _protocol(value: str) -> None:
-    known = not value or value in ("ipv6-icmp", "icmpv6") or (value.isdigit() and int(value) < 256)
-    if known:
-        return
-    try:
-        socket.getprotobyname(value)
-    except OSError as err:
-        raise FormatError(f"unknown protocol '{value}'") from err
-
-
-def _conntrack_helpers(value: str) -> None:
-    for helper in value.split(","):
-        if not helper:
-            raise FormatError("extraneous commas in list")
-        if helper not in _CT_HELPERS:
-            raise FormatError(f"unknown helper {helper}")
 
 
 def _subnet_id(value: str) -> None:
@@ -250,14 +173,6 @@ NETWORK_FORMATS: Mapping[str, Checker] = {
     "pve-storage-server": _storage_server,
     "pve-storage-portal-dns": _portal,
     "lxc-ip-with-ll-iface": _ip_with_zone,
-    "IPorCIDR": _ip_or_cidr,
-    "IPorCIDRorAlias": _ip_or_cidr_or_alias,
-    "pve-fw-addr-spec": _firewall_addresses,
-    "pve-fw-dport-spec": _port_spec,
-    "pve-fw-sport-spec": _port_spec,
-    "pve-fw-protocol-spec": _protocol,
-    "pve-fw-icmp-type-spec": matching(r"[a-z0-9\-/]*|any", "invalid icmp-type value '{}'"),
-    "pve-fw-conntrack-helper": _conntrack_helpers,
     "pve-sdn-subnet-id": _subnet_id,
     "pve-sdn-isis-net": matching(
         r"[a-fA-F0-9]{2}(\.[a-fA-F0-9]{4}){3,9}\.[a-fA-F0-9]{2}", "value does not look like a valid isis net"

@@ -10,8 +10,9 @@ from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
+    from stackyard.lab.world import World
 
-__all__ = ["list_resources", "next_id", "read_status"]
+__all__ = ["list_resources", "next_id", "read_status", "storage_row"]
 
 _LOWER, _UPPER = 100, 1_000_000
 
@@ -105,28 +106,33 @@ def _pools(call: Call) -> list[dict[str, Any]]:
 
 def _storages(call: Call) -> list[dict[str, Any]]:
     world = call.world
-    rows = []
-    for storage, config in world.storages.all().items():
-        if not call.may(f"/storage/{storage}", "Datastore.Audit", "Datastore.AllocateSpace", any_of=True):
-            continue
-        for node in world.cluster.nodes():
-            if config.get("disable") or not world.storages.is_on(config, node):
-                continue
-            row = {
-                "id": f"storage/{node}/{storage}",
-                "storage": storage,
-                "node": node,
-                "type": "storage",
-                "plugintype": config["type"],
-                "status": "unknown",
-                "shared": int(world.storages.is_shared(config)),
-                "content": ",".join(world.storages.content_types(config)),
-            }
-            if world.cluster.is_online(node):
-                row |= {
-                    "status": "available",
-                    "maxdisk": world.storages.total(storage, node),
-                    "disk": world.storages.used(storage, node),
-                }
-            rows.append(row)
-    return rows
+    return [
+        storage_row(world, storage, node)
+        for storage, config in world.storages.all().items()
+        if call.may(f"/storage/{storage}", "Datastore.Audit", "Datastore.AllocateSpace", any_of=True)
+        and not config.get("disable")
+        for node in world.cluster.nodes()
+        if world.storages.is_on(config, node)
+    ]
+
+
+def storage_row(world: World, storage: str, node: str) -> dict[str, Any]:
+    """Return what lists tell of a storage on a node."""
+    config = world.storages.config(storage)
+    row = {
+        "id": f"storage/{node}/{storage}",
+        "storage": storage,
+        "node": node,
+        "type": "storage",
+        "plugintype": config["type"],
+        "status": "unknown",
+        "shared": int(world.storages.is_shared(config)),
+        "content": ",".join(world.storages.content_types(config)),
+    }
+    if world.cluster.is_online(node):
+        row |= {
+            "status": "available",
+            "maxdisk": world.storages.total(storage, node),
+            "disk": world.storages.used(storage, node),
+        }
+    return row

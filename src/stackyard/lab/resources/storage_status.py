@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.params.texts import split_list
-from stackyard.lab.problems import bad_parameter
+from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.routing import route
 from stackyard.lab.storages import type_of
+from stackyard.lab.volume_access import check_volume_access
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.lab.call import Call
     from stackyard.lab.store import Document
+    from stackyard.lab.world import World
 
-__all__ = ["list_content", "list_storages", "read_status"]
+__all__ = ["list_content", "list_storages", "read_status", "volume_row"]
 
 _SEEN_BY = ("Datastore.Audit", "Datastore.AllocateSpace")
+_SHOWN = ("volid", "content", "format", "size", "ctime", "vmid", "parent", "notes", "protected")
 
 
 @route("GET /nodes/{node}/storage")
@@ -42,7 +47,8 @@ def list_storages(call: Call) -> Any:
             status["used_fraction"] = status["used"] / status["total"]
         if params.get("format"):
             kind = type_of(config)
-            status["formats"] = {"supported": sorted(kind.formats), "default": kind.default_format}
+            default = config.get("format", kind.default_format)
+            status["formats"] = {"supported": sorted(kind.formats), "default": default}
         rows.append({"storage": storage, **status})
     return rows
 
@@ -61,20 +67,39 @@ def list_content(call: Call) -> Any:
     params, storages = call.params, call.world.storages
     storage = params["storage"]
     config = storages.require(storage, call.node)
-    wanted = split_list(params["content"]) if "content" in params else storages.content_types(config)
+    offered = storages.content_types(config)
+    wanted = [params["content"]] if "content" in params else offered
     rows = []
     for volume in storages.volumes(storage, call.node):
-        if volume["content"] not in wanted or params.get("vmid", volume.get("vmid")) != volume.get("vmid"):
+        row = volume_row(call.world, volume)
+        if row["content"] not in wanted or row["content"] not in offered or not _fits(volume, params):
             continue
-        if _may_see(call, storage, volume):
-            rows.append(volume_row(volume))
-    return rows
+        if _may_see(call, str(volume["volid"])):
+            rows.append(row)
+    return sorted(rows, key=lambda row: str(row["volid"]).lower())
 
 
-def volume_row(volume: Document) -> dict[str, Any]:
+def volume_row(world: World, volume: Document) -> dict[str, Any]:
     """Return what lists tell of a volume."""
-    hidden = ("storage", "scope", "place", "sha256", "url")
-    return {key: value for key, value in volume.items() if key not in hidden}
+    row = {key: volume[key] for key in _SHOWN if key in volume}
+    if row["content"] in ("images", "rootdir"):
+        # Disks of containers are told apart by their guest alone.
+        guest = world.guests.get(int(row["vmid"])) if "vmid" in row else None
+        row["content"] = "rootdir" if guest is not None and guest["type"] == "lxc" else "images"
+    if "notes" in row:
+        row["notes"] = str(row["notes"]).partition("\n")[0]
+    if not row.get("protected"):
+        row.pop("protected", None)
+    if row["content"] == "backup":
+        row["subtype"] = "lxc" if "vzdump-lxc-" in str(row["volid"]) else "qemu"
+    return row
+
+
+def _fits(volume: Document, params: Mapping[str, Any]) -> bool:
+    """Tell whether a volume belongs to the guest that was asked for; snippets and images always do."""
+    if "vmid" not in params or volume["content"] in ("snippets", "import"):
+        return True
+    return bool(volume.get("vmid") == params["vmid"])
 
 
 def _takes(config: Document, content: str | None) -> bool:
@@ -82,14 +107,11 @@ def _takes(config: Document, content: str | None) -> bool:
     return content is None or any(kind in offered for kind in split_list(content))
 
 
-def _may_see(call: Call, storage: str, volume: Document) -> bool:
-    if call.may(f"/storage/{storage}", "Datastore.Allocate"):
+def _may_see(call: Call, volid: str) -> bool:
+    if call.sees_all:
         return True
-    if volume["content"] in ("iso", "vztmpl", "import"):
-        return call.may(f"/storage/{storage}", *_SEEN_BY, any_of=True)
-    owner = volume.get("vmid")
-    if owner is None:
+    try:
+        check_volume_access(call, volid)
+    except PveError:
         return False
-    if volume["content"] == "backup":
-        return call.may(f"/vms/{owner}", "VM.Backup")
-    return call.may(f"/storage/{storage}", "Datastore.Audit") and call.may(f"/vms/{owner}", "VM.Config.Disk")
+    return True

@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab import snapshots
 from stackyard.lab.allocation import Inline, Worker
 from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
-from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.problems import PveError, bad_parameter, bad_parameters
 from stackyard.lab.resources.qemu import drives, options
 from stackyard.lab.resources.qemu.create import normalized
 from stackyard.lab.resources.qemu.disks import DiskMaker
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["read_config", "read_pending", "update_async", "update_sync"]
+__all__ = ["read_config", "read_pending", "unlink_disks", "update_async", "update_sync"]
 
 _MASKED = "**********"
 _NOT_CONFIG = frozenset(
@@ -53,10 +54,10 @@ def read_config(call: Call) -> Any:
     """Answer the configuration, pending changes applied unless `current` asks for the present one."""
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     if "snapshot" in call.params:
-        found = guest["snapshots"].get(call.params["snapshot"])
-        if found is None:
-            raise PveError(f"snapshot '{call.params['snapshot']}' does not exist")
-        config = dict(found.get("config", {}))
+        if call.params.get("current"):
+            text = "cannot use 'snapshot' parameter with 'current'"
+            raise bad_parameters({"snapshot": text, "current": text})
+        config = snapshots.flat_config(snapshots.require(guest, call.params["snapshot"]))
     else:
         config = dict(guest["config"]) if call.params.get("current") else effective(guest)
     if "cipassword" in config:
@@ -76,7 +77,7 @@ def read_pending(call: Call) -> Any:
         if key in config:
             row["value"] = _MASKED if key == "cipassword" else config[key]
         if key in pending:
-            row["pending"] = _MASKED if key == "cipassword" else pending[key]
+            row["pending"] = pending[key]
         if key in deleted:
             row["delete"] = 2 if deleted[key] else 1
         rows.append(row)
@@ -86,29 +87,44 @@ def read_pending(call: Call) -> Any:
 @route("PUT /nodes/{node}/qemu/{vmid}/config")
 async def update_sync(call: Call) -> Any:
     """Change options and answer when it is done."""
-    update = _read_update(call)
-    await _perform(call.world, Inline(call.world), call.node, call.vmid, update)
-    return None
+    await _perform(call.world, Inline(call.world), call.node, call.vmid, _read_update(call, call.params))
+
+
+@route("PUT /nodes/{node}/qemu/{vmid}/unlink")
+async def unlink_disks(call: Call) -> Any:
+    """Detach disks, and remove those that are unused or are to be removed by force."""
+    params = {"delete": call.params["idlist"], "force": call.params.get("force", 0)}
+    await _perform(call.world, Inline(call.world), call.node, call.vmid, _read_update(call, params))
 
 
 @route("POST /nodes/{node}/qemu/{vmid}/config")
 def update_async(call: Call) -> Any:
     """Change options in a task."""
-    update = _read_update(call)
+    update = _read_update(call, call.params)
     world, node, vmid = call.world, call.node, call.vmid
 
     async def work(task: Task) -> None:
+        task.log(f"update VM {vmid}: {_said(call.params)}")
         await task.spend(Work.CONFIG)
         await _perform(world, task, node, vmid, update)
 
     return call.start_task("qmconfig", vmid, work)
 
 
-def _read_update(call: Call) -> _Update:
-    params = call.params
+def _said(params: Mapping[str, Any]) -> str:
+    """Return parameters as the command line has them, without the secret one."""
+    shown = {key: "<hidden>" if key == "cipassword" else value for key, value in sorted(params.items())}
+    return " ".join(
+        f"-{key} {value}" for key, value in shown.items() if key not in ("node", "vmid", "digest")
+    )
+
+
+def _read_update(call: Call, params: Mapping[str, Any]) -> _Update:
     values = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    guest = call.world.guests.require("qemu", call.node, call.vmid)
+    drives.check_parameters(call.world.facts, values)
     update = _Update(
-        values=normalized(call.world, values),
+        values=normalized(call.world, values, ostype=str(guest["config"].get("ostype", ""))),
         delete=_names_to_delete(params, values),
         revert=tuple(split_list(params.get("revert", ""))),
         force=bool(params.get("force")),
@@ -153,7 +169,9 @@ def _check_names(call: Call, update: _Update) -> None:
 def _check_guest(world: World, node: str, vmid: int, update: _Update) -> Document:
     guest = world.guests.require("qemu", node, vmid)
     world.guests.check_digest(guest, update.digest)
-    if not update.skiplock:
+    # Throwing the saved memory away is how a suspended VM is unlocked.
+    wakes = "vmstate" in update.delete and guest["config"].get("lock") == "suspended"
+    if not update.skiplock and not wakes:
         world.guests.check_unlocked(guest)
     _check_balloon(guest, update.values)
     _check_boot_order(guest, update)
@@ -195,3 +213,5 @@ async def _perform(world: World, worker: Worker, node: str, vmid: int, update: _
         except BaseException:
             maker.undo()
             raise
+        if changes.errors:
+            raise bad_parameters(changes.errors)

@@ -14,6 +14,7 @@ from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.networks import complete_network
 from stackyard.lab.resources.qemu.power import start_guest
 from stackyard.lab.routing import route
+from stackyard.lab.sha256_crypt import hash_password, is_hashed
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
@@ -51,8 +52,9 @@ def create_vm(call: Call) -> Any:
     ):
         raise not_permitted()
     settings = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    drives.check_parameters(world.facts, settings)
     _check_settings(call, settings, storage, pool)
-    config = normalized(world, settings)
+    config = normalized(world, settings, ostype=str(settings.get("ostype", "")))
     world.guests.require_free(vmid, "qemu")
     world.guests.create("qemu", call.node, vmid, {"lock": "create"})
     node, start = call.node, bool(params.get("start"))
@@ -81,8 +83,8 @@ def create_vm(call: Call) -> Any:
     return call.start_task("qmcreate", vmid, work)
 
 
-def normalized(world: World, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings as a configuration keeps them: networks with addresses, tags in order."""
+def normalized(world: World, settings: dict[str, Any], *, ostype: str = "") -> dict[str, Any]:
+    """Return settings as a configuration keeps them: networks with addresses, tags in order, no passwords."""
     config = dict(settings)
     if "cdrom" in config:
         config["ide2"] = config.pop("cdrom")
@@ -93,6 +95,10 @@ def normalized(world: World, settings: dict[str, Any]) -> dict[str, Any]:
         config["description"] = str(config["description"]).rstrip()
     if "tags" in config:
         config["tags"] = ";".join(sorted({tag.lower() for tag in split_list(str(config["tags"]))}))
+    password = str(config.get("cipassword", ""))
+    # The tool that reads it on Windows needs the password itself.
+    if password and not ostype.startswith("w") and not is_hashed(password):
+        config["cipassword"] = hash_password(password)
     if config.get("vmgenid") == "1":
         config["vmgenid"] = new_uuid()
     return {key: value for key, value in config.items() if value != ""}

@@ -8,8 +8,8 @@ from stackyard.lab.latency import Work
 from stackyard.lab.params.formats import parse_size
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu import drives
-from stackyard.lab.resources.qemu.disks import owner_of
 from stackyard.lab.routing import route
+from stackyard.lab.volume_features import owner_of
 from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def destroy_vm(call: Call) -> Any:
         async with world.locks.guest("qemu", vmid):
             guest = _check_removable(world, node, vmid, purge=purge)
             if not skiplock:
-                world.guests.check_unlocked(guest)
+                world.guests.check_unlocked(guest, but="suspended")
+            _check_bases(world, guest)
             await task.spend(Work.DELETE)
             with task.step():
                 _free_disks(world, guest, unreferenced=bool(params.get("destroy-unreferenced-disks")))
@@ -94,14 +95,31 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool) -> Docu
     return guest
 
 
+def _check_bases(world: World, guest: Document) -> None:
+    """Refuse to remove a template that linked clones stand on; LVM-thin lets its bases go all the same."""
+    node = str(guest["node"])
+    for volid in _own_volumes(world, guest) if guest["config"].get("template") else ():
+        config = world.storages.config(parse_volume_id(volid)[0])
+        if config["type"] != "lvmthin" and world.volumes.clones_of(volid, node):
+            raise PveError(f"base volume '{volid}' is still in use by linked cloned")
+
+
+def _own_volumes(world: World, guest: Document) -> list[str]:
+    found = []
+    referenced = [*guest["config"].items(), *guest["pending"].items()]
+    referenced += [("vmstate", snapshot.get("vmstate", "")) for snapshot in guest["snapshots"].values()]
+    for key, value in referenced:
+        volid = str(value).partition(",")[0]
+        is_volume = drives.is_drive(key) or key.startswith("unused") or key == "vmstate"
+        if is_volume and ":" in volid and not volid.startswith("/") and owner_of(volid) == guest["vmid"]:
+            found.append(volid)
+    return found
+
+
 def _free_disks(world: World, guest: Document, *, unreferenced: bool) -> None:
     vmid, node = int(guest["vmid"]), str(guest["node"])
-    referenced = {**guest["config"], **guest["pending"]}
-    for key, value in referenced.items():
-        volid = str(value).partition(",")[0]
-        is_disk = drives.is_drive(key) or key.startswith("unused")
-        if is_disk and ":" in volid and owner_of(volid) == vmid:
-            world.volumes.free(volid, node)
+    for volid in _own_volumes(world, guest):
+        world.volumes.free(volid, node)
     if unreferenced:
         for volume in world.volumes.of_guest(vmid, node):
             world.volumes.free(str(volume["volid"]), node)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab import images
 from stackyard.lab.allocation import Worker, allocate, free_all
+from stackyard.lab.contents import disk_size
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu import drives
 from stackyard.lab.storages import type_of
-from stackyard.lab.volumes import NewVolume, parse_volume_id
+from stackyard.lab.volumes import NewVolume
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +19,18 @@ if TYPE_CHECKING:
     from stackyard.lab.resources.qemu.drives import Drive
     from stackyard.lab.world import World
 
-__all__ = ["DiskMaker"]
+__all__ = ["CLOUDINIT_SIZE", "TPM_SIZE", "DiskMaker", "efi_size"]
+
+CLOUDINIT_SIZE = 4 * 2**20
+TPM_SIZE = 4 * 2**20
 
 _GIB = 2**30
-_CLOUDINIT_SIZE = 4 * 2**20
-_TPM_SIZE = 4 * 2**20
 _EFI_SIZES = {"4m": 528 * 1024, "2m": 128 * 1024}
+
+
+def efi_size(drive: Mapping[str, Any]) -> int:
+    """Return how large the variables of an EFI disk are."""
+    return _EFI_SIZES[str(drive.get("efitype", "2m"))]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,23 +98,27 @@ class DiskMaker:
         chosen = str(drive.pop("format", "qcow2" if kind.files else "raw"))
         name = f"vm-{self.vmid}-cloudinit" + (f".{chosen}" if kind.files else "")
         drive |= {
-            "file": await self._allocate(storage, _CLOUDINIT_SIZE, chosen, name),
+            "file": await self._allocate(storage, CLOUDINIT_SIZE, chosen, name),
             "media": "cdrom",
-            "size": _CLOUDINIT_SIZE,
+            "size": CLOUDINIT_SIZE,
         }
         self._say_made(key, drive)
 
     async def _create_disk(self, key: str, drive: Drive, storage: str | None, size: int) -> None:
-        source = drive.pop("import-from", None)
+        source, chosen = drive.pop("import-from", None), drive.pop("format", None)
         if source is not None:
-            size = self._source_size(str(source))
+            size, chosen = self._source(str(source), self._given(storage), chosen)
         if key == "efidisk0":
-            size = _EFI_SIZES[str(drive.get("efitype", "2m"))]
+            size = efi_size(drive)
         elif key == "tpmstate0":
-            size = _TPM_SIZE
-        chosen = drive.pop("format", None)
-        drive["file"] = await self._allocate(storage, size, chosen)
-        drive["size"] = size
+            size = TPM_SIZE
+        volid = await self._allocate(storage, size, chosen)
+        if self.config.get("template"):
+            self.made.remove(volid)
+            with self.worker.step():
+                volid = images.make_base(self.world, volid, self.node)
+            self.made.append(volid)
+        drive |= {"file": volid, "size": int(self.world.volumes.require(volid, self.node)["size"])}
         self._say_made(key, drive)
 
     def _use_existing(self, drive: Drive) -> None:
@@ -116,10 +128,17 @@ class DiskMaker:
         drive["size"] = volume["size"]
         drive.pop("format", None)
 
-    def _source_size(self, source: str) -> int:
+    def _source(self, source: str, storage: str, chosen: str | None) -> tuple[int, str]:
+        """Return the size and the format of a disk that is a copy of another volume."""
         if source.startswith("/"):
             raise PveError(f"cannot import from '{source}' - the lab has no files outside its storages")
-        return int(self.world.volumes.require(source, self.node)["size"])
+        volume = self.world.volumes.require(source, self.node)
+        if drives.is_cloudinit({"file": source}):
+            raise PveError(f"cannot import from '{source}' - cannot import from cloudinit disk")
+        kind = type_of(self.world.storages.config(storage))
+        wanted = chosen or str(volume.get("format", "raw"))
+        size = disk_size(volume)
+        return size, wanted if wanted in kind.formats else kind.default_format
 
     async def _allocate(
         self, storage: str | None, size: int, chosen: str | None, name: str | None = None
@@ -152,11 +171,3 @@ class DiskMaker:
     def _say_made(self, key: str, drive: Drive) -> None:
         printed = drives.print_drive(self.world.facts, key, drive)
         self.worker.log(f"{key}: successfully created disk '{printed}'")
-
-
-def owner_of(volid: str) -> int | None:
-    """Return the guest that a volume is named for, or None."""
-    _, name = parse_volume_id(volid)
-    parts = name.rpartition("/")[2].split("-")
-    named = len(parts) > 2 and parts[0] in ("vm", "base", "subvol", "basevol") and parts[1].isdigit()
-    return int(parts[1]) if named else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.params import properties
 from stackyard.lab.params.texts import FormatError
-from stackyard.lab.problems import PveError
+from stackyard.lab.problems import PveError, bad_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Drive",
+    "check_parameters",
     "drive_keys",
     "is_cdrom",
     "is_cloudinit",
@@ -35,6 +36,7 @@ _NAMES = (
     "tpmstate0",
 )
 _DRIVES = frozenset(_NAMES)
+_NEEDED_BY_IMPORT = {"efidisk0": ("efitype", "pre-enrolled-keys"), "tpmstate0": ("version",)}
 _NEW_DISK = re.compile(r"(?:([^/:\s]+):)?(\d+(?:\.\d+)?)")
 _CLOUDINIT = re.compile(r"(?:^|[:/])vm-\d+-cloudinit(?:\.\w+)?$|:cloudinit$")
 
@@ -78,6 +80,27 @@ def parse_drive(facts: Facts, key: str, text: str) -> Drive:
     if drive["file"] in ("none", "cdrom") and key not in ("efidisk0", "tpmstate0"):
         drive.setdefault("media", "cdrom")
     return drive
+
+
+def check_parameters(facts: Facts, settings: Mapping[str, Any]) -> None:
+    """Refuse drives that contradict themselves.
+
+    Raises:
+        PveError: 400, with what is wrong about a drive.
+    """
+    for key in drive_keys(settings):
+        drive = parse_drive(facts, key, str(settings[key]))
+        volume = str(drive["file"])
+        if "import-from" in drive:
+            new = is_new_disk(volume)
+            if new is None or new[1]:
+                text = "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>"
+                raise bad_parameter(key, text)
+            for needed in _NEEDED_BY_IMPORT.get(key, ()):
+                if needed not in drive:
+                    raise bad_parameter(key, f"need to specify '{needed}' when using 'import-from'")
+        if volume.partition(":")[2].startswith("iso/") and not is_cdrom(drive):
+            raise bad_parameter(key, "explicit 'media=cdrom' is required for iso images")
 
 
 def print_drive(facts: Facts, key: str, drive: Mapping[str, Any]) -> str:

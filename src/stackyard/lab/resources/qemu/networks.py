@@ -29,12 +29,19 @@ def parse_network(world: World, text: str) -> dict[str, Any]:
         raise PveError(f"unable to parse network options - {err}") from err
 
 
-def complete_network(world: World, text: str) -> str:
-    """Return a network device as Proxmox prints it, with an address of its own where none was given."""
+def complete_network(world: World, text: str, *, new_address: bool = False) -> str:
+    """Return a network device as Proxmox prints it, with an address of its own where none was given.
+
+    Args:
+        world: The lab.
+        text: The device.
+        new_address: Whether it gets another address in any case, as in a clone.
+    """
     network = parse_network(world, text)
     options = world.store.get("cluster", "options") or {}
     prefix = options.get("mac_prefix", DEFAULT_MAC_PREFIX)
-    network["macaddr"] = str(network.get("macaddr") or mac_address(prefix)).upper()
+    given = None if new_address else network.get("macaddr")
+    network["macaddr"] = str(given or mac_address(prefix)).upper()
     return properties.render(_schema(world), network)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.bridges import zone_of
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu import drives
-from stackyard.lab.resources.qemu.disks import owner_of
 from stackyard.lab.resources.qemu.networks import parse_network
+from stackyard.lab.volume_access import check_volume_access
+from stackyard.lab.volume_features import owner_of
+from stackyard.lab.volume_names import parse_name
+from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -125,7 +129,7 @@ def check_bridges(call: Call, settings: Mapping[str, Any]) -> None:
             continue
         network = parse_network(call.world, str(value))
         if network.get("bridge"):
-            path = f"/sdn/zones/localnetwork/{network['bridge']}"
+            path = f"/sdn/zones/{zone_of(call.store, network['bridge'])}/{network['bridge']}"
             call.check(f"{path}/{network['tag']}" if network.get("tag") else path, "SDN.Use")
 
 
@@ -145,31 +149,26 @@ def _check_drive(call: Call, key: str, drive: Mapping[str, Any], default_storage
         if "images" not in call.world.storages.content_types(config):
             raise bad_parameter("storage", f"storage '{storage}' does not support vm images")
     else:
-        check_volume_access(call, volume)
-    source = drive.get("import-from")
-    if source is not None:
-        check_volume_access(call, str(source))
+        check_volume_access(call, volume, vmid=call.vmid)
+        if ":" in volume and _content(call, volume) not in ("images", "iso"):
+            raise bad_parameter(key, "content type needs to be 'images' or 'iso'")
+    if "import-from" in drive:
+        _check_source(call, key, str(drive["import-from"]))
 
 
-def check_volume_access(call: Call, volid: str) -> None:
-    """Refuse the use of a volume that the caller may not read.
+def _check_source(call: Call, key: str, source: str) -> None:
+    if ":" in source:
+        content = _content(call, source)
+        if content not in ("images", "import"):
+            text = f"{source} has wrong type '{content}' - needs to be 'images' or 'import'"
+            raise bad_parameter(key, text)
+        owner = owner_of(source)
+        if owner is not None:
+            call.check(f"/vms/{owner}", "VM.Clone")
+            return
+    check_volume_access(call, source, vmid=call.vmid)
 
-    Raises:
-        PveError: 403, or the text by which Proxmox keeps paths to root.
-    """
-    if volid.startswith("/"):
-        if not call.is_root:
-            raise PveError("Only root can pass arbitrary filesystem paths.")
-        return
-    storage, _, name = volid.partition(":")
-    call.world.storages.config(storage)
-    if call.may(f"/storage/{storage}", "Datastore.Allocate"):
-        return
-    owner = owner_of(volid)
-    if name.startswith(("iso/", "vztmpl/", "import/")):
-        call.check(f"/storage/{storage}", "Datastore.AllocateSpace", "Datastore.Audit", any_of=True)
-    elif owner is None:
-        raise PveError(f"missing privileges to access {volid}")
-    elif owner != call.params.get("vmid"):
-        call.check(f"/storage/{storage}", "Datastore.Audit")
-        call.check(f"/vms/{owner}", "VM.Config.Disk")
+
+def _content(call: Call, volid: str) -> str:
+    storage, name = parse_volume_id(volid)
+    return parse_name(call.world.storages.config(storage), name).content

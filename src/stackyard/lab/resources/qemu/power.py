@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.bridges import exists
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
-from stackyard.lab.resources.qemu.pending import Changes
+from stackyard.lab.resources.qemu.pending import Changes, disk_volumes, effective
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
+    from stackyard.lab.store import Document
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["shutdown_vm", "start_guest", "start_vm", "stop_guest", "stop_vm"]
+__all__ = [
+    "RUNNING_MACHINE",
+    "is_paused",
+    "shut_down",
+    "shutdown_vm",
+    "start_guest",
+    "start_vm",
+    "stop_guest",
+    "stop_vm",
+]
+
+RUNNING_MACHINE = "pc-i440fx-10.1+pve0"
 
 _ROOT_ONLY = (
     *("stateuri", "skiplock", "migratedfrom", "migration_type", "migration_network", "targetstorage"),
     *("force-cpu", "with-conntrack-state", "nets-host-mtu", "keepActive"),
 )
 _SHUTDOWN_TIMEOUT_S = 60
+_DOWN = re.compile(r"(?:^|,)down=(\d+)")
 
 
 @route("POST /nodes/{node}/qemu/{vmid}/status/start")
 def start_vm(call: Call) -> Any:
     """Start a VM in a task."""
-    _check_root_only(call)
+    check_root_only(call)
+    if call.params.get("targetstorage") and not call.params.get("migratedfrom"):
+        raise bad_parameter("targetstorage", "targetstorage can only by used with migratedfrom.")
     call.world.cluster.require_quorum()
     world, vmid, node = call.world, call.vmid, call.node
     skiplock = bool(call.params.get("skiplock"))
@@ -40,11 +57,13 @@ def start_vm(call: Call) -> Any:
 @route("POST /nodes/{node}/qemu/{vmid}/status/stop")
 def stop_vm(call: Call) -> Any:
     """Stop a VM in a task."""
-    _check_root_only(call)
+    check_root_only(call)
     world, vmid, node = call.world, call.vmid, call.node
-    skiplock = bool(call.params.get("skiplock"))
+    skiplock, overrule = bool(call.params.get("skiplock")), bool(call.params.get("overrule-shutdown"))
 
     async def work(task: Task) -> None:
+        if overrule:
+            await _overrule_shutdowns(world, task, vmid)
         async with world.locks.guest("qemu", vmid):
             guest = world.guests.require("qemu", node, vmid)
             if guest["status"] == "running":
@@ -60,62 +79,154 @@ def stop_vm(call: Call) -> Any:
 @route("POST /nodes/{node}/qemu/{vmid}/status/shutdown")
 def shutdown_vm(call: Call) -> Any:
     """Ask the guest to shut down, in a task that gives up or stops it after the timeout."""
-    _check_root_only(call)
+    check_root_only(call)
     world, vmid, node, params = call.world, call.vmid, call.node, call.params
-    timeout_s = params.get("timeout", _SHUTDOWN_TIMEOUT_S)
-    skiplock, force = bool(params.get("skiplock")), bool(params.get("forceStop"))
+    force = bool(params.get("forceStop"))
+    guest = world.guests.require("qemu", node, vmid)
+    if is_paused(guest) and not force:
+        raise PveError("VM is paused - cannot shutdown")
 
     async def work(task: Task) -> None:
         async with world.locks.guest("qemu", vmid):
             guest = world.guests.require("qemu", node, vmid)
             if guest["status"] != "running":
                 return
-            if not skiplock:
+            if not params.get("skiplock"):
                 world.guests.check_unlocked(guest)
-            if world.latency.seconds(Work.SHUTDOWN) > timeout_s:
-                await task.sleep(timeout_s)
-                if not force:
-                    raise PveError("VM quit/powerdown failed - got timeout")
-                task.log("VM quit/powerdown failed - terminating now with SIGTERM")
+            if is_paused(guest):
+                task.log("VM is paused - stop instead of shutdown")
+                await task.spend(Work.STOP)
+                with task.step():
+                    stop_guest(world, vmid)
             else:
-                await task.spend(Work.SHUTDOWN)
-            with task.step():
-                stop_guest(world, vmid)
+                await shut_down(world, task, guest, timeout_s=params.get("timeout"), force=force)
 
     return call.start_task("qmshutdown", vmid, work)
 
 
-async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiplock: bool = False) -> None:
-    """Start a VM as part of a task.
+async def shut_down(
+    world: World, task: Task, guest: Document, *, timeout_s: int | None = None, force: bool = False
+) -> None:
+    """Shut a running VM down as part of a task that holds its file.
 
     Raises:
-        PveError: It is a template, locked, running already, or not there.
+        PveError: The guest took longer than the timeout and may not be forced.
+    """
+    if timeout_s is None:
+        down = _DOWN.search(str(guest["config"].get("startup", "")))
+        timeout_s = int(down[1]) if down else _SHUTDOWN_TIMEOUT_S
+    if world.latency.seconds(Work.SHUTDOWN) > timeout_s:
+        await task.sleep(timeout_s)
+        if not force:
+            raise PveError("VM quit/powerdown failed - got timeout")
+        task.log("VM still running - terminating now with SIGTERM")
+    else:
+        await task.spend(Work.SHUTDOWN)
+    with task.step():
+        stop_guest(world, int(guest["vmid"]))
+
+
+async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiplock: bool = False) -> None:
+    """Start a VM as part of a task; one that was suspended to disk resumes.
+
+    Raises:
+        PveError: It is a template, locked, running already, not there, or lacks a disk.
     """
     async with world.locks.guest("qemu", vmid):
         guest = world.guests.require("qemu", node, vmid)
-        if guest["config"].get("template"):
+        config = guest["config"]
+        if config.get("template"):
             raise PveError("you can't start a vm if it's a template")
-        if not skiplock:
+        if not skiplock and config.get("lock") != "suspended":
             world.guests.check_unlocked(guest)
         if guest["status"] == "running":
             raise PveError(f"VM {vmid} already running")
-        await task.spend(Work.START)
+        resumes = config.get("lock") == "suspended" or "vmstate" in config
+        _require_volumes(world, guest)
+        _require_bridges(world, task, guest)
+        if resumes:
+            task.log("Resuming suspended VM")
+        await task.spend(Work.RESUME if resumes else Work.START)
         with task.step():
-            applied = Changes(world, guest).apply(at_start=True)
-            started = world.clock.now()
-            run = {"pid": 1000 + task.upid.pid, "qmpstatus": "running"}
-            world.guests.update(applied, status="running", started=started, run=run)
+            if resumes:
+                task.log("Resumed VM, removing state")
+                resume_state(world, vmid)
+            else:
+                Changes(world, guest).apply(at_start=True)
+            set_running(world, vmid, pid=1000 + task.upid.pid, booted=resumes)
+
+
+def set_running(world: World, vmid: int, *, pid: int, booted: bool = False) -> None:
+    """Make a VM run, in the running transaction; one whose memory was kept has booted long ago."""
+    guest = world.guests.get(vmid)
+    if guest is not None:
+        run: dict[str, Any] = {"pid": pid, "qmpstatus": "running"}
+        if booted:
+            run["booting_since"] = 0
+        world.guests.update(guest, status="running", started=world.clock.now(), run=run)
+
+
+def resume_state(world: World, vmid: int) -> None:
+    """Free the memory of a VM that was suspended to disk, in the running transaction."""
+    guest = world.guests.get(vmid)
+    if guest is not None:
+        config = dict(guest["config"])
+        state = config.pop("vmstate", None)
+        for key in ("lock", "runningmachine", "runningcpu"):
+            config.pop(key, None)
+        if state:
+            world.volumes.free(str(state), str(guest["node"]))
+        world.guests.update(guest, config=config)
 
 
 def stop_guest(world: World, vmid: int) -> None:
     """Make a VM stopped, in the running transaction; what was pending takes effect."""
     guest = world.guests.get(vmid)
-    if guest is not None:
+    if guest is not None and guest["status"] != "stopped":
         stopped = world.guests.update(guest, status="stopped", started=None, run={})
         Changes(world, stopped).apply()
 
 
-def _check_root_only(call: Call) -> None:
+def is_paused(guest: Document) -> bool:
+    """Tell whether a VM runs with its CPUs stopped."""
+    return bool(guest["status"] == "running" and guest["run"].get("qmpstatus") == "paused")
+
+
+def check_root_only(call: Call) -> None:
+    """Refuse options that Proxmox keeps for its own commands.
+
+    Raises:
+        PveError: Such an option is given by somebody else than root.
+    """
     for name in _ROOT_ONLY:
         if call.params.get(name) and not call.is_root:
             raise bad_parameter(name, "Only root may use this option.")
+
+
+def _require_bridges(world: World, task: Task, guest: Document) -> None:
+    for key, value in effective(guest).items():
+        bridge = re.search(r"(?:^|,)bridge=([^,]+)", str(value)) if re.fullmatch(r"net\d+", key) else None
+        if bridge is not None and not exists(world.store, str(guest["node"]), bridge[1]):
+            task.log(f"bridge '{bridge[1]}' does not exist")
+            raise PveError("start failed: QEMU exited with code 1")
+
+
+def _require_volumes(world: World, guest: Document) -> None:
+    node = str(guest["node"])
+    for volid in disk_volumes(world, {**guest["config"], **guest["pending"]}).values():
+        if ":" in volid:
+            world.storages.require(volid.partition(":")[0], node)
+            world.volumes.require(volid, node)
+
+
+async def _overrule_shutdowns(world: World, task: Task, vmid: int) -> None:
+    found = [
+        str(other["upid"])
+        for other in world.tasks.newest_first()
+        if other["type"] == "qmshutdown" and other["id"] == str(vmid) and not other.get("status")
+    ]
+    for upid in found:
+        world.tasks.stop(upid)
+        await world.tasks.wait(upid)
+    if found:
+        task.log(f"overruled qmshutdown tasks: {', '.join(found)}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.params.properties import parse_boolean
 from stackyard.lab.resources.qemu.create import QEMU_VERSION
+from stackyard.lab.resources.qemu.hotplug import has_agent
+from stackyard.lab.resources.qemu.power import RUNNING_MACHINE
 from stackyard.lab.routing import route
-from stackyard.lab.rows import guest_status
+from stackyard.lab.rows import guest_status, memory_bytes
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
+    from stackyard.lab.store import Document
+    from stackyard.lab.world import World
 
 __all__ = ["index_vm", "list_status", "list_vms", "read_current"]
 
@@ -34,12 +38,16 @@ _SUBDIRECTORIES = (
 
 @route("GET /nodes/{node}/qemu")
 def list_vms(call: Call) -> Any:
-    """List the VMs of a node that the caller may see."""
-    return [
-        guest_status(call.world, guest)
-        for guest in call.world.guests.on_node(call.node, "qemu")
-        if call.may(f"/vms/{guest['vmid']}", "VM.Audit")
+    """List the VMs of a node that the caller may see, with what only QEMU knows if `full` asks for it."""
+    world, everything = call.world, call.sees_all
+    seen = [
+        guest
+        for guest in world.guests.on_node(call.node, "qemu")
+        if everything or call.may(f"/vms/{guest['vmid']}", "VM.Audit")
     ]
+    if call.params.get("full"):
+        return [_full_status(world, guest) for guest in seen]
+    return [world.rows.status(world, guest) for guest in seen]
 
 
 @route("GET /nodes/{node}/qemu/{vmid}")
@@ -60,18 +68,30 @@ def list_status(_call: Call) -> Any:
 def read_current(call: Call) -> Any:
     """Answer the state of a VM."""
     guest = call.world.guests.require("qemu", call.node, call.vmid)
-    running = guest["status"] == "running"
-    status = guest_status(call.world, guest)
-    status |= {"qmpstatus": guest["run"].get("qmpstatus", guest["status"]), "ha": {"managed": 0}}
-    if running:
-        status |= {"running-machine": "pc-i440fx-10.1+pve0", "running-qemu": QEMU_VERSION}
-    if _has_agent(str(guest["config"].get("agent", ""))):
+    config = guest["config"]
+    status = _full_status(call.world, guest)
+    resource = call.store.get("ha_resources", f"vm:{call.vmid}")
+    status["ha"] = {"managed": 0} if resource is None else {"managed": 1, "state": resource.get("state")}
+    if has_agent(str(config.get("agent", ""))):
         status["agent"] = 1
-    if "qxl" in str(guest["config"].get("vga", "")):
+    display = str(config.get("vga", ""))
+    options = dict(part.partition("=")[::2] for part in display.split(",") if "=" in part)
+    if "qxl" in display or options.get("type", display.partition(",")[0]).startswith("virtio"):
         status["spice"] = 1
+    if "clipboard" in options:
+        status["clipboard"] = options["clipboard"]
     return status
 
 
-def _has_agent(text: str) -> bool:
-    first = text.partition(",")[0].removeprefix("enabled=")
-    return parse_boolean(first) == "1"
+def _full_status(world: World, guest: Document) -> dict[str, Any]:
+    status = guest_status(world, guest)
+    status["qmpstatus"] = guest["run"].get("qmpstatus", guest["status"])
+    if guest["status"] != "running":
+        return status
+    config, vmid = guest["config"], guest["vmid"]
+    status |= {"running-machine": RUNNING_MACHINE, "running-qemu": QEMU_VERSION}
+    if int(config.get("balloon", 1)):
+        status["balloon"] = memory_bytes(config)
+    networks = (key.removeprefix("net") for key in config if re.fullmatch(r"net\d+", key))
+    status["nics"] = {f"tap{vmid}i{number}": {"netin": 0, "netout": 0} for number in networks}
+    return status

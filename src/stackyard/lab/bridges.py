@@ -1,0 +1,67 @@
+"""The bridges that guests are plugged into: those of a node's own network and the virtual networks of SDN.
+
+Documents: `interfaces/<node>` has the text of `/etc/network/interfaces` (`text`, and `new` while changes are
+pending, each with the time of its writing), the names of the network cards (`links`), and `live`, the
+interfaces that are up by name, with their `type`, `vlan_aware` and `mtu`. `sdn_local/<node>` has the
+`version` of the SDN configuration that the node has taken over, and the virtual networks (`vnets`) that it
+made of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.store import Store
+
+__all__ = [
+    "INTERFACES",
+    "LOCAL_ZONE",
+    "SDN_LOCAL",
+    "VNETS",
+    "exists",
+    "links_up",
+    "require_bridge",
+    "zone_of",
+]
+
+INTERFACES = "interfaces"
+SDN_LOCAL = "sdn_local"
+VNETS = "sdn_vnets"
+# The zone that plain bridges are in, for permissions.
+LOCAL_ZONE = "localnetwork"
+
+_BRIDGES = frozenset(("bridge", "OVSBridge"))
+
+
+def links_up(store: Store, node: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the interfaces of a node that are up, virtual networks not among them."""
+    found: Mapping[str, Mapping[str, Any]] = (store.get(INTERFACES, node) or {}).get("live", {})
+    return found
+
+
+def exists(store: Store, node: str, bridge: str) -> bool:
+    """Tell whether a guest on a node can be plugged into a bridge or virtual network now."""
+    if links_up(store, node).get(bridge, {}).get("type") in _BRIDGES:
+        return True
+    return bridge in (store.get(SDN_LOCAL, node) or {}).get("vnets", {})
+
+
+def require_bridge(store: Store, node: str, bridge: str) -> None:
+    """Refuse a bridge that a node does not have.
+
+    Raises:
+        PveError: There is no such bridge.
+    """
+    if not exists(store, node, bridge):
+        raise PveError(f"bridge '{bridge}' does not exist")
+
+
+def zone_of(store: Store, bridge: str) -> str:
+    """Return the zone under which the permissions of a bridge are: `/sdn/zones/<zone>/<bridge>`."""
+    vnet = store.get(VNETS, bridge)
+    return str(vnet["zone"]) if vnet is not None else LOCAL_ZONE

@@ -1,0 +1,173 @@
+"""Getting files from the web: really, where that stays on this machine, and as a stand-in otherwise.
+
+A lab works without a network. A URL on the machine that runs the lab (a loopback address, `localhost`, an
+address of its own) is really fetched, and so is every other one if the lab is told that it may. For the rest
+it makes a stand-in: a file of a plausible size without bytes, always the same for one URL, whose checksum is
+believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import mimetypes
+import re
+import socket
+import ssl
+import time
+import urllib.parse
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["Fetcher", "Metadata", "stand_in_size", "url_filename"]
+
+_CHUNK = 1024 * 1024
+_TIMEOUT_S = 600.0
+_MIB = 2**20
+# The least size of a stand-in and how much more it may have, by what the name says.
+_SIZES: Mapping[str, tuple[int, int]] = {
+    r"\.(?:img|qcow2|raw|vmdk|ova)(?:\.\w+)?$": (450 * _MIB, 300 * _MIB),
+    r"\.iso(?:\.\w+)?$": (600 * _MIB, 1400 * _MIB),
+    r"\.tar(?:\.\w+)?$|\.t[gx]z$": (80 * _MIB, 120 * _MIB),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """What a server says of a file before it sends it."""
+
+    filename: str | None
+    size: int | None
+    mimetype: str | None
+
+
+def url_filename(url: str) -> str | None:
+    """Return the name of a file by its URL."""
+    found = re.fullmatch(r"[^?]+/([^?/]*)(?:\?.*)?", url, re.DOTALL)
+    return found[1] if found and found[1] else None
+
+
+def stand_in_size(url: str) -> int:
+    """Return how large the stand-in for a URL is: always the same for one URL."""
+    name = url.partition("?")[0].lower()
+    least, more = next((sizes for pattern, sizes in _SIZES.items() if re.search(pattern, name)), (_MIB, _MIB))
+    return least + zlib.crc32(url.encode()) % (more // 512) * 512
+
+
+class Fetcher:
+    """Fetches files.
+
+    Args:
+        anywhere: Whether the lab may ask other machines too.
+    """
+
+    def __init__(self, *, anywhere: bool = False) -> None:
+        self.anywhere = anywhere
+
+    def is_real(self, url: str) -> bool:
+        """Tell whether a URL is really fetched."""
+        return self.anywhere or _is_here(urllib.parse.urlsplit(url).hostname or "")
+
+    async def head(self, url: str, *, verify: bool = True) -> Metadata:
+        """Return what is known of a file before it is fetched.
+
+        Raises:
+            PveError: The server does not have it or cannot be reached.
+        """
+        if not self.is_real(url):
+            name = url_filename(url)
+            kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
+            return Metadata(filename=name, size=stand_in_size(url), mimetype=kind)
+        try:
+            async with (
+                _session(url) as session,
+                session.head(url, allow_redirects=True, ssl=verify) as response,
+            ):
+                if response.status != 200:
+                    raise PveError(f"invalid server response: '{response.status} {response.reason}'")
+                return _metadata(url, response)
+        except (aiohttp.ClientError, TimeoutError, ssl.SSLError) as err:
+            where = urllib.parse.urlsplit(url).netloc
+            text = f"500 Can't connect to {where} ({_reason(err)})"
+            raise PveError(f"invalid server response: '{text}'") from err
+
+    async def get(self, url: str, target: Path, *, verify: bool = True) -> int:
+        """Fetch a file and return its size.
+
+        Raises:
+            PveError: It could not be had; the text is what Proxmox makes of wget's last line.
+        """
+        try:
+            async with _session(url) as session, session.get(url, ssl=verify) as response:
+                if response.status != 200:
+                    now = time.strftime("%Y-%m-%d %H:%M:%S")
+                    raise PveError(f"download failed: {now} ERROR {response.status}: {response.reason}.")
+                size = 0
+                with target.open("wb") as stream:
+                    async for chunk in response.content.iter_chunked(_CHUNK):
+                        size += await asyncio.to_thread(stream.write, chunk)
+                return size
+        except aiohttp.ClientSSLError as err:
+            host = urllib.parse.urlsplit(url).hostname
+            hint = f"To connect to {host} insecurely, use `--no-check-certificate'."
+            raise PveError(f"download failed: {hint}") from err
+        except (aiohttp.ClientError, TimeoutError, ssl.SSLError) as err:
+            where = urllib.parse.urlsplit(url).netloc
+            raise PveError(f"download failed: Connecting to {where}... failed: {_reason(err)}.") from err
+
+
+def _session(url: str) -> aiohttp.ClientSession:
+    # A proxy of the environment is for other machines; this one is asked directly.
+    elsewhere = not _is_here(urllib.parse.urlsplit(url).hostname or "")
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    return aiohttp.ClientSession(timeout=timeout, trust_env=elsewhere, headers={"User-Agent": "Proxmox VE"})
+
+
+def _metadata(url: str, response: aiohttp.ClientResponse) -> Metadata:
+    disposition = response.headers.get("Content-Disposition", "")
+    named = re.search(r'filename="([^"]*)"', disposition) or re.search(r"filename=([^;]*)", disposition)
+    length = response.headers.get("Content-Length", "")
+    return Metadata(
+        filename=named[1] if named else url_filename(url),
+        size=int(length) if length.isdigit() and int(length) else None,
+        mimetype=response.headers.get("Content-Type", "").partition(";")[0] or None,
+    )
+
+
+def _reason(err: Exception) -> str:
+    cause = getattr(err, "os_error", None)
+    if isinstance(err, TimeoutError):
+        return "Connection timed out"
+    if isinstance(cause, ConnectionRefusedError):
+        return "Connection refused"
+    return str(cause.strerror) if isinstance(cause, OSError) and cause.strerror else str(err)
+
+
+def _is_here(host: str) -> bool:
+    """Tell whether a host is the machine that runs the lab; names other than localhost are not looked up."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if address.is_loopback:
+        return True
+    if address.is_multicast:
+        return False
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True

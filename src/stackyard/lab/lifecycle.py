@@ -1,0 +1,149 @@
+"""The content of a lab as a whole: planted when it is new, and made new again.
+
+While a seed fills the lab, a mark stands in the store, so that a lab which was killed in the middle of it
+begins anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab import seed as planting
+from stackyard.lab.access.directory import ROOT
+from stackyard.lab.access.login import Identity
+from stackyard.lab.dispatch import Request
+from stackyard.lab.seeds import Seed, SeedCall, SeedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.world import World
+
+__all__ = ["Beginning", "Lifecycle"]
+
+_MARK = ("lab", "seeding")
+# What stays when a lab is made new: clients that have logged in, or know its keys, need not notice.
+_KEPT_SECRETS = ("authkey", "guest_keys")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """What a new lab holds: a seed, and the nodes and the password of root@pam in place of the seed's."""
+
+    seed: Seed
+    nodes: Sequence[str] | None = None
+    password: str | None = None
+
+
+class Lifecycle:
+    """Fills a lab.
+
+    Args:
+        world: The lab.
+        dispatcher: What answers the calls of a seed.
+        beginning: What a new lab holds.
+        fingerprint: That of the certificate that clients see.
+    """
+
+    def __init__(
+        self, world: World, dispatcher: Dispatcher, beginning: Beginning, *, fingerprint: str
+    ) -> None:
+        self._world = world
+        self._dispatcher = dispatcher
+        self._beginning = beginning
+        self._fingerprint = fingerprint
+
+    async def begin(self) -> None:
+        """Fill a lab that is new, or that was killed while it was filled; leave any other as it is.
+
+        Raises:
+            SeedError: The lab refuses something of the seed; it is empty then.
+        """
+        store, new = self._world.store, self._beginning
+        if planting.is_seeded(self._world) and store.get(*_MARK) is None:
+            with store.transaction():
+                self._tell_fingerprint()
+            return
+        try:
+            await self._fill(new.seed, new.nodes or new.seed.nodes, new.seed.token, new.password)
+        except SeedError:
+            store.replace_all({})
+            raise
+
+    async def reset(self, seed: Seed | None = None) -> None:
+        """Make the lab new: its seed (or another) and nothing else. Who can log in stays.
+
+        Raises:
+            SeedError: The lab refuses something of the seed; it is new without it.
+        """
+        world = self._world
+        await world.tasks.close()
+        nodes = tuple(world.cluster.nodes())
+        login = planting.credentials(world)
+        token = login.api_token.rpartition("=")[2]
+        world.faults.clear()
+        world.clock.release()
+        try:
+            await self._fill(seed or self._beginning.seed, nodes, token, login.password)
+        except SeedError:
+            await self._fill(Seed(name="empty"), nodes, token, login.password)
+            raise
+        finally:
+            world.journal.clear()
+
+    async def _fill(self, seed: Seed, nodes: Sequence[str], token: str | None, password: str | None) -> None:
+        world = self._world
+        with world.store.transaction():
+            kept = {name: world.store.get("secrets", name) for name in _KEPT_SECRETS}
+            world.store.replace_all({})
+            planting.plant(world, nodes, password or seed.password, token=token)
+            for name, document in kept.items():
+                if document is not None:
+                    world.store.put("secrets", name, document)
+            world.store.put("ssh", "authorized_keys", {"lines": list(seed.authorized_keys)})
+            world.store.put(*_MARK, {"seed": seed.name})
+            self._tell_fingerprint()
+        with world.latency.suspended():
+            for call in seed.calls:
+                await self._make(seed, call, nodes)
+        with world.store.transaction():
+            world.store.delete(*_MARK)
+
+    def _tell_fingerprint(self) -> None:
+        """Let the nodes show the certificate that clients see."""
+        store = self._world.store
+        for name, node in list(self._world.cluster.nodes().items()):
+            if node.get("fingerprint") != self._fingerprint:
+                store.put("nodes", name, {**node, "fingerprint": self._fingerprint})
+
+    async def _make(self, seed: Seed, call: SeedCall, nodes: Sequence[str]) -> None:
+        path = _placed(call.path, nodes)
+        parameters = {key: _placed(value, nodes) for key, value in call.parameters.items()}
+        request = Request(
+            method=call.method, path=path, identity=Identity(authid=ROOT), parameters=parameters
+        )
+        answer = await self._dispatcher.perform(request)
+        problem = answer.reason if answer.status >= 400 else await self._task_problem(answer.data)
+        if problem:
+            errors = "".join(f"; {key}: {text}" for key, text in (answer.errors or {}).items())
+            raise SeedError(
+                f"The seed '{seed.name}' asks for {call.method} {path}, refused: {problem}{errors}."
+            )
+
+    async def _task_problem(self, data: Any) -> str | None:
+        if not isinstance(data, str) or not data.startswith("UPID:"):
+            return None
+        await self._world.tasks.wait(data)
+        status = str((self._world.tasks.get(data) or {}).get("status"))
+        return None if status == "OK" or status.startswith("WARNINGS") else status
+
+
+def _placed(value: Any, nodes: Sequence[str]) -> Any:
+    """Put the names of nodes in place of `{node1}` and so on; a lab with fewer begins again at the first."""
+    if not isinstance(value, str):
+        return value
+    for number in range(1, 10):
+        value = value.replace(f"{{node{number}}}", nodes[(number - 1) % len(nodes)])
+    return value

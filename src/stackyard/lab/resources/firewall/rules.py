@@ -1,0 +1,166 @@
+"""Rules of the cluster, of nodes, guests, virtual networks and security groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.params.texts import split_list
+from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.resources.firewall.checks import RuleCheck
+from stackyard.lab.resources.firewall.config import (
+    CLUSTER,
+    Entry,
+    FirewallConfig,
+    editing,
+    load,
+    reading,
+    scope_of,
+    with_digest,
+)
+from stackyard.lab.routing import route
+from stackyard.lab.sections import check_digest
+
+if TYPE_CHECKING:
+    from stackyard.lab.call import Call
+
+__all__ = ["create_rule", "delete_rule", "list_rules", "read_rule", "update_rule"]
+
+_PROPERTIES = frozenset(
+    (
+        *("type", "action", "macro", "iface", "source", "dest", "proto", "sport", "dport"),
+        *("enable", "log", "comment", "icmp-type", "pos", "digest"),
+    )
+)
+
+
+@route(
+    "GET /cluster/firewall/rules",
+    "GET /cluster/firewall/groups/{group}",
+    "GET /nodes/{node}/firewall/rules",
+    "GET /nodes/{node}/qemu/{vmid}/firewall/rules",
+    "GET /nodes/{node}/lxc/{vmid}/firewall/rules",
+    "GET /cluster/sdn/vnets/{vnet}/firewall/rules",
+)
+def list_rules(call: Call) -> Any:
+    """List the rules in the order in which they apply."""
+    return [{**rule, "pos": position} for position, rule in enumerate(_shown(call))]
+
+
+@route(
+    "GET /cluster/firewall/rules/{pos}",
+    "GET /cluster/firewall/groups/{group}/{pos}",
+    "GET /nodes/{node}/firewall/rules/{pos}",
+    "GET /nodes/{node}/qemu/{vmid}/firewall/rules/{pos}",
+    "GET /nodes/{node}/lxc/{vmid}/firewall/rules/{pos}",
+    "GET /cluster/sdn/vnets/{vnet}/firewall/rules/{pos}",
+)
+def read_rule(call: Call) -> Any:
+    """Answer one rule; its position is text here, as it came in the path."""
+    return {**_at(_shown(call), call), "pos": str(call.params["pos"])}
+
+
+@route(
+    "POST /cluster/firewall/rules",
+    "POST /cluster/firewall/groups/{group}",
+    "POST /nodes/{node}/firewall/rules",
+    "POST /nodes/{node}/qemu/{vmid}/firewall/rules",
+    "POST /nodes/{node}/lxc/{vmid}/firewall/rules",
+    "POST /cluster/sdn/vnets/{vnet}/firewall/rules",
+)
+def create_rule(call: Call) -> None:
+    """Put a rule before all others, switched off unless told otherwise."""
+    with editing(call) as config:
+        rule = _check(call, config).verified(_changed({"enable": 0}, call))
+        _rules(call, config).insert(0, rule)
+
+
+@route(
+    "PUT /cluster/firewall/rules/{pos}",
+    "PUT /cluster/firewall/groups/{group}/{pos}",
+    "PUT /nodes/{node}/firewall/rules/{pos}",
+    "PUT /nodes/{node}/qemu/{vmid}/firewall/rules/{pos}",
+    "PUT /nodes/{node}/lxc/{vmid}/firewall/rules/{pos}",
+    "PUT /cluster/sdn/vnets/{vnet}/firewall/rules/{pos}",
+)
+def update_rule(call: Call) -> None:
+    """Move a rule, or else change its properties."""
+    with editing(call) as config:
+        rules = _rules(call, config)
+        _check_unchanged(call, rules)
+        rule, position = _at(rules, call), int(call.params["pos"])
+        target = call.params.get("moveto")
+        if target is not None and target != position:
+            rules.insert(target, rule)
+            del rules[position + (target < position)]
+            return
+        rules[position] = _check(call, config).verified(_without(_changed(rule, call), call))
+
+
+@route(
+    "DELETE /cluster/firewall/rules/{pos}",
+    "DELETE /cluster/firewall/groups/{group}/{pos}",
+    "DELETE /nodes/{node}/firewall/rules/{pos}",
+    "DELETE /nodes/{node}/qemu/{vmid}/firewall/rules/{pos}",
+    "DELETE /nodes/{node}/lxc/{vmid}/firewall/rules/{pos}",
+    "DELETE /cluster/sdn/vnets/{vnet}/firewall/rules/{pos}",
+)
+def delete_rule(call: Call) -> None:
+    """Remove a rule; those behind it move up."""
+    with editing(call) as config:
+        rules = _rules(call, config)
+        _check_unchanged(call, rules)
+        _at(rules, call)
+        del rules[call.params["pos"]]
+
+
+def _rules(call: Call, config: FirewallConfig) -> list[Entry]:
+    group = call.params.get("group")
+    return config.rules if group is None else config.require_group(group)
+
+
+def _check(call: Call, config: FirewallConfig) -> RuleCheck:
+    scope = scope_of(call)
+    if scope is CLUSTER:
+        environment = "group" if "group" in call.params else scope.environment
+        return RuleCheck(environment=environment, configs=(config,))
+    return RuleCheck(environment=scope.environment, configs=(config, load(call.store, CLUSTER.key)))
+
+
+def _shown(call: Call) -> list[Entry]:
+    """Return the rules with their digest, and with what is wrong with those that refer to nothing."""
+    config = reading(call)
+    check = _check(call, config)
+    rules, _ = with_digest(_rules(call, config))
+    for rule in rules:
+        problems = check.problems(rule)
+        if problems:
+            rule["errors"] = dict(problems)
+    return rules
+
+
+def _check_unchanged(call: Call, rules: list[Entry]) -> None:
+    check_digest(with_digest(rules)[1], call.params.get("digest"))
+
+
+def _at(rules: list[Entry], call: Call) -> Entry:
+    position = int(call.params["pos"])
+    if position >= len(rules):
+        raise PveError(f"no rule at position {position}")
+    return rules[position]
+
+
+def _changed(rule: Entry, call: Call) -> Entry:
+    """Return a rule with the properties of a call; an empty text or a dash unsets one."""
+    given = {key: value for key, value in call.params.items() if key in _PROPERTIES - {"pos", "digest"}}
+    merged = {**rule, **given}
+    return {key: value for key, value in merged.items() if value not in ("", "-")}
+
+
+def _without(rule: Entry, call: Call) -> Entry:
+    names = split_list(call.params.get("delete", ""))
+    for name in names:
+        if name not in _PROPERTIES:
+            raise bad_parameter("delete", f"no such property ('{name}')")
+        if name in ("type", "action"):
+            raise bad_parameter("delete", f"unable to delete required property '{name}'")
+    return {key: value for key, value in rule.items() if key not in names}

@@ -1,0 +1,106 @@
+"""Devices of a node: `/nodes/{node}/hardware`. Every node of the lab has the same ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.params.texts import split_list
+from stackyard.lab.routing import route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.call import Call
+
+__all__ = ["PCI_DEVICES", "USB_DEVICES", "index_hardware", "index_pci", "list_pci", "list_usb"]
+
+_MEMORY_BRIDGES_CPUS = "05;06;0b"
+_INTEL, _NVIDIA, _SAMSUNG = "0x8086", "0x10de", "0x144d"
+_VENDORS = {
+    _INTEL: "Intel Corporation",
+    _NVIDIA: "NVIDIA Corporation",
+    _SAMSUNG: "Samsung Electronics Co Ltd",
+}
+
+
+def _device(ident: str, kind: str, identity: tuple[str, str], group: int, name: str) -> Mapping[str, Any]:
+    vendor, device = identity
+    return {
+        "id": ident,
+        "class": kind,
+        "vendor": vendor,
+        "device": device,
+        "iommugroup": group,
+        "vendor_name": _VENDORS[vendor],
+        "device_name": name,
+        "subsystem_vendor": vendor,
+        "subsystem_device": "0x0001",
+    }
+
+
+PCI_DEVICES: tuple[Mapping[str, Any], ...] = (
+    _device("0000:00:00.0", "0x060000", (_INTEL, "0x3ec2"), 0, "8th Gen Core Host Bridge"),
+    _device("0000:00:01.0", "0x060400", (_INTEL, "0x1901"), 1, "Core Processor PCIe Controller (x16)"),
+    _device(
+        "0000:00:14.0", "0x0c0330", (_INTEL, "0xa36d"), 2, "Cannon Lake PCH USB 3.1 xHCI Host Controller"
+    ),
+    _device("0000:00:1f.4", "0x0c0500", (_INTEL, "0xa323"), 3, "Cannon Lake PCH SMBus Controller"),
+    _device("0000:01:00.0", "0x030200", (_NVIDIA, "0x1eb8"), 12, "TU104GL [Tesla T4]"),
+    *(
+        _device(
+            f"0000:02:00.{port}",
+            "0x020000",
+            (_INTEL, "0x1521"),
+            13 + port,
+            "I350 Gigabit Network Connection",
+        )
+        for port in range(4)
+    ),
+    _device("0000:03:00.0", "0x010802", (_SAMSUNG, "0xa808"), 17, "NVMe SSD Controller SM981/PM981/PM983"),
+)
+_FULL, _SUPER = "12", "5000"
+USB_DEVICES: tuple[Mapping[str, Any], ...] = (
+    {
+        **{"busnum": 1, "devnum": 1, "class": 9, "level": 0, "port": 0, "speed": "480"},
+        **{"vendid": "1d6b", "prodid": "0002", "manufacturer": "Linux", "product": "xHCI Host Controller"},
+    },
+    {
+        **{"busnum": 1, "devnum": 2, "class": 0, "level": 1, "port": 1, "speed": _FULL, "usbpath": "1"},
+        **{"vendid": "1050", "prodid": "0407", "manufacturer": "Yubico", "product": "YubiKey OTP+FIDO+CCID"},
+    },
+    {
+        **{"busnum": 2, "devnum": 2, "class": 0, "level": 1, "port": 3, "speed": _SUPER, "usbpath": "3"},
+        **{"vendid": "0781", "prodid": "5583", "manufacturer": "SanDisk", "product": "Ultra Fit"},
+    },
+)
+_NAMES = ("vendor_name", "device_name", "subsystem_vendor", "subsystem_device")
+
+
+@route("GET /nodes/{node}/hardware")
+def index_hardware(_call: Call) -> Any:
+    """List the kinds of devices."""
+    return [{"type": "pci"}, {"type": "usb"}]
+
+
+@route("GET /nodes/{node}/hardware/pci")
+def list_pci(call: Call) -> Any:
+    """List the PCI devices, but for classes that nobody passes through."""
+    hidden = split_list(call.params.get("pci-class-blacklist", _MEMORY_BRIDGES_CPUS))
+    verbose = call.params.get("verbose", 1)
+    return [
+        {key: value for key, value in device.items() if verbose or key not in _NAMES}
+        for device in PCI_DEVICES
+        if not device["class"].removeprefix("0x").startswith(tuple(hidden))
+    ]
+
+
+@route("GET /nodes/{node}/hardware/pci/{pci-id-or-mapping}")
+def index_pci(_call: Call) -> Any:
+    """List what there is of a PCI device."""
+    return [{"method": "mdev"}]
+
+
+@route("GET /nodes/{node}/hardware/usb")
+def list_usb(_call: Call) -> Any:
+    """List the USB devices."""
+    return [dict(device) for device in USB_DEVICES]

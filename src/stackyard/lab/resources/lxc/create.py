@@ -1,0 +1,220 @@
+"""Creating a container: `POST /nodes/{node}/lxc`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.latency import Work
+from stackyard.lab.problems import PveError, bad_parameter, not_permitted
+from stackyard.lab.resources.lxc import mountpoints, ostemplates
+from stackyard.lab.resources.lxc.disks import VolumeMaker
+from stackyard.lab.resources.lxc.mountpoints import MountType
+from stackyard.lab.resources.lxc.networks import complete_network, is_network
+from stackyard.lab.resources.lxc.options import OptionCheck
+from stackyard.lab.resources.lxc.power import start_container
+from stackyard.lab.resources.lxc.settings import normalized
+from stackyard.lab.routing import route
+from stackyard.lab.volume_access import check_volume_access
+from stackyard.lab.volumes import parse_volume_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.call import Call
+    from stackyard.lab.tasks import Task
+    from stackyard.lab.world import World
+
+__all__ = ["create_container"]
+
+_NOT_CONFIG = frozenset(
+    (
+        *("node", "vmid", "ostemplate", "password", "storage", "force", "restore", "unique", "pool"),
+        *("ignore-unpack-errors", "ssh-public-keys", "bwlimit", "start", "ha-managed", "unprivileged"),
+    )
+)
+_SSH_KEY = re.compile(r"(?:\S+ )*?(?:ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+={0,3}(?: .*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What is to be created."""
+
+    node: str
+    vmid: int
+    template: str
+    settings: Mapping[str, Any]
+    volumes: Mapping[str, str]
+    pool: str | None
+    secrets: Mapping[str, str]
+    start: bool
+    managed: bool
+
+
+@route("POST /nodes/{node}/lxc")
+def create_container(call: Call) -> Any:
+    """Reserve the number at once, make the container in a task."""
+    world = call.world
+    if call.params.get("restore"):
+        raise PveError("the lab does not restore archives yet", status=501)
+    world.cluster.require_quorum()
+    plan = _planned(call)
+    world.guests.create("lxc", plan.node, plan.vmid, {"lock": "create"})
+
+    async def work(task: Task) -> None:
+        await _create(world, task, plan)
+        if plan.start:
+            await start_container(world, task, plan.vmid, plan.node)
+        if plan.managed:
+            with task.step():
+                task.log("Add as HA resource")
+                sid, state = f"ct:{plan.vmid}", "started" if plan.start else "stopped"
+                world.store.put("ha_resources", sid, {"sid": sid, "type": "ct", "state": state})
+
+    return call.start_task("vzcreate", plan.vmid, work)
+
+
+def _planned(call: Call) -> _Plan:
+    params, world, vmid, node = call.params, call.world, call.vmid, call.node
+    unprivileged = bool(params.get("unprivileged", 1))
+    if not unprivileged:
+        call.check("/", "Sys.Modify")
+    if params.get("ha-managed"):
+        call.check("/", "Sys.Console")
+    world.guests.require_free(vmid, "lxc")
+    pool = params.get("pool")
+    _check_keys(params.get("ssh-public-keys", ""))
+    if pool is not None:
+        world.pools.require(pool)
+    if not call.may(f"/vms/{vmid}", "VM.Allocate") and not (
+        pool and call.may(f"/pool/{pool}", "VM.Allocate")
+    ):
+        raise not_permitted()
+    given = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    storage = str(params.get("storage", "local"))
+    volumes = _volumes(given, storage)
+    OptionCheck(call, unprivileged=unprivileged, pool=pool).setting({**given, **volumes})
+    _check_template(call, str(params["ostemplate"]))
+    _check_storages(call, volumes, storage)
+    settings = normalized(world, node, {key: value for key, value in given.items() if _is_plain(key)})
+    if unprivileged:
+        settings["unprivileged"] = 1
+    secrets = {key: str(params[key]) for key in ("password", "ssh-public-keys") if key in params}
+    return _Plan(
+        node=node,
+        vmid=vmid,
+        template=str(params["ostemplate"]),
+        settings={key: value for key, value in settings.items() if value != ""},
+        volumes=volumes or {"rootfs": f"{storage}:4"},
+        pool=pool,
+        secrets=secrets,
+        start=bool(params.get("start")),
+        managed=bool(params.get("ha-managed")),
+    )
+
+
+def _is_plain(key: str) -> bool:
+    return not mountpoints.is_mount_point(key) and not key.startswith("unused")
+
+
+def _volumes(given: Mapping[str, Any], storage: str) -> dict[str, str]:
+    """Return the mount points to make, those that are a plain number on the default storage."""
+    volumes = {
+        key: f"{storage}:{value}" if re.fullmatch(r"\d+(\.\d+)?", str(value)) else str(value)
+        for key, value in given.items()
+        if mountpoints.is_mount_point(key)
+    }
+    if volumes and "rootfs" not in volumes:
+        raise PveError("mount points configured, but 'rootfs' not set - aborting")
+    return volumes
+
+
+def _check_keys(text: str) -> None:
+    for line in text.split("\n"):
+        if line.strip() and not _SSH_KEY.fullmatch(line.strip()):
+            raise PveError("SSH public key validation error")
+
+
+def _check_template(call: Call, volid: str) -> None:
+    if volid == "-":
+        raise PveError("pipe requires cli environment")
+    check_volume_access(call, volid, "vztmpl", call.vmid)
+
+
+def _check_storages(call: Call, volumes: Mapping[str, str], default: str) -> None:
+    used: list[str] = []
+    for _, point in mountpoints.each_volume(call.world.facts, volumes):
+        volume = str(point["volume"])
+        if mountpoints.mount_type(volume) is MountType.VOLUME:
+            used.append(parse_volume_id(volume)[0])
+        elif not call.is_root:
+            raise PveError("Only root can pass arbitrary filesystem paths.")
+    for storage in used if volumes else [default]:
+        config = call.world.storages.require(storage, call.node)
+        if "rootdir" not in call.world.storages.content_types(config):
+            raise bad_parameter("storage", f"storage '{storage}' does not support container directories")
+        call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
+
+
+async def _create(world: World, task: Task, plan: _Plan) -> None:
+    maker = VolumeMaker(world=world, worker=task, node=plan.node, vmid=plan.vmid, rescan=False)
+    async with world.locks.guest("lxc", plan.vmid):
+        try:
+            points = await maker.create(plan.volumes)
+            config = {**plan.settings, **points}
+            _unpack(world, task, plan, config)
+            await task.spend(Work.CREATE)
+            with task.step():
+                _finish(world, plan, config)
+        except PveError as err:
+            maker.undo()
+            with task.step():
+                world.guests.remove(plan.vmid)
+            raise PveError(f"unable to create CT {plan.vmid} - {err.text}") from err
+
+
+def _unpack(world: World, task: Task, plan: _Plan, config: dict[str, Any]) -> None:
+    volume, path = ostemplates.template_file(world, plan.node, plan.template)
+    if ostemplates.is_oci(volume):
+        task.log("Detected OCI archive")
+        _set_up_image(world, task, config, volume or {})
+    else:
+        task.log(f"extracting archive '{path}'")
+        size = int((volume or {}).get("size", 0))
+        task.log(f"Total bytes read: {size * 3} ({size * 3 // 2**20}MiB, 200MiB/s)")
+    config.setdefault("ostype", ostemplates.operating_system_of(plan.template))
+    config.setdefault("arch", ostemplates.architecture_of(plan.template))
+    if config["ostype"] != "unmanaged":
+        task.log(f"Detected container architecture: {config['arch']}")
+    config.setdefault("hostname", f"CT{plan.vmid}")
+    config["memory"] = config.get("memory") or 512
+    config.setdefault("swap", 512)
+    for key in [key for key in config if is_network(key)]:
+        config[key] = complete_network(world, str(config[key]))
+
+
+def _set_up_image(world: World, task: Task, config: dict[str, Any], volume: Mapping[str, Any]) -> None:
+    """Take over what an OCI image says of itself; the network of such a container is the host's work."""
+    image = volume["oci"]
+    if image.get("entrypoint"):
+        config["entrypoint"] = image["entrypoint"]
+        config["cmode"] = "console"
+        for key in [key for key in config if is_network(key)]:
+            if "host-managed=" not in str(config[key]):
+                task.log(f"Auto-Enabling host-managed network for network device {key}.")
+                config[key] = complete_network(world, str(config[key]), changes={"host-managed": 1})
+    if image.get("env"):
+        config["env"] = "\0".join(image["env"])
+    config["lxc"] = [["lxc.signal.halt", "SIGTERM"]]
+
+
+def _finish(world: World, plan: _Plan, config: dict[str, Any]) -> None:
+    guest = world.guests.get(plan.vmid)
+    if guest is None:
+        raise PveError(f"Configuration file for CT {plan.vmid} vanished")
+    world.guests.update(guest, config=config)
+    if plan.secrets:
+        world.store.put("guest_secrets", str(plan.vmid), dict(plan.secrets))
+    if plan.pool is not None:
+        world.pools.add_guest(plan.pool, plan.vmid)

@@ -1,0 +1,260 @@
+"""The work of a migration: look at the volumes, copy them, hand the container over, start it there."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab import images
+from stackyard.lab.allocation import allocate
+from stackyard.lab.latency import Work
+from stackyard.lab.problems import PveError
+from stackyard.lab.resources.lxc import mountpoints
+from stackyard.lab.resources.lxc.mountpoints import MountType
+from stackyard.lab.resources.lxc.power import start_container, stop_container
+from stackyard.lab.storages import type_of
+from stackyard.lab.volume_features import name_in_format, owner_of
+from stackyard.lab.volumes import NewVolume, parse_volume_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.lab.store import Document
+    from stackyard.lab.tasks import Task
+    from stackyard.lab.world import World
+
+__all__ = ["Migration"]
+
+_MIGRATABLE = frozenset(("dir", "zfspool", "lvmthin", "lvm", "btrfs"))
+_WITH_SNAPSHOTS = frozenset(("zfspool", "btrfs"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Migration:
+    """One container on its way from one node to another.
+
+    Attributes:
+        world: The lab.
+        task: Whose work it is.
+        vmid: The container.
+        source: The node that it is on.
+        target: The node that it goes to.
+        storages: Where the volumes of each local storage go; the empty name stands for all others.
+        restart: Whether a running container may be stopped here and started there.
+        timeout_s: How long it may take to stop.
+        copied: The new volume on the target of each that was copied.
+    """
+
+    world: World
+    task: Task
+    vmid: int
+    source: str
+    target: str
+    storages: Mapping[str, str]
+    restart: bool
+    timeout_s: float
+    copied: dict[str, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Do it.
+
+        Raises:
+            PveError: `migration aborted`; the log says why, and the container is where it was.
+        """
+        began = self.world.clock.now()
+        try:
+            async with self.world.locks.guest("lxc", self.vmid):
+                was_running = self._prepare()
+                await self._transfer(was_running=was_running)
+            self._log("start final cleanup")
+            if was_running:
+                self._log("start container on target node")
+                await start_container(self.world, self.task, self.vmid, self.target)
+        except PveError as problem:
+            self._error(f"migration aborted (duration {self._duration(began)}): {problem.text}")
+            raise PveError("migration aborted") from problem
+        self._log(f"migration finished successfully (duration {self._duration(began)})")
+
+    def _prepare(self) -> bool:
+        """Refuse what cannot be migrated; tell whether the container runs."""
+        world, guest = self.world, self._guest()
+        world.guests.check_unlocked(guest)
+        running = bool(guest["status"] == "running")
+        if running and not self.restart:
+            raise PveError("lxc live migration is currently not implemented")
+        for key, point in mountpoints.each_volume(world.facts, guest["config"], unused=True):
+            volid = str(point["volume"])
+            kind = mountpoints.mount_type(volid)
+            if kind is not MountType.VOLUME and not point.get("shared"):
+                raise PveError(f"cannot migrate local {kind} mount point '{key}'")
+            if kind is MountType.VOLUME:
+                self._check_storages(volid)
+        if not world.cluster.is_online(self.target):
+            raise PveError("Can't connect to destination address using public key")
+        return running
+
+    def _check_storages(self, volid: str) -> None:
+        storages = self.world.storages
+        storage, _ = parse_volume_id(volid)
+        config = storages.require(storage, self.source)
+        if "rootdir" not in storages.content_types(config):
+            raise PveError(f"content type 'rootdir' is not available on storage '{storage}'")
+        wanted = storage if storages.is_shared(config) else self._storage_for(storage)
+        if "rootdir" not in storages.content_types(storages.require(wanted, self.target)):
+            raise PveError(f"{volid}: content type 'rootdir' is not available on storage '{wanted}'")
+
+    async def _transfer(self, *, was_running: bool) -> None:
+        world, before = self.world, self._guest()
+        if was_running:
+            self._log(f"shutdown CT {self.vmid}")
+            await self._shut_down()
+        address = world.cluster.nodes()[self.target]["ip"]
+        self._log(f"starting migration of CT {self.vmid} to node '{self.target}' ({address})")
+        try:
+            with self.task.step():
+                self._set_lock("migrate")
+            for volid in self._local_volumes():
+                await self._copy(volid)
+            await self.task.spend(Work.MIGRATE)
+            with self.task.step():
+                self._hand_over()
+        except BaseException as err:
+            if isinstance(err, PveError):
+                self._error(err.text)
+            self._log("aborting phase 1 - cleanup resources")
+            with self.task.step():
+                for volid in self.copied.values():
+                    world.volumes.free(volid, self.target)
+                self._set_lock(None)
+                if was_running:
+                    self._log("start container on source node")
+                    state = {"status": "running", "started": world.clock.now(), "run": before["run"]}
+                    world.guests.update(self._guest(), **state)
+            raise
+
+    async def _shut_down(self) -> None:
+        if self.world.latency.seconds(Work.SHUTDOWN) > self.timeout_s:
+            await self.task.sleep(self.timeout_s)
+            raise PveError("container did not stop")
+        await self.task.spend(Work.SHUTDOWN)
+        with self.task.step():
+            stop_container(self.world, self.vmid)
+
+    def _local_volumes(self) -> list[str]:
+        found: dict[str, bool] = {}
+        problems: dict[str, str] = {}
+        for volid, in_snapshot in self._referenced():
+            storage, _ = parse_volume_id(volid)
+            config = self.world.storages.require(storage, self.source)
+            if self.world.storages.is_shared(config):
+                if not in_snapshot:
+                    self._log(f"volume '{volid}' is on shared storage '{storage}'")
+                continue
+            found[volid] = found.get(volid, True) and in_snapshot
+            problem = self._problem(config, volid, in_snapshot=in_snapshot)
+            if problem is not None:
+                problems.setdefault(volid, problem)
+        for volid in sorted(found):
+            where = "referenced by snapshot(s)" if found[volid] else "in current VM config"
+            self._log(f"found local volume '{volid}' ({where})")
+        for volid in sorted(problems):
+            self._log(f"WARN: can't migrate local volume '{volid}': {problems[volid]}")
+        if problems:
+            raise PveError("can't migrate CT - check log")
+        return sorted(found)
+
+    def _referenced(self) -> Iterator[tuple[str, bool]]:
+        """Yield every volume of the container, and whether it is one of a snapshot."""
+        guest = self._guest()
+        snapshots = [(found["config"], True) for found in guest["snapshots"].values()]
+        for config, in_snapshot in (*snapshots, (guest["config"], False)):
+            for _, point in mountpoints.each_volume(self.world.facts, config, unused=True):
+                if mountpoints.mount_type(str(point["volume"])) is MountType.VOLUME:
+                    yield str(point["volume"]), in_snapshot
+
+    def _problem(self, config: Document, volid: str, *, in_snapshot: bool) -> str | None:
+        if owner_of(volid) != self.vmid:
+            return f"owned by other guest (owner = {owner_of(volid)})"
+        if in_snapshot and config["type"] not in _WITH_SNAPSHOTS:
+            return "non-migratable snapshot exists"
+        if config["type"] not in _MIGRATABLE:
+            return f"storage type '{config['type']}' not supported"
+        base = images.base_in_name(volid)
+        return None if base is None else f"clone of '{base}'"
+
+    async def _copy(self, volid: str) -> None:
+        """Copy a volume to the target, under another name where its own is taken there."""
+        volume = self.world.volumes.require(volid, self.source)
+        wanted = self._storage_for(str(volume["storage"]))
+        kind = type_of(self.world.storages.config(wanted))
+        chosen = str(volume["format"]) if volume["format"] in kind.formats else "raw"
+        name = name_in_format(volid, chosen, files=kind.files)
+        taken = f"{wanted}:{self.vmid}/{name}" if kind.files else f"{wanted}:{name}"
+        new = NewVolume(
+            storage=wanted,
+            node=self.target,
+            vmid=self.vmid,
+            size=int(volume["size"]),
+            format=chosen,
+            name=name if self.world.volumes.find(taken, self.target) is None else None,
+            content="rootdir",
+        )
+        try:
+            copy = await allocate(self.world, self.task, new)
+        except PveError as problem:
+            text = f"storage migration for '{volid}' to storage '{wanted}' failed - {problem.text}"
+            raise PveError(text) from problem
+        self.copied[volid] = copy
+        self._log(f"volume '{volid}' is '{copy}' on the target")
+        with self.task.step():
+            images.copy_snapshots(self.world, (volid, self.source), (copy, self.target))
+
+    def _hand_over(self) -> None:
+        guest = self._guest()
+        config = {key: value for key, value in guest["config"].items() if key != "lock"}
+        snapshots = {
+            name: {**found, "config": self._moved(found["config"])}
+            for name, found in guest["snapshots"].items()
+        }
+        self.world.guests.update(
+            guest,
+            node=self.target,
+            config=self._moved(config),
+            pending=self._moved(guest["pending"]),
+            snapshots=snapshots,
+        )
+        for volid in self.copied:
+            self.world.volumes.free(volid, self.source)
+
+    def _moved(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a configuration that refers to the copies on the target."""
+        changed = dict(config)
+        for key, point in mountpoints.each_volume(self.world.facts, config, unused=True):
+            copy = self.copied.get(str(point["volume"]))
+            if copy is not None:
+                point["volume"] = copy
+                changed[key] = mountpoints.print_mount_point(self.world.facts, key, point)
+        return changed
+
+    def _storage_for(self, storage: str) -> str:
+        return self.storages.get(storage, self.storages.get("", storage))
+
+    def _guest(self) -> Document:
+        return self.world.guests.require("lxc", self.source, self.vmid)
+
+    def _set_lock(self, lock: str | None) -> None:
+        guest = self._guest()
+        config = {key: value for key, value in guest["config"].items() if key != "lock"}
+        self.world.guests.update(guest, config={**config, "lock": lock} if lock else config)
+
+    def _log(self, text: str) -> None:
+        now = datetime.datetime.fromtimestamp(self.world.clock.now(), datetime.UTC)
+        self.task.log(f"{now:%Y-%m-%d %H:%M:%S} {text}")
+
+    def _error(self, text: str) -> None:
+        self._log(f"ERROR: {text}")
+
+    def _duration(self, began: float) -> str:
+        seconds = max(0, int(self.world.clock.now() - began))
+        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

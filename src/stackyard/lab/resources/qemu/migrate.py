@@ -1,0 +1,155 @@
+"""Migrating a VM to another node: `/nodes/{node}/qemu/{vmid}/migrate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.local_volumes import StorageMap, references
+from stackyard.lab.resources.qemu.migration import Migration, local_devices
+from stackyard.lab.routing import route
+from stackyard.lab.volumes import parse_volume_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.call import Call
+    from stackyard.lab.store import Document
+    from stackyard.lab.tasks import Task
+    from stackyard.lab.world import World
+
+__all__ = ["migrate_vm", "read_precondition"]
+
+_ROOT_ONLY = ("force", "migration_type", "migration_network")
+
+
+@route("GET /nodes/{node}/qemu/{vmid}/migrate")
+def read_precondition(call: Call) -> Any:
+    """Answer where a VM can go, and what of it is on its node alone."""
+    world = call.world
+    world.cluster.require_quorum()
+    guest = world.guests.require("qemu", call.node, call.vmid)
+    world.guests.check_unlocked(guest)
+    running = guest["status"] == "running"
+    blocking, mapped = local_devices(guest["config"], running=running)
+    allowed, refused = [], {}
+    for node in world.cluster.nodes():
+        if node == call.node:
+            continue
+        missing = _missing_storages(world, guest["config"], node)
+        if missing:
+            refused[node] = {"unavailable_storages": missing}
+        else:
+            allowed.append(node)
+    return {
+        "running": int(running),
+        "allowed_nodes": allowed,
+        "not_allowed_nodes": refused,
+        "local_disks": _local_disks(world, guest),
+        "local_resources": blocking,
+        "mapped-resources": sorted(mapped),
+        "mapped-resource-info": {key: {"name": name} for key, name in mapped.items()},
+        "has-dbus-vmstate": 1,
+    }
+
+
+@route("POST /nodes/{node}/qemu/{vmid}/migrate")
+def migrate_vm(call: Call) -> Any:
+    """Take a VM to another node in a task, its local disks with it."""
+    world, params, target = call.world, call.params, str(call.params["target"])
+    if target == call.node:
+        raise bad_parameter("target", "target is local node.")
+    world.cluster.require_quorum()
+    if target not in world.cluster.nodes():
+        raise PveError(f"no such cluster node '{target}'")
+    for name in _ROOT_ONLY:
+        if params.get(name) and not call.is_root:
+            raise bad_parameter(name, "Only root may use this option.")
+    guest = world.guests.require("qemu", call.node, call.vmid)
+    world.guests.check_unlocked(guest)
+    running = guest["status"] == "running"
+    if running and not params.get("online"):
+        raise PveError("can't migrate running VM without --online")
+    storage_map = _storage_map(call, guest, target)
+
+    async def work(task: Task) -> None:
+        migration = Migration(
+            world=world,
+            task=task,
+            vmid=call.vmid,
+            source=call.node,
+            target=target,
+            storage_map=storage_map,
+            online=running,
+            with_local_disks=bool(params.get("with-local-disks")),
+            force=bool(params.get("force")),
+        )
+        await migration.run()
+
+    return call.start_task("qmigrate", call.vmid, work)
+
+
+def _storage_map(call: Call, guest: Document, target: str) -> StorageMap:
+    world, text = call.world, call.params.get("targetstorage")
+    if not text:
+        _check_available(world, guest["config"], target)
+        return StorageMap()
+    try:
+        storage_map = StorageMap.parse(text)
+    except PveError as problem:
+        raise bad_parameter("targetstorage", f"failed to parse storage map: {problem.text}\n") from problem
+    if not storage_map.identity:
+        options.check_vm(call, "VM.Config.Disk")
+    for storage in (*storage_map.entries.values(), *filter(None, (storage_map.default,))):
+        config = world.storages.require(storage, target)
+        call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
+        if "images" not in world.storages.content_types(config):
+            raise PveError(f"storage '{storage}' does not support vm images")
+    if storage_map.identity:
+        _check_available(world, guest["config"], target)
+    return storage_map
+
+
+def _check_available(world: World, config: Mapping[str, Any], target: str) -> None:
+    for key in drives.drive_keys(config):
+        volid = str(drives.parse_drive(world.facts, key, str(config[key]))["file"])
+        if ":" in volid and not volid.startswith("/"):
+            world.storages.require(parse_volume_id(volid)[0], target)
+
+
+def _missing_storages(world: World, config: Mapping[str, Any], node: str) -> list[str]:
+    missing = set()
+    for key in drives.drive_keys(config):
+        volid = str(drives.parse_drive(world.facts, key, str(config[key]))["file"])
+        if ":" in volid and not volid.startswith("/"):
+            storage, _ = parse_volume_id(volid)
+            definition = world.storages.config(storage)
+            if definition.get("disable") or not world.storages.is_on(definition, node):
+                missing.add(storage)
+    return sorted(missing)
+
+
+def _local_disks(world: World, guest: Document) -> list[dict[str, Any]]:
+    rows = []
+    for volid, reference in references(world, guest).items():
+        if volid == "none" or reference.shared:
+            continue
+        row = {
+            "volid": volid,
+            "cdrom": int(reference.cdrom),
+            "shared": 0,
+            "is_unused": int(reference.where == "unused"),
+            "is_attached": int(reference.where in ("attached", "generated")),
+            "is_vmstate": int(reference.key == "vmstate"),
+            "is_tpmstate": int(reference.key == "tpmstate0"),
+        }
+        if drives.is_drive(reference.key):
+            row["drivename"] = reference.key
+        if ":" in volid:
+            if world.storages.is_shared(world.storages.config(parse_volume_id(volid)[0])):
+                continue
+            volume = world.volumes.find(volid, str(guest["node"]))
+            row |= {} if volume is None else {"size": volume["size"]}
+        rows.append(row)
+    return rows

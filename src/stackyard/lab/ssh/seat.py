@@ -1,0 +1,70 @@
+"""Somebody at the shell of a node: which node, which user, and the API calls that programs make for him."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.access.directory import ROOT
+from stackyard.lab.access.login import Identity
+from stackyard.lab.dispatch import ConnectionDropped, Request
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.ssh.files import NodeFiles
+    from stackyard.lab.world import World
+
+__all__ = ["Seat", "TaskOutcome"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcome:
+    """How a task ended: what it logged, and what went wrong if something did."""
+
+    lines: tuple[str, ...]
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A user at a node."""
+
+    world: World
+    dispatcher: Dispatcher
+    node: str
+    user: str
+    files: NodeFiles
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is root, who needs no sudo."""
+        return self.user == "root"
+
+    async def call(self, method: str, path: str, parameters: Mapping[str, Any] | None = None) -> Any:
+        """Make a call of the API as root and return its data.
+
+        Raises:
+            PveError: It is refused.
+        """
+        request = Request(
+            method=method, path=path, identity=Identity(authid=ROOT), parameters=dict(parameters or {})
+        )
+        try:
+            answer = await self.dispatcher.perform(request)
+        except ConnectionDropped as err:
+            raise PveError("broken pipe") from err
+        if answer.status >= 400:
+            raise PveError(answer.message or answer.reason, status=answer.status, errors=answer.errors)
+        return answer.data
+
+    async def finish(self, upid: str) -> TaskOutcome:
+        """Wait for the end of a task."""
+        tasks = self.world.tasks
+        await tasks.wait(upid)
+        lines = tuple(tasks.lines(upid))
+        status = str((tasks.get(upid) or {}).get("status"))
+        is_good = status == "OK" or status.startswith("WARNINGS")
+        return TaskOutcome(lines=lines[:-1], problem=None if is_good else status)
