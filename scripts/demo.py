@@ -157,7 +157,7 @@ async def make_guest(api: Api, guest: Guest) -> None:
     if guest.kind == "qemu":
         await api.task("POST", "/nodes/pve1/qemu/9000/clone", newid=guest.vmid, name=guest.name, full=1)
         if guest.node != "pve1":
-            moved = {"target": guest.node, "with-local-disks": 1}
+            moved: dict[str, str | int] = {"target": guest.node, "with-local-disks": 1}
             await api.task("POST", f"/nodes/pve1/qemu/{guest.vmid}/migrate", **moved)
     else:
         await api.task(
