@@ -17,6 +17,7 @@ lease, `lease_numbers/<network>|<number>` whose it is: `mac vmid key`.
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import re
 import zlib
@@ -124,12 +125,14 @@ def has_booted(world: World, guest: Document) -> bool:
 
 
 def addresses_of(world: World, guest: Document) -> tuple[Interface, ...]:
-    """Return the NICs of a guest with their addresses, the loopback not among them; none before it booted.
+    """Return the NICs of a running guest, the loopback not among them; without addresses until it booted.
 
     Addresses that DHCP gives are recorded, in the running transaction or in one of its own.
     """
-    if not has_booted(world, guest):
+    if guest["status"] != "running":
         return ()
+    if not has_booted(world, guest):
+        return tuple(_plain(nic) for nic in _nics(guest))
     with world.store.transaction():
         return tuple(_interface(world, guest, nic) for nic in _nics(guest))
 
@@ -241,9 +244,11 @@ def _interface(world: World, guest: Document, nic: _Nic) -> Interface:
     if nic.up and nic.bridge:
         found += _ipv4(world, guest, nic)
         found += _ipv6(world, guest, nic)
-    return Interface(
-        name=nic.name, mac=nic.mac, key=nic.key, bridge=nic.bridge, tag=nic.tag, addresses=tuple(found)
-    )
+    return dataclasses.replace(_plain(nic), addresses=tuple(found))
+
+
+def _plain(nic: _Nic) -> Interface:
+    return Interface(name=nic.name, mac=nic.mac, key=nic.key, bridge=nic.bridge, tag=nic.tag)
 
 
 def _ipv4(world: World, guest: Document, nic: _Nic) -> list[Address]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.access.checks import check_call
 from stackyard.lab.call import Call, Upload
 from stackyard.lab.faults import Point, Strike
-from stackyard.lab.problems import PveError, bad_parameter, not_permitted
+from stackyard.lab.problems import PveError, bad_parameter, defect, not_permitted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,8 +88,7 @@ class Dispatcher:
         except (
             Exception
         ) as err:  # The edge of a call: a defect of one handler must not take the others along.
-            text = f"internal error of the lab: {type(err).__name__}: {err}"
-            answer = Answer.refusal(PveError(text))
+            answer = Answer.refusal(defect(f"{request.method} {request.path}", err))
         try:
             await self.strike(Point.AFTER_WORK, request.method, request.path, node)
         except PveError as problem:

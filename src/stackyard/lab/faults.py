@@ -1,8 +1,8 @@
-"""Faults: calls and tasks that go wrong because a test asked for it.
+"""Faults: calls, tasks and agents that go wrong because a test asked for it.
 
-Dispatch asks at three points: before it knows who calls, before the work and after the work. A rule says
-which calls it strikes (method, path pattern, node, the nth call, a probability, how often at most) and what
-happens.
+Dispatch asks at three points: before it knows who calls, before the work and after the work. Tasks ask at each
+step of their work and at its end, agents when they are to answer. A rule says which calls (or tasks, or guests)
+it strikes (method, path pattern, node, the nth one, a probability, how often at most) and what happens.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Point(enum.StrEnum):
     BEFORE_WORK = "before-work"
     AFTER_WORK = "after-work"
     TASK = "task"
+    AGENT = "agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,12 @@ class Rule:
         point: Where the fault strikes.
         strike: What happens.
         method: Only this method, `*` for any. For tasks: only this type.
-        path: Only paths that fit this shell pattern, as under /api2/json. For tasks: only this id.
+        path: Only paths that fit this shell pattern, as under /api2/json. For tasks and agents: only this id.
         node: Only calls to (or tasks on) this node, `*` for any.
         nth: Only the nth call that fits, from one; 0 for every one.
         probability: How likely a fitting call is struck.
         times: How many calls are struck before the rule is spent; 0 for no end.
+        step: For tasks: which step of the work fails, from one; 0 lets all of it be done first.
     """
 
     point: Point
@@ -61,12 +63,15 @@ class Rule:
     nth: int = 0
     probability: float = 1.0
     times: int = 0
+    step: int = 1
 
 
 @dataclass(slots=True)
 class _Counts:
     seen: int = 0
     struck: int = 0
+    # Tasks that the rule has met, and whether it strikes them: it decides once for each.
+    tasks: dict[str, bool] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -106,10 +111,33 @@ class Faults:
                 return rule.strike
         return None
 
-    def task_problem(self, upid: Upid) -> str | None:
-        """Return the text with which a task is to fail, or None."""
-        found = self.strike(Point.TASK, upid.type, upid.id, upid.node)
-        return None if found is None else found.reason
+    def task_problem(self, upid: Upid, step: int) -> str | None:
+        """Return the text with which a task is to fail now, or None.
+
+        Args:
+            upid: The task.
+            step: How many steps of its work it has begun, 0 when all of it is done.
+        """
+        for name, rule in self._rules.items():
+            if rule.point is not Point.TASK or not _fits(rule, upid.type, upid.id, upid.node):
+                continue
+            decided, key = self._counts[name].tasks, str(upid)
+            if key not in decided:
+                decided[key] = self._counts_in(name, rule)
+            # A task with fewer steps fails at its end.
+            if decided[key] and step in (rule.step, 0):
+                decided[key] = False
+                return rule.strike.reason
+        return None
+
+    def task_ended(self, upid: Upid) -> None:
+        """Forget a task."""
+        for counts in self._counts.values():
+            counts.tasks.pop(str(upid), None)
+
+    def silences(self, vmid: int, node: str) -> bool:
+        """Tell whether the agent of a guest is not to answer."""
+        return self.strike(Point.AGENT, "*", str(vmid), node) is not None
 
     def _counts_in(self, name: str, rule: Rule) -> bool:
         counts = self._counts[name]

@@ -159,7 +159,7 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
         if not isinstance(part, BodyPartReader) or part.name is None:
             continue
         if part.filename is None and part.name != "filename":
-            parameters[part.name] = (await part.read(decode=True)).decode(errors="replace").rstrip("\r\n")
+            parameters[part.name] = (await _read_field(part)).decode(errors="replace").rstrip("\r\n")
             continue
         target = folder / "content"
         size = 0
@@ -172,6 +172,16 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
     parameters["filename"] = upload.filename
     parameters["tmpfilename"] = f"/var/tmp/pveupload-{secrets.token_hex(16)}"  # noqa: S108 - Proxmox's own name
     return upload
+
+
+async def _read_field(part: BodyPartReader) -> bytes:
+    """Read a field of an upload that is no file, up to the size of any other form."""
+    field = bytearray()
+    while chunk := await part.read_chunk():
+        field += chunk
+        if len(field) > _LARGEST_FORM:
+            raise PveError("for data too large", status=501)
+    return bytes(field)
 
 
 def _response(answer: Answer, form: str) -> web.Response:

@@ -11,7 +11,7 @@ from stackyard.redaction import MASK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Entry", "Journal", "mask"]
+__all__ = ["Entry", "Journal", "is_secret", "mask"]
 
 _SECRET = frozenset(
     (
@@ -82,6 +82,11 @@ class Journal:
         self._entries.clear()
 
 
+def is_secret(name: str) -> bool:
+    """Tell whether the value of a parameter is nobody's business."""
+    return name in _SECRET
+
+
 def mask(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with the values of secret ones masked."""
-    return {key: MASK if key in _SECRET and value else value for key, value in parameters.items()}
+    return {key: MASK if is_secret(key) and value else value for key, value in parameters.items()}

@@ -7,12 +7,13 @@ the lab. Handlers and workers raise it; dispatch turns it into a status line and
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PveError", "bad_parameter", "bad_parameters", "not_permitted"]
+__all__ = ["PveError", "bad_parameter", "bad_parameters", "defect", "not_permitted"]
 
 VERIFICATION_FAILED = "Parameter verification failed."
 
@@ -55,3 +56,14 @@ def bad_parameter(name: str, text: str) -> PveError:
 def not_permitted(what: str = "") -> PveError:
     """Return the refusal for want of a privilege; `what` is `/vms/100, VM.Allocate` or the like."""
     return PveError(f"Permission check failed ({what})" if what else "Permission check failed", status=403)
+
+
+def defect(where: str, err: BaseException) -> PveError:
+    """Report a defect of the lab itself to the event loop, and return what the client is told of it.
+
+    The loop's exception handler has the traceback: by default it logs it, so that it is on the lab's own
+    standard error and in no answer.
+    """
+    context = {"message": f"internal error of the lab in {where}", "exception": err}
+    asyncio.get_running_loop().call_exception_handler(context)
+    return PveError(f"internal error of the lab: {type(err).__name__}: {err}")

@@ -19,6 +19,7 @@ from stackyard.lab.fetching import Fetcher
 from stackyard.lab.http import Api
 from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.lab.lifecycle import Beginning, Lifecycle
+from stackyard.lab.problems import defect
 from stackyard.lab.routing import Table, collect
 from stackyard.lab.seeds import EMPTY, Seed
 from stackyard.lab.sqlite import SqliteDisk
@@ -86,7 +87,7 @@ class Running:
         password: Its password.
         api_token: `root@pam!lab=<uuid>`, with all privileges of root.
         nodes: The names of the nodes.
-        ssh_port: The port of its SSH side, None without one.
+        ssh_ports: The port of each node's SSH server; empty without an SSH side.
         world: Everything inside, for tests in the same process.
         dispatcher: The door for calls that do not come over HTTP.
         loop: The event loop that it runs in; another thread touches `world` only through `on_loop`.
@@ -99,10 +100,15 @@ class Running:
     password: str
     api_token: str
     nodes: tuple[str, ...]
-    ssh_port: int | None = None
+    ssh_ports: Mapping[str, int] = field(default_factory=dict)
     world: World
     dispatcher: Dispatcher
     loop: asyncio.AbstractEventLoop
+
+    @property
+    def ssh_port(self) -> int | None:
+        """The SSH port of the first node, None without an SSH side."""
+        return next(iter(self.ssh_ports.values()), None)
 
     def on_loop(self, action: Callable[[], T]) -> T:
         """Do something to `world` from another thread than the lab's, and return what it returned."""
@@ -115,7 +121,8 @@ class Running:
     def document(self) -> dict[str, Any]:
         """Return what a client needs to know, as the ready line has it."""
         names = ("url", "api_token", "username", "password", "ssh_port", "fingerprint")
-        return {**{name: getattr(self, name) for name in names}, "nodes": list(self.nodes)}
+        facts = {name: getattr(self, name) for name in names}
+        return {**facts, "ssh_ports": dict(self.ssh_ports), "nodes": list(self.nodes)}
 
 
 @contextlib.asynccontextmanager
@@ -152,11 +159,12 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
                 port=chosen.port,
                 tls=serving.Tls(certificate),
                 limits=chosen.limits,
+                on_access=_report,
             ) as server,
-            _ssh_side(world, dispatcher, chosen) as ssh_port,
+            _ssh_side(world, dispatcher, chosen) as ssh_ports,
         ):
             try:
-                yield _running(world, dispatcher, server, ssh_port)
+                yield _running(world, dispatcher, server, ssh_ports)
             finally:
                 await world.tasks.close()
     finally:
@@ -234,19 +242,30 @@ def _certificate(options: Options) -> serving.Certificate:
 
 
 @contextlib.asynccontextmanager
-async def _ssh_side(world: World, dispatcher: Dispatcher, options: Options) -> AsyncIterator[int | None]:
-    """Run the SSH side if one is wanted, and give its port."""
+async def _ssh_side(
+    world: World, dispatcher: Dispatcher, options: Options
+) -> AsyncIterator[Mapping[str, int]]:
+    """Run the SSH side if one is wanted, and give the port of each node."""
     if options.ssh_port is None:
-        yield None
+        yield {}
         return
     from stackyard.lab.ssh import serve_ssh  # lazy: asyncssh costs 200 ms, and most tests need none
 
     folder = options.identity or options.data
-    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=folder) as port:
-        yield port
+    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=folder) as ports:
+        yield ports
 
 
-def _running(world: World, dispatcher: Dispatcher, server: serving.Server, ssh_port: int | None) -> Running:
+def _report(access: serving.Access) -> None:
+    """Tell the event loop of a request that failed outside its call; what clients do wrong is theirs."""
+    is_theirs = isinstance(access.error, serving.ClientGoneError | serving.ClientStalledError)
+    if access.status == 500 and access.error is not None and not is_theirs:
+        defect(f"{access.method} {access.path}", access.error)
+
+
+def _running(
+    world: World, dispatcher: Dispatcher, server: serving.Server, ssh_ports: Mapping[str, int]
+) -> Running:
     login = seed.credentials(world)
     return Running(
         url=server.url,
@@ -256,7 +275,7 @@ def _running(world: World, dispatcher: Dispatcher, server: serving.Server, ssh_p
         password=login.password,
         api_token=login.api_token,
         nodes=tuple(world.cluster.nodes()),
-        ssh_port=ssh_port,
+        ssh_ports=ssh_ports,
         world=world,
         dispatcher=dispatcher,
         loop=asyncio.get_running_loop(),

@@ -1,8 +1,8 @@
 """Storages: their definitions, where they are available, and how full they are.
 
 Documents: `storages/<id>` is the definition as in storage.cfg (`type content path nodes shared disable
-...`, the lists as comma text); `capacities/<scope>|<id>` has `total`, the bytes that fit, where the scope
-is the node's name or empty for a shared storage; `volumes/<scope>|<volid>` is one volume (see `volumes`).
+...`, the lists as comma text); `capacities/<scope>|<id>` has `total`, the bytes that fit, and `full` while a
+fault fills it, where the scope is the node's name or empty for a shared storage; `volumes/<scope>|<volid>` is one volume (see `volumes`).
 """
 
 from __future__ import annotations
@@ -122,8 +122,12 @@ class Storages:
         return DEFAULT_CAPACITY if capacity is None else int(capacity["total"])
 
     def used(self, storage: str, node: str) -> int:
-        """Return how many bytes are taken."""
-        return self._used.get((self.scope(storage, node), storage), 0)
+        """Return how many bytes are taken: all of them while the storage is said to be full."""
+        scope = self.scope(storage, node)
+        capacity = self._store.get("capacities", f"{scope}|{storage}")
+        if capacity is not None and capacity.get("full"):
+            return self.total(storage, node)
+        return self._used.get((scope, storage), 0)
 
     def volumes(self, storage: str, node: str) -> list[Document]:
         """Return the volumes of a storage as a node sees them, by name."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stackyard.lab.access.directory import split_token
-from stackyard.lab.problems import PveError
+from stackyard.lab.problems import PveError, defect
 from stackyard.lab.upid import Upid
 
 if TYPE_CHECKING:
@@ -36,8 +36,12 @@ _MOST_KEPT = 20_000
 class TaskFaults(Protocol):
     """Makes tasks fail on purpose."""
 
-    def task_problem(self, upid: Upid) -> str | None:
-        """Return the text with which a task is to fail, or None."""
+    def task_problem(self, upid: Upid, step: int) -> str | None:
+        """Return the text with which a task is to fail at a step of its work (0: its end), or None."""
+        ...
+
+    def task_ended(self, upid: Upid) -> None:
+        """Take note that a task has ended."""
         ...
 
 
@@ -49,6 +53,7 @@ class Task:
         self.upid = upid
         self.lines: list[str] = []
         self.warnings = 0
+        self._steps = 0
 
     def log(self, text: str) -> None:
         """Add lines to the task's log."""
@@ -70,7 +75,16 @@ class Task:
             PveError: The task is meant to fail.
         """
         await self._tasks.clock.sleep(self._tasks.latency.seconds(work))
-        problem = self._tasks.faults.task_problem(self.upid)
+        self._steps += 1
+        self.fail_if_meant_to(self._steps)
+
+    def fail_if_meant_to(self, step: int) -> None:
+        """Fail where a fault says so.
+
+        Raises:
+            PveError: The task is meant to fail at this step of its work (0: its end).
+        """
+        problem = self._tasks.faults.task_problem(self.upid, step)
         if problem is not None:
             raise PveError(problem)
 
@@ -195,6 +209,7 @@ class Tasks:
         self._not_begun.pop(name).set()
         try:
             await work(task)
+            task.fail_if_meant_to(0)
             last = f"TASK WARNINGS: {task.warnings}" if task.warnings else "TASK OK"
         except PveError as err:
             last = f"TASK ERROR: {' '.join(err.text.split(chr(10))).strip()}"
@@ -203,12 +218,13 @@ class Tasks:
         except (
             Exception
         ) as err:  # The edge of a worker: whatever went wrong, the client must see the task end.
-            last = f"TASK ERROR: internal error of the lab: {type(err).__name__}: {err}"
+            last = f"TASK ERROR: {' '.join(defect(name, err).text.split())}"
         task.lines.append(last)
         try:
             with self.store.transaction():
                 self._finish(task, _exit_status(last))
         finally:
+            self.faults.task_ended(task.upid)
             del self._live[name]
             del self._workers[name]
 

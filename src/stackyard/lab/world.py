@@ -10,6 +10,7 @@ from stackyard.lab.access.permissions import Permissions
 from stackyard.lab.access.tickets import Tickets
 from stackyard.lab.blobs import Blobs
 from stackyard.lab.cluster import Cluster
+from stackyard.lab.fault_kinds import follow_faults
 from stackyard.lab.faults import Faults
 from stackyard.lab.fetching import Fetcher
 from stackyard.lab.guests import Guests
@@ -75,6 +76,7 @@ def assemble(
         fetcher: What asks the web; one that stays on this machine if None.
     """
     faults = Faults()
+    follow_faults(store, faults)
     permissions = Permissions(store, clock)
     tickets = Tickets(store, clock)
     storages = Storages(store)

@@ -91,7 +91,7 @@ def test_a_dropped_connection_comes_before_or_after_the_work(point: Point, made:
 def test_a_task_that_fails_late_gives_back_what_it_took() -> None:
     async def test(api: LabClient) -> None:
         strike = Strike(reason="storage went away")
-        api.world.faults.add("late", Rule(point=Point.TASK, strike=strike, method="qmcreate", nth=3))
+        api.world.faults.add("late", Rule(point=Point.TASK, strike=strike, method="qmcreate", step=3))
         upid = await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4", scsi1="local-lvm:4")
         assert await api.done(upid) == "unable to create VM 100 - storage went away"
         assert await api.get("/nodes/pve1/storage/local-lvm/content") == []

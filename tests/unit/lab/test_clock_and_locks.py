@@ -108,3 +108,57 @@ def test_a_waiter_that_is_cancelled_does_not_keep_the_lock() -> None:
         assert not locks.is_held("x")
 
     asyncio.run(main())
+
+
+def test_who_only_reads_shares_a_lock_and_who_changes_waits_for_all_of_them() -> None:
+    async def main() -> list[str]:
+        locks = Locks(LabClock())
+        events: list[str] = []
+        release = asyncio.Event()
+
+        async def hold(name: str, *, shared: bool) -> None:
+            async with locks.guest("qemu", 100, shared=shared):
+                events.append(name)
+                if shared:
+                    await release.wait()
+
+        tasks = [asyncio.create_task(hold(f"reader {number}", shared=True)) for number in range(2)]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(hold("writer", shared=False)))
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(hold("late reader", shared=True)))
+        await asyncio.sleep(0)
+        assert events == ["reader 0", "reader 1"]
+        release.set()
+        await asyncio.gather(*tasks)
+        assert not locks.is_held("/var/lock/qemu-server/lock-100.conf")
+        return events
+
+    assert asyncio.run(main()) == ["reader 0", "reader 1", "writer", "late reader"]
+
+
+def test_readers_behind_a_writer_who_gives_up_share_the_lock_again() -> None:
+    async def main() -> None:
+        clock = LabClock()
+        clock.hold()
+        locks = Locks(clock)
+        entered = asyncio.Event()
+
+        async def read() -> None:
+            async with locks.hold("x", "no", 100, shared=True):
+                entered.set()
+
+        async with locks.hold("x", "no", shared=True):
+            writer = asyncio.create_task(locks.hold("x", "no").__aenter__())
+            await asyncio.sleep(0)
+            reader = asyncio.create_task(read())
+            await asyncio.sleep(0)
+            assert not entered.is_set()
+            clock.advance(10)
+            with pytest.raises(PveError, match="no"):
+                await writer
+            await reader
+        assert entered.is_set()
+        assert not locks.is_held("x")
+
+    asyncio.run(main())

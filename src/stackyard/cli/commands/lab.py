@@ -81,7 +81,7 @@ def lab() -> None:
 )
 @click.option("--foreground", is_flag=True, help="Stay, say when it is ready, and run until Ctrl-C.")
 @pass_session
-def up(session: Session, name: str, foreground: bool, **options: Any) -> Result:
+def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Result:
     """Start a lab.
 
     It goes to the background and is ready when the command returns: the address, an API token, the password

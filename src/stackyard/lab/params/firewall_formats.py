@@ -263,7 +263,7 @@ def _is_service(name: str) -> bool:
         return True
     try:
         socket.getservbyname(name)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return True
 
@@ -273,7 +273,7 @@ def _check_protocol(value: str) -> None:
         return
     try:
         socket.getprotobyname(value)
-    except OSError as err:
+    except (OSError, ValueError) as err:
         raise FormatError(f"unknown protocol '{value}'") from err
 
 

@@ -38,6 +38,25 @@ def _device(ident: str, kind: str, identity: tuple[str, str], group: int, name: 
     }
 
 
+def _usb(
+    place: tuple[int, int, int], identity: tuple[str, str], speed: str, maker: str, name: str
+) -> Mapping[str, Any]:
+    bus, number, port = place
+    return {
+        "busnum": bus,
+        "devnum": number,
+        "port": port,
+        "level": int(port > 0),
+        "class": 0 if port else 9,
+        "speed": speed,
+        "vendid": identity[0],
+        "prodid": identity[1],
+        "manufacturer": maker,
+        "product": name,
+        **({"usbpath": str(port)} if port else {}),
+    }
+
+
 PCI_DEVICES: tuple[Mapping[str, Any], ...] = (
     _device("0000:00:00.0", "0x060000", (_INTEL, "0x3ec2"), 0, "8th Gen Core Host Bridge"),
     _device("0000:00:01.0", "0x060400", (_INTEL, "0x1901"), 1, "Core Processor PCIe Controller (x16)"),
@@ -58,20 +77,10 @@ PCI_DEVICES: tuple[Mapping[str, Any], ...] = (
     ),
     _device("0000:03:00.0", "0x010802", (_SAMSUNG, "0xa808"), 17, "NVMe SSD Controller SM981/PM981/PM983"),
 )
-_FULL, _SUPER = "12", "5000"
 USB_DEVICES: tuple[Mapping[str, Any], ...] = (
-    {
-        **{"busnum": 1, "devnum": 1, "class": 9, "level": 0, "port": 0, "speed": "480"},
-        **{"vendid": "1d6b", "prodid": "0002", "manufacturer": "Linux", "product": "xHCI Host Controller"},
-    },
-    {
-        **{"busnum": 1, "devnum": 2, "class": 0, "level": 1, "port": 1, "speed": _FULL, "usbpath": "1"},
-        **{"vendid": "1050", "prodid": "0407", "manufacturer": "Yubico", "product": "YubiKey OTP+FIDO+CCID"},
-    },
-    {
-        **{"busnum": 2, "devnum": 2, "class": 0, "level": 1, "port": 3, "speed": _SUPER, "usbpath": "3"},
-        **{"vendid": "0781", "prodid": "5583", "manufacturer": "SanDisk", "product": "Ultra Fit"},
-    },
+    _usb((1, 1, 0), ("1d6b", "0002"), "480", "Linux", "xHCI Host Controller"),
+    _usb((1, 2, 1), ("1050", "0407"), "12", "Yubico", "YubiKey OTP+FIDO+CCID"),
+    _usb((2, 2, 3), ("0781", "5583"), "5000", "SanDisk", "Ultra Fit"),
 )
 _NAMES = ("vendor_name", "device_name", "subsystem_vendor", "subsystem_device")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.access.directory import split_token
+from stackyard.lab.access.directory import ROOT, split_token
+from stackyard.lab.access.permissions import normalize_path
 from stackyard.lab.access.tickets import password_fits
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError
@@ -39,25 +40,26 @@ def ticket_page(_call: Call) -> Any:
 
 @route("POST /access/ticket")
 def create_ticket(call: Call) -> Any:
-    """Log in with a password, or with a ticket that is still good."""
+    """Log in with a password, or with a ticket that is still good; or only ask about a privilege."""
     params = call.params
     userid = params["username"]
     if params.get("realm"):
         userid = f"{userid}@{params['realm']}"
+    asks = bool(params.get("path") and params.get("privs"))
     try:
         call.world.permissions.directory.enabled_user(userid)
-        _authenticate(call, userid, params["password"])
-        if params.get("path") and params.get("privs"):
-            call.world.permissions.check(userid, params["path"], split_list(params["privs"]))
+        # root@pam can make tickets for others with its own.
+        _authenticate(call, userid, params["password"], helpers=() if asks else (ROOT,))
+        if asks:
+            path = normalize_path(params["path"]) or ""
+            call.world.permissions.check(userid, path, split_list(params["privs"]))
     except PveError as err:
         # Proxmox tells no reason, so that nobody learns which users there are.
         raise PveError("authentication failure", status=401) from err
-    answer = {
-        "username": userid,
-        "ticket": call.world.tickets.issue(userid),
-        "CSRFPreventionToken": call.world.tickets.csrf_token(userid),
-        "cap": _capabilities(call, userid),
-    }
+    answer: dict[str, Any] = {"username": userid, "cap": _capabilities(call, userid)}
+    if not asks:
+        answer["ticket"] = call.world.tickets.issue(userid)
+        answer["CSRFPreventionToken"] = call.world.tickets.csrf_token(userid)
     if len(call.world.cluster.nodes()) > 1 and call.world.permissions.has(userid, "/", ["Sys.Audit"]):
         answer["clustername"] = call.world.cluster.name
     return answer
@@ -78,9 +80,9 @@ def read_permissions(call: Call) -> Any:
     return {path: granted for path, granted in found.items() if granted}
 
 
-def _authenticate(call: Call, userid: str, password: str) -> None:
+def _authenticate(call: Call, userid: str, password: str, helpers: tuple[str, ...]) -> None:
     if password.startswith("PVE:"):
-        if call.world.tickets.user_of(password) != userid:
+        if call.world.tickets.user_of(password) not in (userid, *helpers):
             raise PveError("permission denied - invalid PVE ticket", status=401)
         return
     kept = call.store.get("shadow", userid)

@@ -1,7 +1,8 @@
 """Who can log in to a guest: the users that cloud-init makes in a VM, and root of a container.
 
-What cloud-init does with `user`, `users`, `password`, `chpasswd` and `ssh_authorized_keys` is followed, for the
-user data that Proxmox writes and for that of a snippet (`cicustom`). A guest without cloud-init lets nobody in.
+What cloud-init does with `user`, `users`, `password`, `chpasswd` and `ssh_authorized_keys` is followed, for
+the user data that Proxmox writes and for that of a snippet (`cicustom`). A VM without cloud-init lets nobody
+in.
 """
 
 from __future__ import annotations

@@ -30,12 +30,13 @@ ID=debian
 _KINDS = {"qemu-server": "qemu", "lxc": "lxc"}
 _FOLDERS = {kind: folder for folder, kind in _KINDS.items()}
 _GUEST = re.compile(r"/etc/pve/(?:nodes/(?P<node>[^/]+)/)?(?P<folder>qemu-server|lxc)/(?P<vmid>\d+)\.conf")
+_AUTHORIZED = ("/root/.ssh/authorized_keys", "/etc/pve/priv/authorized_keys")
 _LINE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):\s*(.*?)\s*")
 
 
 def system_files(world: World, node: str) -> list[str]:
     """Return the paths of all such files of a node."""
-    found = ["/etc/hostname", "/etc/os-release"]
+    found = ["/etc/hostname", "/etc/os-release", *_AUTHORIZED]
     for guest in world.guests.all().values():
         folder = _FOLDERS[str(guest["type"])]
         found.append(f"/etc/pve/nodes/{guest['node']}/{folder}/{guest['vmid']}.conf")
@@ -51,6 +52,9 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
             return f"{node}\n"
         case "/etc/os-release":
             return OS_RELEASE
+        case _ if path in _AUTHORIZED:
+            kept = world.store.get("ssh", "authorized_keys") or {"lines": []}
+            return "".join(f"{line}\n" for line in kept["lines"])
     guest = _guest_at(world, node, path)
     return None if guest is None else guest_file(guest)
 
@@ -61,6 +65,9 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
     Raises:
         PveError: It cannot be written, or has lines that Proxmox would not read.
     """
+    if path in _AUTHORIZED:
+        world.store.put("ssh", "authorized_keys", {"lines": text.splitlines()})
+        return
     guest = _guest_at(world, node, path)
     if guest is None:
         raise PveError("Permission denied")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.resources.firewall.config import CLUSTER, FirewallConfig, load, scope_of
 from stackyard.lab.resources.firewall.macros import MACROS
+from stackyard.lab.resources.firewall.sdn_sets import visible_sets
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def list_macros(_call: Call) -> Any:
 def list_references(call: Call) -> Any:
     """List the aliases and IP sets that rules can name as source and destination."""
     wanted = call.params.get("type")
-    rows = _references(load(call.store, CLUSTER.key), "dc")
+    rows = _references(load(call.store, CLUSTER.key), "dc") + _references(visible_sets(call), "sdn")
     scope = scope_of(call)
     if scope is not CLUSTER:
         rows += _references(load(call.store, scope.key), "guest")

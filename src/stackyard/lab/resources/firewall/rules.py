@@ -17,6 +17,7 @@ from stackyard.lab.resources.firewall.config import (
     scope_of,
     with_digest,
 )
+from stackyard.lab.resources.firewall.sdn_sets import all_sets, visible_sets
 from stackyard.lab.routing import route
 from stackyard.lab.sections import check_digest
 
@@ -70,7 +71,7 @@ def read_rule(call: Call) -> Any:
 def create_rule(call: Call) -> None:
     """Put a rule before all others, switched off unless told otherwise."""
     with editing(call) as config:
-        rule = _check(call, config).verified(_changed({"enable": 0}, call))
+        rule = _check(call, config, visible_sets(call)).verified(_changed({"enable": 0}, call))
         _rules(call, config).insert(0, rule)
 
 
@@ -93,7 +94,9 @@ def update_rule(call: Call) -> None:
             rules.insert(target, rule)
             del rules[position + (target < position)]
             return
-        rules[position] = _check(call, config).verified(_without(_changed(rule, call), call))
+        rules[position] = _check(call, config, visible_sets(call)).verified(
+            _without(_changed(rule, call), call)
+        )
 
 
 @route(
@@ -118,18 +121,19 @@ def _rules(call: Call, config: FirewallConfig) -> list[Entry]:
     return config.rules if group is None else config.require_group(group)
 
 
-def _check(call: Call, config: FirewallConfig) -> RuleCheck:
+def _check(call: Call, config: FirewallConfig, sets: FirewallConfig) -> RuleCheck:
     scope = scope_of(call)
     if scope is CLUSTER:
         environment = "group" if "group" in call.params else scope.environment
-        return RuleCheck(environment=environment, configs=(config,))
-    return RuleCheck(environment=scope.environment, configs=(config, load(call.store, CLUSTER.key)))
+        return RuleCheck(environment=environment, configs=(config, sets))
+    cluster = load(call.store, CLUSTER.key)
+    return RuleCheck(environment=scope.environment, configs=(config, cluster, sets))
 
 
 def _shown(call: Call) -> list[Entry]:
     """Return the rules with their digest, and with what is wrong with those that refer to nothing."""
     config = reading(call)
-    check = _check(call, config)
+    check = _check(call, config, all_sets(call))
     rules, _ = with_digest(_rules(call, config))
     for rule in rules:
         problems = check.problems(rule)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.jobs import check_not_replicated, forget_guest
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.lxc import mountpoints
@@ -57,6 +58,7 @@ def remove_traces(world: World, vmid: int) -> None:
 
 
 def _purge(world: World, task: Task, vmid: int) -> None:
+    forget_guest(world.store, vmid)
     if world.store.get("ha_resources", f"ct:{vmid}") is not None:
         world.store.delete("ha_resources", f"ct:{vmid}")
         task.log(f"NOTE: removed CT {vmid} from HA resource configuration.")
@@ -69,6 +71,8 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool, force: 
     world.guests.check_unlocked(guest)
     if not purge and world.store.get("ha_resources", f"ct:{vmid}") is not None:
         raise PveError(f"unable to remove CT {vmid} - used in HA resources and purge parameter not set.")
+    if not purge:
+        check_not_replicated(world.store, vmid)
     if guest["status"] == "running" and not force:
         raise PveError(f"unable to destroy CT {vmid} - container is running")
     return guest

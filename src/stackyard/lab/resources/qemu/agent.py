@@ -49,7 +49,8 @@ def require_agent(world: World, guest: Document) -> None:
         raise PveError("No QEMU guest agent configured")
     if guest["status"] != "running":
         raise PveError(f"VM {guest['vmid']} is not running")
-    if not has_agent(str(agent)) or is_paused(guest) or not addresses.has_booted(world, guest):
+    answers = has_agent(str(agent)) and not is_paused(guest) and addresses.has_booted(world, guest)
+    if not answers or world.faults.silences(int(guest["vmid"]), str(guest["node"])):
         raise PveError("QEMU guest agent is not running")
 
 

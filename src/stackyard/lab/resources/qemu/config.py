@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ _NOT_CONFIG = frozenset(
         *("skiplock", "delete", "revert", "force"),
     )
 )
+_NOT_SAID = frozenset(("node", "vmid", "digest", "background_delay"))
+# What no call can set, but a call can remove.
+_INTERNAL = frozenset(("vmstate", "runningmachine", "runningcpu"))
 _KNOWN_AT = "PUT /nodes/{node}/qemu/{vmid}/config"
 
 
@@ -98,8 +102,8 @@ async def unlink_disks(call: Call) -> Any:
 
 
 @route("POST /nodes/{node}/qemu/{vmid}/config")
-def update_async(call: Call) -> Any:
-    """Change options in a task."""
+async def update_async(call: Call) -> Any:
+    """Change options in a task; answer nothing if it is done within `background_delay`."""
     update = _read_update(call, call.params)
     world, node, vmid = call.world, call.node, call.vmid
 
@@ -108,7 +112,25 @@ def update_async(call: Call) -> Any:
         await task.spend(Work.CONFIG)
         await _perform(world, task, node, vmid, update)
 
-    return call.start_task("qmconfig", vmid, work)
+    upid = call.start_task("qmconfig", vmid, work)
+    delay_s = call.params.get("background_delay")
+    if not delay_s or not await _ended(world, upid, delay_s):
+        return upid
+    status = str((world.tasks.get(upid) or {}).get("status"))
+    if status != "OK" and not status.startswith("WARNINGS"):
+        raise PveError(f"failed to update VM {vmid}: {status}")
+    return None
+
+
+async def _ended(world: World, upid: str, seconds: float) -> bool:
+    """Wait for a task, but no longer than some lab time; tell whether it has ended."""
+    waits = {asyncio.ensure_future(world.tasks.wait(upid)), asyncio.ensure_future(world.clock.sleep(seconds))}
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return not world.tasks.is_running(upid)
 
 
 def _said(params: Mapping[str, Any]) -> str:
@@ -159,7 +181,7 @@ def _check_names(call: Call, update: _Update) -> None:
                 text = f"you can't use '-{name}' and -{word} {name}' at the same time"
                 raise bad_parameter("delete", text)
             plain = re.sub(r"\d+$", "[n]", name)
-            if (name in _NOT_CONFIG or name not in known) and plain not in known:
+            if name not in _INTERNAL and (name in _NOT_CONFIG or name not in known) and plain not in known:
                 raise bad_parameter(word, f"unknown option '{name}'")
     for name in set(update.delete) & set(update.revert):
         text = f"you can't use '-delete {name}' and -revert {name}' at the same time"

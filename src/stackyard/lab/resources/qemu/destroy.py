@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.jobs import check_not_replicated, forget_guest
 from stackyard.lab.latency import Work
 from stackyard.lab.params.formats import parse_size
 from stackyard.lab.problems import PveError, bad_parameter
@@ -44,6 +45,7 @@ def destroy_vm(call: Call) -> Any:
                 _free_disks(world, guest, unreferenced=bool(params.get("destroy-unreferenced-disks")))
                 if purge:
                     task.log(f"purging VM {vmid} from related configurations..")
+                    forget_guest(world.store, vmid)
                 remove_traces(world, vmid)
                 world.guests.remove(vmid)
 
@@ -90,6 +92,8 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool) -> Docu
         raise PveError(f"can't remove VM {vmid} - protection mode enabled")
     if not purge and world.store.get("ha_resources", f"vm:{vmid}") is not None:
         raise PveError(f"unable to remove VM {vmid} - used in HA resources and purge parameter not set.")
+    if not purge:
+        check_not_replicated(world.store, vmid)
     if guest["status"] == "running":
         raise PveError(f"VM {vmid} is running - destroy failed")
     return guest

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.devices import Mapped, local_devices, missing_mappings
 from stackyard.lab.resources.qemu.local_volumes import StorageMap, references
-from stackyard.lab.resources.qemu.migration import Migration, local_devices
+from stackyard.lab.resources.qemu.migration import Migration
 from stackyard.lab.routing import route
 from stackyard.lab.volumes import parse_volume_id
 
@@ -32,24 +33,20 @@ def read_precondition(call: Call) -> Any:
     guest = world.guests.require("qemu", call.node, call.vmid)
     world.guests.check_unlocked(guest)
     running = guest["status"] == "running"
-    blocking, mapped = local_devices(guest["config"], running=running)
-    allowed, refused = [], {}
-    for node in world.cluster.nodes():
-        if node == call.node:
-            continue
-        missing = _missing_storages(world, guest["config"], node)
-        if missing:
-            refused[node] = {"unavailable_storages": missing}
-        else:
-            allowed.append(node)
+    blocking, mapped = local_devices(world, guest["config"], running=running)
+    obstacles = {
+        node: _obstacles(world, guest["config"], mapped, node)
+        for node in world.cluster.nodes()
+        if node != call.node
+    }
     return {
         "running": int(running),
-        "allowed_nodes": allowed,
-        "not_allowed_nodes": refused,
+        "allowed_nodes": [node for node, found in obstacles.items() if not found],
+        "not_allowed_nodes": {node: found for node, found in obstacles.items() if found},
         "local_disks": _local_disks(world, guest),
         "local_resources": blocking,
         "mapped-resources": sorted(mapped),
-        "mapped-resource-info": {key: {"name": name} for key, name in mapped.items()},
+        "mapped-resource-info": mapped,
         "has-dbus-vmstate": 1,
     }
 
@@ -116,6 +113,14 @@ def _check_available(world: World, config: Mapping[str, Any], target: str) -> No
         volid = str(drives.parse_drive(world.facts, key, str(config[key]))["file"])
         if ":" in volid and not volid.startswith("/"):
             world.storages.require(parse_volume_id(volid)[0], target)
+
+
+def _obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: str) -> dict[str, list[str]]:
+    found = {
+        "unavailable_storages": _missing_storages(world, config, node),
+        "unavailable-resources": missing_mappings(world, mapped, node),
+    }
+    return {key: names for key, names in found.items() if names}
 
 
 def _missing_storages(world: World, config: Mapping[str, Any], node: str) -> list[str]:

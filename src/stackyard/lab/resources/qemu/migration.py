@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from stackyard.lab.allocation import allocate
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu import drives
+from stackyard.lab.resources.qemu.devices import local_devices, missing_mappings
 from stackyard.lab.resources.qemu.local_volumes import (
     LocalVolume,
     StorageMap,
@@ -19,7 +19,6 @@ from stackyard.lab.resources.qemu.local_volumes import (
     new_format,
     scan,
 )
-from stackyard.lab.resources.qemu.memory import blockers
 from stackyard.lab.storages import type_of
 from stackyard.lab.volumes import NewVolume, parse_volume_id
 
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["Migration", "local_devices"]
+__all__ = ["Migration"]
 
-_DEVICE = re.compile(r"(?:usb|hostpci|serial|parallel|virtiofs)\d+")
 _FOUND = {
     "attached": "found local disk '{}' (attached)",
     "unused": "found local disk '{}' (unused)",
@@ -40,29 +38,6 @@ _FOUND = {
     "pending": "found local disk '{}' (pending change)",
     "generated": "found generated disk '{}' (in current VM config)",
 }
-
-
-def local_devices(config: Mapping[str, Any], *, running: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the devices that keep a VM on its node, and those that are mapped on each, by name."""
-    blocking = blockers(config) if running else []
-    mapped: dict[str, str] = {}
-    if "ivshmem" in config:
-        blocking.append("ivshmem")
-    for key, value in config.items():
-        if not _DEVICE.fullmatch(key):
-            continue
-        given = dict(part.partition("=")[::2] for part in str(value).split(","))
-        name = given.get("mapping") or (
-            given.get("dirid", str(value)) if key.startswith("virtiofs") else None
-        )
-        if name:
-            mapped[key] = name
-            if key.startswith("hostpci") and not running:
-                continue
-        if str(value) == "socket" or "spice" in given.get("host", str(value)).lower():
-            continue
-        blocking.append(key)
-    return blocking, mapped
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,19 +90,28 @@ class Migration:
         running = guest["status"] == "running"
         if running and not self.online:
             raise PveError("can't migrate running VM without --online")
-        found, mapped = local_devices(guest["config"], running=running)
+        self._check_devices(guest["config"], running=running)
+        if not self.world.cluster.is_online(self.target):
+            raise PveError("Can't connect to destination address using public key")
+
+    def _check_devices(self, config: Mapping[str, Any], *, running: bool) -> None:
+        found, mapped = local_devices(self.world, config, running=running)
         blocking = [name for name in found if name not in mapped]
         if blocking and (running or not self.force):
             raise PveError(f"can't migrate VM which uses local devices: {', '.join(blocking)}")
         if blocking:
             self._log("migrating VM which uses local devices")
-        if mapped and running:
-            named = ", ".join(f"{key}:{name}" for key, name in sorted(mapped.items()))
-            raise PveError(f"can't live migrate running VM which uses following mapped devices: {named}")
+        missing = missing_mappings(self.world, mapped, self.target)
+        if missing:
+            raise PveError(f"can't migrate to '{self.target}': missing mapped devices {', '.join(missing)}")
+        staying = [
+            f"{key}:{mapped[key]['name']}" for key in sorted(mapped) if "live-migration" not in mapped[key]
+        ]
+        if running and staying:
+            text = "can't live migrate running VM which uses following mapped devices"
+            raise PveError(f"{text}: {', '.join(staying)}")
         if mapped:
             self._log("migrating VM which uses mapped local devices")
-        if not self.world.cluster.is_online(self.target):
-            raise PveError("Can't connect to destination address using public key")
 
     async def _transfer(self) -> None:
         address = self.world.cluster.nodes()[self.target]["ip"]

@@ -74,6 +74,8 @@ def check_options(call: Call, options: Iterable[str], pool: str | None = None) -
             privilege = "VM.Config.Network"
         if privilege is not None:
             check_vm(call, privilege, pool=pool)
+        elif option == "vmstate":
+            check_vm(call, "VM.Config.Disk", "VM.PowerMgmt", pool=pool)
         elif option in _CLOUDINIT or re.fullmatch(r"ipconfig\d+", option):
             check_vm(call, "VM.Config.Cloudinit", "VM.Config.Network", pool=pool, any_of=True)
         else:
@@ -94,14 +96,36 @@ def check_storage_access(
         drive = drives.parse_drive(call.world.facts, key, str(settings[key]))
         _check_drive(call, key, drive, default_storage)
         check_drive_change(call, drive, pool)
+    if "vmstatestorage" in settings:
+        call.check(f"/storage/{settings['vmstatestorage']}", "Datastore.AllocateSpace")
     for key, value in settings.items():
-        if not call.is_root and re.fullmatch(r"serial\d+", key) and value != "socket":
-            raise PveError(f"only root can set '{key}' config for real devices")
-        if not call.is_root and re.fullmatch(r"(?:usb|hostpci)\d+", key) and "mapping=" not in str(value):
-            kind = "usb" if key.startswith("usb") else "hostpci"
-            raise PveError(f"only root can set '{key}' config for non-mapped devices ({kind})")
-        if _BY_VALUE.fullmatch(key) and not call.is_root:
-            check_vm(call, "VM.Config.HWType", pool=pool)
+        if _BY_VALUE.fullmatch(key) or key == "rng0":
+            _check_device(call, key, str(value), pool)
+
+
+def _check_device(call: Call, key: str, value: str, pool: str | None) -> None:
+    """Refuse devices of the node to everybody but root, and mapped ones to who may not use the mapping."""
+    if call.is_root:
+        return
+    kind = key.rstrip("0123456789")
+    given = dict(part.partition("=")[::2] for part in value.split(","))
+    check_vm(call, "VM.Config.Disk" if kind in ("unused", "virtiofs") else "VM.Config.HWType", pool=pool)
+    if kind == "serial" and value != "socket":
+        raise PveError(f"only root can set '{key}' config for real devices")
+    if kind == "rng" and given.get("source") == "/dev/hwrng":
+        call.check("/mapping/hwrng", "Mapping.Use")
+    if kind == "virtiofs":
+        call.check(f"/mapping/dir/{given.get('dirid', value.partition(',')[0])}", "Mapping.Use")
+    if kind not in ("usb", "hostpci"):
+        return
+    if "mapping" in given:
+        call.check(f"/mapping/{'usb' if kind == 'usb' else 'pci'}/{given['mapping']}", "Mapping.Use")
+    elif kind == "hostpci":
+        raise PveError(f"only root can set '{key}' config for non-mapped devices")
+    elif "spice" not in (given.get("host", "").lower(), value.partition(",")[0].lower()):
+        raise PveError(f"only root can set '{key}' config for real devices")
+    if "romfile" in given:
+        raise bad_parameter(key, "only root@pam can set 'romfile' option")
 
 
 def check_drive_change(call: Call, drive: Mapping[str, Any], pool: str | None = None) -> None:

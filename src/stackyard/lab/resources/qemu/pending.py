@@ -85,14 +85,14 @@ class Changes:
     def set(self, values: Mapping[str, Any]) -> None:
         """Stage new values; a new CD drive can be booted from, where there is an order of that."""
         for option, value in values.items():
-            staged = self.pending.get(option)
-            if staged is not None and drives.is_drive(option) and staged != value:
-                self._retire(option, str(staged), by=str(value))
+            staged = self.pending.pop(option, None)
             if option == "cipassword":
                 self._record_cloudinit(option, value)
                 self.config[option] = value
             else:
                 self.pending[option] = value
+            if staged is not None and drives.is_drive(option):
+                self._retire(option, str(staged), by=str(value))
             self.pending_delete.pop(option, None)
             if drives.is_drive(option) and "boot" not in values:
                 self._join_boot_order(option, str(value))

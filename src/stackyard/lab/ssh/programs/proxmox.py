@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard.lab.problems import PveError
-from stackyard.lab.ssh.inside import run_in_container
 from stackyard.lab.ssh.importing import import_disk
+from stackyard.lab.ssh.inside import run_in_container
 from stackyard.lab.ssh.programs.system import Door
 from stackyard.lab.volume_names import path_of
 from stackyard.lab.volumes import parse_volume_id

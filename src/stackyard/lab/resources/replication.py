@@ -1,0 +1,172 @@
+"""Replication jobs: `/cluster/replication`. The lab keeps them; no data is copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.jobs import REPLICATION
+from stackyard.lab.latency import Work
+from stackyard.lab.params.texts import split_list
+from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.resources.lxc.mountpoints import mount_keys, parse_mount_point
+from stackyard.lab.resources.qemu import drives
+from stackyard.lab.routing import route
+from stackyard.lab.sections import Kind, SectionFile
+from stackyard.lab.volume_features import has_feature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.lab.call import Call
+    from stackyard.lab.store import Document
+
+__all__ = ["create_job", "delete_job", "list_jobs", "read_job", "update_job"]
+
+_LOCK = "file-replication_cfg"
+# How a job that is being removed is marked: the lab time at which it will be gone.
+_GONE_AT = "gone_at"
+_KIND = Kind(
+    name="local",
+    required=frozenset(("target",)),
+    optional=frozenset(("disable", "comment", "rate", "schedule", "remove_job", "source")),
+    fixed=frozenset(("target",)),
+)
+
+
+@route("GET /cluster/replication")
+def list_jobs(call: Call) -> Any:
+    """List the jobs of guests that the caller may see."""
+    return [
+        _shown(ident, job)
+        for ident, job in sorted(_jobs(call).items())
+        if call.may(f"/vms/{job['guest']}", "VM.Audit")
+    ]
+
+
+@route("GET /cluster/replication/{id}")
+def read_job(call: Call) -> Any:
+    """Read one job."""
+    job = _jobs(call).get(call.params["id"])
+    if job is None:
+        raise PveError(f"no such replication job '{call.params['id']}'")
+    call.check(f"/vms/{job['guest']}", "VM.Audit")
+    return {**_shown(call.params["id"], job), "digest": SectionFile(call.store, REPLICATION).digest}
+
+
+@route("POST /cluster/replication")
+def create_job(call: Call) -> Any:
+    """Add a job for a guest with volumes that can be replicated."""
+    ident, params = call.params["id"], call.params
+    vmid = int(ident.split("-")[0])
+    call.check(f"/vms/{vmid}", "VM.Replicate")
+    guest = call.world.guests.get(vmid)
+    if guest is None:
+        raise PveError(f"Guest '{vmid}' does not exist.")
+    if params["target"] not in call.world.cluster.nodes():
+        raise PveError(f"Target '{params['target']}' does not exist.")
+    source = str(guest["node"])
+    if params.get("source", source) != source:
+        raise PveError(
+            f"Source '{params['source']}' does not match current node of guest '{vmid}' ({source})"
+        )
+    if params["target"] == source:
+        raise PveError("Source and target must not be identical")
+    _require_volumes(call, guest)
+    given = {key: value for key, value in params.items() if key not in ("id", "type")}
+    with call.world.cluster.locked(_LOCK):
+        if ident in _jobs(call):
+            raise PveError(f"replication job '{ident}' already exists")
+        section = {**_KIND.checked({"source": source, **given}, create=True), "guest": vmid}
+        for other, job in _jobs(call).items():
+            if other != ident and job["guest"] == vmid and job["target"] == params["target"]:
+                target = f"local/{params['target']}"
+                raise PveError(f"replication job for guest '{vmid}' to target '{target}' already exists")
+        SectionFile(call.store, REPLICATION).put(ident, section)
+
+
+@route("PUT /cluster/replication/{id}")
+def update_job(call: Call) -> Any:
+    """Change a job."""
+    ident = call.params["id"]
+    call.check(f"/vms/{ident.split('-')[0]}", "VM.Replicate")
+    with call.world.cluster.locked(_LOCK):
+        file = SectionFile(call.store, REPLICATION)
+        file.check_digest(call.params.get("digest"))
+        old = _require(call, ident)
+        given = {key: value for key, value in call.params.items() if key not in ("id", "digest", "delete")}
+        changes = _KIND.checked(given, create=False)
+        # Here, what is both set and removed is removed.
+        file.put(ident, _KIND.without({**old, **changes}, split_list(call.params.get("delete", "")), {}))
+
+
+@route("DELETE /cluster/replication/{id}")
+def delete_job(call: Call) -> Any:
+    """Mark a job for removal, which the scheduler does a little later; or remove it by force."""
+    ident = call.params["id"]
+    call.check(f"/vms/{ident.split('-')[0]}", "VM.Replicate")
+    with call.world.cluster.locked(_LOCK):
+        file = SectionFile(call.store, REPLICATION)
+        if call.params.get("force"):
+            if call.params.get("keep"):
+                raise bad_parameter("keep", "conflicts with parameter 'force'")
+            file.remove(ident)
+            return
+        job = _require(call, ident)
+        delay_s = call.world.latency.seconds(Work.DELETE)
+        if delay_s <= 0:
+            file.remove(ident)
+            return
+        mark = "local" if call.params.get("keep") else "full"
+        file.put(ident, {**job, "remove_job": mark, _GONE_AT: call.world.clock.now() + delay_s})
+
+
+def _jobs(call: Call) -> dict[str, Document]:
+    """Return the jobs that are there at this time."""
+    now = call.world.clock.now()
+    found = SectionFile(call.store, REPLICATION).all()
+    return {ident: job for ident, job in found.items() if job.get(_GONE_AT, now + 1) > now}
+
+
+def _require(call: Call, ident: str) -> Document:
+    found = _jobs(call).get(ident)
+    if found is None:
+        raise PveError(f"no such job '{ident}'")
+    return found
+
+
+def _shown(ident: str, job: Document) -> dict[str, Any]:
+    shown = {key: value for key, value in job.items() if key != _GONE_AT}
+    return {**shown, "id": ident, "jobnum": int(ident.split("-")[1])}
+
+
+def _require_volumes(call: Call, guest: Document) -> None:
+    found = False
+    for volid in _volumes(call, guest):
+        volume = call.world.volumes.require(volid, str(guest["node"]))
+        if not has_feature(call.world, "replicate", volume):
+            raise PveError(f"missing replicate feature on volume '{volid}'")
+        found = True
+    if not found:
+        raise PveError("No replicatable volumes found")
+
+
+def _volumes(call: Call, guest: Document) -> Iterator[str]:
+    """Yield the guest's own volumes on local storages that are not kept from replication."""
+    for disk in _disks(call, guest["config"], str(guest["type"])):
+        volid = str(disk.get("file") or disk.get("volume"))
+        if not disk.get("replicate", 1) or ":" not in volid:
+            continue
+        if not call.world.storages.is_shared(call.world.storages.config(volid.partition(":")[0])):
+            yield volid
+
+
+def _disks(call: Call, config: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    facts = call.world.facts
+    if kind == "qemu":
+        for key in drives.drive_keys(config):
+            drive = drives.parse_drive(facts, key, str(config[key]))
+            if not drives.is_cdrom(drive):
+                yield drive
+    else:
+        for key in mount_keys(config):
+            yield parse_mount_point(facts, key, str(config[key]))
