@@ -15,8 +15,8 @@ import orjson
 import stackyard
 from stackyard import events
 from stackyard.cli.root import root
-from stackyard.diagnostics import Kind
-from stackyard.errors import StackyardError
+from stackyard.diagnostics import Kind, Severity
+from stackyard.errors import ExitStatus, StackyardError
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
@@ -57,7 +57,8 @@ def error_row(error: type[StackyardError]) -> str:
 
 def kind_row(kind: Kind) -> str:
     """Return the row of a kind of finding."""
-    return f"| `{kind.code}` | 65 | {cell(kind.summary)}. | {cell(kind.remedy)} |"
+    exit_status = int(ExitStatus.INVALID) if kind.severity is Severity.ERROR else "-"
+    return f"| `{kind.code}` | {exit_status} | {cell(kind.summary)}. | {cell(kind.remedy)} |"
 
 
 def modules() -> Iterator[object]:

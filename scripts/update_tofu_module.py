@@ -41,7 +41,12 @@ _PLATFORMS = (
 async def _update_module(version: str, folder: Path) -> None:
     with events.step(events.ignore, "update", "Write the module files") as step:
         await write_module_files(
-            TOFU_PROGRAM, read_tofu_version(version), folder=folder, step=step, go_source=GoSource()
+            TOFU_PROGRAM,
+            read_tofu_version(version),
+            folder=folder,
+            scratch=folder.parent,
+            step=step,
+            go_source=GoSource(),
         )
     _ship_module(version, folder)
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-
-from stackyard.cli.main import main
 
 __all__ = ["run"]
 
 
 def run() -> None:
     """Run the command line of this process and exit with its status."""
+    # An early Ctrl-C waits for the views, which say that it stopped; `main` lets it through.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    _hold_standard_descriptors()
+    from stackyard.cli.main import main  # lazy: a Ctrl-C while this loads would be a traceback
+
     sys.exit(main(sys.argv[1:]))
+
+
+def _hold_standard_descriptors() -> None:
+    """Give descriptors 0 to 2 to nobody else: a file opened as one of them would receive stray output."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The system takes the lowest number that is free, which is this one.
+            os.open(os.devnull, os.O_RDWR)
 
 
 if __name__ == "__main__":

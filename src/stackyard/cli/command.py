@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Command", "Group", "Later", "group"]
 
 _COMMON = "Options of every command"
+# How much of a word is quoted that is no command; no command is nearly as long.
+_LONGEST_NAME = 60
 
 
 class Answer(Exception):  # noqa: N818 -- not an error: it carries what was asked for
@@ -51,7 +52,9 @@ class _CommonParameters:
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options first, then those that every command has."""
-        own = [param for param in self.params if param not in self._common]
+        own = [
+            param for param in self.params if isinstance(param, click.Option) and param not in self._common
+        ]
         for title, params in (("Options", own), (_COMMON, [*self._common, self.get_help_option(ctx)])):
             rows = [row for param in params if param and (row := param.get_help_record(ctx)) is not None]
             if rows:
@@ -124,7 +127,8 @@ class Group(_CommonParameters, click.Group):
         """Find the verb, or say which one may have been meant."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(f"`{ctx.command_path}` has no command `{name}`.{self._meant(ctx, name)}")
+            shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+            raise UsageError(f"`{ctx.command_path}` has no command `{shown}`.{self._meant(ctx, name)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -146,6 +150,8 @@ class Group(_CommonParameters, click.Group):
         return command.get_short_help_str(80) if command else ""
 
     def _meant(self, ctx: click.Context, name: str) -> str:
+        import difflib  # lazy: for those who mistype
+
         close = difflib.get_close_matches(name, self.list_commands(ctx))
         return f" Did you mean {' or '.join(f'`{word}`' for word in close)}?" if close else ""
 

@@ -11,7 +11,7 @@ from stackyard import events
 from stackyard.errors import ExitStatus, InterruptedRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 __all__ = ["run_interruptibly"]
 
@@ -22,20 +22,34 @@ _LAST_CHANCE_S = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run_interruptibly(work: Coroutine[Any, Any, T], emit: events.Emit) -> T:
+def run_interruptibly(
+    work: Coroutine[Any, Any, T],
+    emit: events.Emit,
+    *,
+    on_abandon: Callable[[InterruptedRunError], None] | None = None,
+) -> T:
     """Run asynchronous work to its end, or until the user or the system says stop.
 
     The first signal cancels the work, which cleans up and lets programs such as tofu save their state. The
-    second ends everything at once.
+    second ends everything at once: work that does not end by itself is abandoned, and the process with it.
+
+    Args:
+        work: What to run.
+        emit: Told that the work is being stopped.
+        on_abandon: Called as the last thing before the process ends with work that would not stop.
 
     Raises:
         InterruptedRunError: A signal stopped the work, and it stopped cleanly.
     """
     with asyncio.Runner() as runner:
-        return runner.run(_watched(work, emit))
+        return runner.run(_watched(work, emit, on_abandon))
 
 
-async def _watched(work: Coroutine[Any, Any, T], emit: events.Emit) -> T:
+async def _watched(
+    work: Coroutine[Any, Any, T],
+    emit: events.Emit,
+    on_abandon: Callable[[InterruptedRunError], None] | None,
+) -> T:
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
     received: list[signal.Signals] = []
@@ -46,10 +60,20 @@ async def _watched(work: Coroutine[Any, Any, T], emit: events.Emit) -> T:
         if len(received) == 1:
             text = "Stopping cleanly; a second Ctrl-C stops at once."
             emit(events.LogLine(level=events.LogLevel.WARNING, source="stackyard", text=text))
-        else:
-            loop.call_later(_LAST_CHANCE_S, os._exit, ExitStatus.INTERRUPTED)
+        elif len(received) == 2:
+            loop.call_later(_LAST_CHANCE_S, abandon)
 
-    for number in _SIGNALS:
+    def abandon() -> None:
+        try:
+            if on_abandon is not None:
+                on_abandon(
+                    InterruptedRunError(f"Stopped at once by {received[0].name}, with work left over.")
+                )
+        finally:
+            os._exit(ExitStatus.INTERRUPTED)
+
+    heard = _heard_signals()
+    for number in heard:
         loop.add_signal_handler(number, stop, number)
     try:
         return await task
@@ -59,5 +83,11 @@ async def _watched(work: Coroutine[Any, Any, T], emit: events.Emit) -> T:
         how = "at once" if len(received) > 1 else "cleanly"
         raise InterruptedRunError(f"Stopped {how} by {received[0].name}.") from err
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
+
+
+def _heard_signals() -> list[signal.Signals]:
+    """Return the signals that stop us: whoever starts us with nohup wants no hang-up to do so."""
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in _SIGNALS if not (is_nohup and number is signal.SIGHUP)]

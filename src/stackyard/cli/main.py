@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-import stackyard
-from stackyard import diagnostics, errors, events
+from stackyard import errors
 from stackyard.cli.command import Answer
 from stackyard.cli.result import Result
 from stackyard.cli.root import root
 from stackyard.cli.session import Session
 from stackyard.cli.settings import Settings, read_settings
-from stackyard.cli.views.failure import write_failure
-from stackyard.cli.views.output import EventsOutput, HumanOutput, JsonOutput, Output
-from stackyard.cli.views.paper import Paper, wants_colour
-from stackyard.cli.views.progress import PlainProgress, Progress, SilentProgress
+from stackyard.cli.views.deferred import DeferredProgress, SilentProgress
+from stackyard.cli.views.output import HumanOutput, Output
+from stackyard.cli.views.paper import Paper, is_dumb_terminal, wants_colour
 from stackyard.cli.views.stream import SafeStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackyard.cli.views.deferred import Progress
+
 __all__ = ["choose_progress", "main"]
+
+# A message about the command line quotes what stands there, and that can be megabytes.
+_LONGEST_USAGE_CHARACTERS = 1000
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,6 +41,8 @@ def main(argv: Sequence[str]) -> int:
     status = _run(session, argv, settings)
     stdout.flush()
     if stdout.failure is not None:
+        from stackyard.cli.views.failure import write_failure  # lazy: most runs do not fail
+
         write_failure(error_paper, stdout.failure)
         status = status or stdout.failure.exit_status
     stderr.flush()
@@ -45,10 +50,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _choose_output(settings: Settings, stdout: SafeStream, error_paper: Paper) -> Output:
-    if settings.is_events:
-        return EventsOutput(stdout)
-    if settings.is_json:
-        return JsonOutput(stdout, error_paper)
+    if settings.is_events or settings.is_json:
+        from stackyard.cli.views.machine import EventsOutput, JsonOutput  # lazy: for programs, not for humans
+
+        return EventsOutput(stdout) if settings.is_events else JsonOutput(stdout, error_paper)
     colour = wants_colour(stdout, no_color=settings.no_color)
     return HumanOutput(Paper(stdout, colour=colour, is_terminal=stdout.isatty()), error_paper)
 
@@ -57,27 +62,50 @@ def choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) 
     """Return the view of a run's progress: none beside `--events`, live on a terminal, lines elsewhere."""
     if settings.is_events:
         return SilentProgress()
-    if stderr.isatty():
-        from stackyard.cli.views.deferred import DeferredProgress  # lazy: only terminals draw
 
-        return DeferredProgress(stderr, is_colour=error_paper.colour, is_verbose=settings.is_verbose)
-    return PlainProgress(error_paper, is_verbose=settings.is_verbose)
+    def begin() -> Progress:
+        if stderr.isatty() and not is_dumb_terminal():
+            from stackyard.cli.views.live import LiveProgress  # lazy: rich costs 60 ms
+
+            return LiveProgress(stderr, is_colour=error_paper.colour, is_verbose=settings.is_verbose)
+        from stackyard.cli.views.progress import PlainProgress  # lazy: most runs have nothing to show
+
+        return PlainProgress(error_paper, is_verbose=settings.is_verbose)
+
+    return DeferredProgress(begin)
 
 
 def _run(session: Session, argv: Sequence[str], settings: Settings) -> errors.ExitStatus:
-    """Run the command between the first and the last event."""
-    began = time.monotonic()
+    """Run the command and show how it ended."""
     ended = _outcome(session, argv, settings)
-    session.progress.close()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # All that is left is to write; a reader that does not read must not make Ctrl-C a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if isinstance(ended, Result):
-        status, document = ended.status, ended.document
-        session.output.succeed(ended)
-    else:
-        status, document = ended.exit_status, {"error": diagnostics.describe(ended)}
-        session.output.fail(ended)
-    elapsed = round(time.monotonic() - began, 3)
-    session.output.emit(events.RunFinished(exit_status=status, elapsed_s=elapsed, result=document))
-    return status
+        return ended.status
+    session.end(ended)
+    return ended.exit_status
+
+
+def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Result | errors.StackyardError:
+    """Run the command and show its result, and turn every way it can end into a value."""
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        session.output.begin(_named(argv))
+        result = _invoke(session, argv, settings)
+        session.progress.close()
+        session.output.succeed(result)
+    except errors.StackyardError as err:
+        return err
+    except (KeyboardInterrupt, click.Abort):
+        return errors.InterruptedRunError("Stopped by Ctrl-C.")
+    except click.ClickException as err:
+        return errors.UsageError(_shortened(err.format_message()))
+    except OSError as err:
+        return errors.FileError.from_os_error(err, "use", err.filename or "the system")
+    except Exception as err:  # the edge of the process: a defect is reported, never dumped on the user
+        return _defect(err, settings)
+    return result
 
 
 def _named(argv: Sequence[str]) -> str:
@@ -96,27 +124,6 @@ def _named(argv: Sequence[str]) -> str:
     return " ".join(["stackyard", *verbs])
 
 
-def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Result | errors.StackyardError:
-    """Run the command, and turn every way it can end into a value."""
-    try:
-        session.emit(events.RunStarted(command=_named(argv), version=stackyard.__version__))
-        return _invoke(session, argv, settings)
-    except errors.StackyardError as err:
-        return err
-    except (KeyboardInterrupt, click.Abort):
-        return errors.InterruptedRunError("Stopped by Ctrl-C.")
-    except click.ClickException as err:
-        return errors.UsageError(err.format_message())
-    except OSError as err:
-        return errors.FileError.from_os_error(err, "use", err.filename or "the system")
-    except Exception as err:  # the edge of the process: a defect is reported, never dumped on the user
-        if settings.is_verbose:
-            import traceback  # lazy: 14 ms, and only defects need it
-
-            traceback.print_exc()
-        return errors.InternalError(f"{type(err).__name__}: {err}")
-
-
 def _invoke(session: Session, argv: Sequence[str], settings: Settings) -> Result:
     if settings.is_json and settings.is_events:
         raise errors.UsageError("--json and --events cannot be used together.")
@@ -127,3 +134,17 @@ def _invoke(session: Session, argv: Sequence[str], settings: Settings) -> Result
     if not isinstance(ended, Result):
         raise errors.InternalError(f"The command returned {type(ended).__name__} and not a result.")
     return ended
+
+
+def _shortened(text: str) -> str:
+    longest = _LONGEST_USAGE_CHARACTERS
+    return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def _defect(err: Exception, settings: Settings) -> errors.InternalError:
+    detail = f"{type(err).__name__}: {err}"
+    if settings.is_verbose:
+        import traceback  # lazy: 14 ms, and only defects need it
+
+        detail = "".join(traceback.format_exception(err)).rstrip()
+    return errors.InternalError(detail)

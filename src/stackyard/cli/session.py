@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from stackyard import events
     from stackyard.cli.result import Result
+    from stackyard.cli.views.deferred import Progress
     from stackyard.cli.views.output import Output
-    from stackyard.cli.views.progress import Progress
+    from stackyard.errors import StackyardError
 
 __all__ = ["Session", "pass_session"]
 
@@ -37,11 +38,16 @@ class Session:
         self.progress.close()
         self.output.publish(result)
 
+    def end(self, error: StackyardError) -> None:
+        """Show the error that ended the run."""
+        self.progress.close()
+        self.output.fail(error)
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run asynchronous work to its end; Ctrl-C stops it cleanly."""
         from stackyard.cli.interrupt import run_interruptibly  # lazy: asyncio costs 40 ms
 
-        return run_interruptibly(work, self.emit)
+        return run_interruptibly(work, self.emit, on_abandon=self.end)
 
 
 pass_session = click.make_pass_decorator(Session)

@@ -7,12 +7,13 @@ The parser knows them too, so that it accepts them everywhere and lists them in 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from stackyard.errors import FileError
+from stackyard.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +31,17 @@ class Settings:
     no_color: bool = False
 
 
+# One letter says it all, but a habit from other programs says it twice.
+_VERBOSE = re.compile("-v+")
+
+
 def read_settings(argv: Sequence[str]) -> Settings:
     """Return the settings that a command line names before a `--`."""
     words = set(argv[: argv.index("--")] if "--" in argv else argv)
     return Settings(
         is_json="--json" in words,
         is_events="--events" in words,
-        is_verbose=bool(words & {"-v", "--verbose"}),
+        is_verbose="--verbose" in words or any(map(_VERBOSE.fullmatch, words)),
         no_color="--no-color" in words,
     )
 
@@ -51,6 +56,9 @@ def common_options() -> list[click.Option]:
         click.Option(
             ["--chdir"],
             metavar="DIR",
+            # Each is relative to the one before, also where one stands before the verb and one after it.
+            multiple=True,
+            type=click.Path(file_okay=False),
             expose_value=False,
             is_eager=True,
             callback=_change_folder,
@@ -63,11 +71,14 @@ def _flag(*names: str, help: str) -> click.Option:
     return click.Option(list(names), is_flag=True, expose_value=False, help=help)
 
 
-def _change_folder(ctx: click.Context, param: click.Parameter, folder: str | None) -> None:
-    del ctx, param
-    if folder is None:
-        return
-    try:
-        os.chdir(folder)
-    except OSError as err:
-        raise FileError.from_os_error(err, "change to the folder", folder) from err
+def _change_folder(ctx: click.Context, param: click.Parameter, folders: tuple[str, ...]) -> None:
+    del param
+    for folder in folders:
+        if not folder:
+            raise UsageError("--chdir needs the name of a folder, and was given nothing.")
+        try:
+            os.chdir(folder)
+        except OSError as err:
+            if ctx.resilient_parsing:
+                return  # A shell asks for completions of a line that is not finished.
+            raise FileError.from_os_error(err, "change to the folder", folder) from err

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import files
+from stackyard import directories, files
 from stackyard.engine import statefile
-from stackyard.engine.workdir import make_private_folder
 from stackyard.errors import FileError, Location, StackyardError
 
 if TYPE_CHECKING:
@@ -125,8 +124,13 @@ async def find_errored_state(workdir: Workdir) -> ErroredState | None:
 
 def _left_over(workdir: Workdir) -> Path | None:
     # The engine writes beside the configuration; where it could not, `keep_errored_state` wrote elsewhere.
-    places = (workdir.folder / ERRORED_STATE, workdir.data_folder / ERRORED_STATE)
-    return next((path for path in places if path.is_file()), None)
+    for path in (workdir.folder / ERRORED_STATE, workdir.data_folder / ERRORED_STATE):
+        try:
+            if path.is_file():
+                return path
+        except OSError as err:
+            raise FileError.from_os_error(err, "look for", path) from err
+    return None
 
 
 def _read(path: Path) -> bytes:
@@ -199,6 +203,7 @@ def refuse_errored_state(workdir: Workdir) -> None:
 
     Raises:
         ErroredStateError: There is one.
+        FileError: The folder may not be looked at.
     """
     path = _left_over(workdir)
     if path is not None:
@@ -215,7 +220,10 @@ def keep_errored_state(workdir: Workdir, dumped: bytes | None) -> Path | None:
         workdir: Where the engine ran.
         dumped: The state that the engine printed because it could not write the file either.
     """
-    path = _left_over(workdir)
+    path = None
+    # It runs while another error is on its way, which must not be lost over this one.
+    with contextlib.suppress(FileError):
+        path = _left_over(workdir)
     if path is not None:
         with contextlib.suppress(OSError):
             os.chmod(path, files.PRIVATE)
@@ -224,7 +232,7 @@ def keep_errored_state(workdir: Workdir, dumped: bytes | None) -> Path | None:
         return None
     for folder in _folders_to_keep_in(workdir):
         with contextlib.suppress(FileError):
-            make_private_folder(folder)
+            directories.ensure_private(folder)
             files.replace_file(folder / ERRORED_STATE, dumped)
             return folder / ERRORED_STATE
     return None

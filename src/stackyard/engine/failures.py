@@ -8,6 +8,7 @@ has to match fixed strings of the engine, because its diagnostics carry no codes
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "WARNING",
     "BackendUnreachableError",
     "Finding",
     "InitNeededError",
@@ -49,14 +51,14 @@ class Finding:
     address: str | None = None
 
     def diagnostic(self) -> Diagnostic:
-        """Return it as a finding of ours, with the code of its cause."""
-        found = cause(self)
-        kind = Kind(
-            code=_WARNING_CODE if self.severity is Severity.WARNING else found.code,
-            summary=self.summary.partition("\n")[0],
-            remedy="" if found is TofuError else found.default_remedy,
-            severity=self.severity,
-        )
+        """Return it as a finding of ours: the engine's words, with the code of their cause."""
+        summary = self.summary.partition("\n")[0]
+        if self.severity is Severity.WARNING:
+            kind = dataclasses.replace(WARNING, summary=summary, remedy="")
+        else:
+            found = cause(self)
+            remedy = "" if found is TofuError else found.default_remedy
+            kind = Kind(code=found.code, summary=summary, remedy=remedy)
         # A bare Go error arrives as a summary of many lines without a detail.
         detail = self.detail.strip() or self.summary.strip()
         return Diagnostic(
@@ -64,7 +66,12 @@ class Finding:
         )
 
 
-_WARNING_CODE = "W-TOFU"
+WARNING = Kind(
+    code="W-TOFU",
+    summary="OpenTofu or Terraform warns, in its own words",
+    remedy="Read what it says; nothing was stopped.",
+    severity=Severity.WARNING,
+)
 
 
 class TofuError(StackyardError):
@@ -181,7 +188,7 @@ class InitNeededError(TofuError):
 
     code = "E-INIT-NEEDED"
     summary = "The folder is not initialised"
-    default_remedy = "Run init in it first."
+    default_remedy = "Initialise it first:\n  tofu init"
 
 
 class BackendUnreachableError(TofuError, UnreachableError):
@@ -197,7 +204,7 @@ class RegistryUnreachableError(TofuError, UnreachableError):
 
     code = "E-REGISTRY-UNREACHABLE"
     summary = "The provider registry cannot be reached"
-    default_remedy = "Check the network, or use the built-in provider, which needs no download."
+    default_remedy = "Check the network and the proxy settings, then run the command again."
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import files
+from stackyard import directories, files
 from stackyard.engine import invoke
 from stackyard.engine.version import EngineBrokenError
-from stackyard.engine.workdir import Workdir, make_private_folder
 from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from stackyard.engine.workdir import Workdir
 
 __all__ = [
     "Snapshot",
@@ -91,7 +92,7 @@ def save_snapshot(snapshot: Snapshot, path: Path) -> None:
     Raises:
         FileError: It cannot be written.
     """
-    make_private_folder(path.parent)
+    directories.ensure_private(path.parent)
     files.replace_file(path, snapshot.data)
 
 

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events
+from stackyard import directories, events
 from stackyard.engine import invoke, ui
 from stackyard.engine.errored import keep_errored_state, refuse_errored_state
 from stackyard.engine.failures import StateNotSavedError
 from stackyard.engine.version import EngineBrokenError
-from stackyard.engine.workdir import Workdir, make_private_folder
 from stackyard.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.diagnostics import Diagnostic
+    from stackyard.engine.workdir import Workdir
 
 __all__ = [
     "PLAIN_INIT",
@@ -173,7 +173,7 @@ async def init(
         TofuError: Anything else that the engine reports.
     """
     # The engine writes the backend's settings in there, secrets included.
-    make_private_folder(workdir.data_folder)
+    directories.ensure_private(workdir.data_folder)
     args = [_NO_QUESTIONS, invoke.lock_wait(workdir)]
     args += [f"-backend-config={_from_anywhere(path)}" for path in options.backend_config]
     if options.lockfile is Lockfile.REFRESH:
@@ -342,7 +342,7 @@ def _private_file(path: Path) -> Iterator[Path]:
 
     The engine makes a plan file for everybody to read, but keeps the mode of one that is there.
     """
-    make_private_folder(path.parent)
+    directories.ensure_private(path.parent)
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent.absolute(), prefix=f".{path.name}.")
         os.close(descriptor)

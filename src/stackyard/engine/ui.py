@@ -123,11 +123,12 @@ class Stream:
 
     def _read_planned_change(self, message: Message) -> None:
         change = message["change"]
+        reason = change.get("reason")
         self._emit(
             ResourcePlanned(
                 address=self._redact(change["resource"]["addr"]),
                 action=str(change["action"]),
-                reason=change.get("reason"),
+                reason=None if reason is None else str(reason),
             )
         )
 
@@ -197,4 +198,9 @@ def _read_place(workdir: Workdir, place: Message | None) -> Location | None:
     name, start = str(place["filename"]), place.get("start") or {}
     # The engine names a value from the command line or the environment in angle brackets: no file.
     path = name if name.startswith("<") else str(workdir.folder / name)
-    return Location(path, start.get("line"), start.get("column"))
+    return Location(path, _read_number(start.get("line")), _read_number(start.get("column")))
+
+
+def _read_number(value: object) -> int | None:
+    # A place that is not counted in whole numbers is none; truth values are numbers in Python alone.
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -42,7 +42,10 @@ class Flavour(enum.StrEnum):
         return {Flavour.TOFU: "OpenTofu", Flavour.TERRAFORM: "Terraform"}[self]
 
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+# No number or word in a version is longer than this; one that is would not even fit into a file's name.
+_VERSION = re.compile(
+    r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,60}))?(?:\+[0-9A-Za-z.-]{1,60})?", re.ASCII
+)
 
 
 @functools.total_ordering
@@ -107,7 +110,7 @@ class EngineBrokenError(StackyardError):
     code = "E-ENGINE-BROKEN"
     summary = "The engine does not work"
     default_remedy = (
-        "Install a working one with `stackyard tools install tofu`, or configure the path of another."
+        "Install a working one with `stackyard tools install tofu`, or name another with STACKYARD_TOFU."
     )
 
 

@@ -6,14 +6,12 @@ one of these passes it on purpose.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard import process
 from stackyard.engine import variables as input_variables
-from stackyard.errors import FileError
 from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from stackyard.engine.version import Engine
 
-__all__ = ["Limits", "Workdir", "make_private_folder"]
+__all__ = ["Limits", "Workdir"]
 
 # An empty file that is always there: the user's own ~/.tofurc or ~/.terraformrc, with what it holds or where
 # it is broken, has no say in a run.
@@ -95,15 +93,3 @@ class Workdir:
         return process.environment(
             {**self.environment, **ours, **input_variables.encode_variables(self.variables)}
         )
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter; one that is there already is left as it is.
-
-    Raises:
-        FileError: It cannot be made.
-    """
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make the folder", folder) from err

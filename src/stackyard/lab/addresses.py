@@ -11,8 +11,8 @@ the same as long as the NIC does, also across a restart of the lab; the number o
 IPv6: a link-local address by MAC, always; `ip6=auto` adds one by MAC in `fd31:<network>::/64`, `ip6=dhcp` one
 by the number of the lease.
 
-Documents: `lab_networks/<bridge>|<tag>` has the `number` of a network; `leases/<network>|<mac>` the `number` of a
-lease, `lease_numbers/<network>|<number>` whose it is: `mac vmid key`.
+Documents: `lab_networks/<bridge>|<tag>` has the `number` of a network; `leases/<network>|<mac>` the `number`
+of a lease, `lease_numbers/<network>|<number>` whose it is: `mac vmid key`.
 """
 
 from __future__ import annotations

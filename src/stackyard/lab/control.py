@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.errors import StackyardError
 from stackyard.lab import controls
 from stackyard.lab.access.directory import ROOT, split_token
 from stackyard.lab.decode import decode_form, decode_json, decode_path
@@ -91,6 +92,8 @@ class Controls:
             return _answer(200, await self._perform(request))
         except PveError as err:
             return _answer(err.status, {"error": err.text})
+        except StackyardError as err:
+            return _answer(500, {"error": err.detail})
 
     async def _perform(self, request: web.BaseRequest) -> Any:
         raw, _, query = request.raw_path.partition("?")

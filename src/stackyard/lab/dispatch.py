@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from stackyard.lab.routing import Match, Table
     from stackyard.lab.world import World
 
+# Clients refuse a status line of more than eight kilobytes; the body has the whole text.
+_LONGEST_REASON = 2000
+
 __all__ = ["Answer", "ConnectionDropped", "Dispatcher", "Request"]
 
 
@@ -57,7 +60,7 @@ class Answer:
         first, _, _ = problem.text.strip().partition("\n")
         return cls(
             status=problem.status,
-            reason=first,
+            reason=first[:_LONGEST_REASON],
             message=problem.text.rstrip("\n") + "\n",
             errors=problem.errors,
             bare=problem.bare,

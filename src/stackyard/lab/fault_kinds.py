@@ -1,8 +1,8 @@
 """The kinds of faults that can be ordered: what each needs to be told, and what it does to the lab.
 
-A fault is a document `faults/<name>` with its `kind` and fields. Some kinds are rules that strike calls, tasks
-or agents (see `faults`); they follow the documents, so that they are in force again after a restart. The others
-change the lab when they are added (a node goes down) and change it back when they are removed.
+A fault is a document `faults/<name>` with its `kind` and fields. Some kinds are rules that strike calls,
+tasks or agents (see `faults`); they follow the documents, so that they are in force again after a restart.
+The others change the lab when they are added (a node goes down) and change it back when they are removed.
 """
 
 from __future__ import annotations
@@ -262,9 +262,7 @@ _CALLS = {
     "path": Field(type=str, help="only paths (or commands) that fit this pattern: /nodes/*/qemu/*/clone"),
     **_STRIKES,
 }
-_WHEN = Field(
-    type=str, help="before (default) the work is done, or after it", choices=("before", "after")
-)
+_WHEN = Field(type=str, help="before (default) the work is done, or after it", choices=("before", "after"))
 _VMID = Field(type=int, help="the guest", required=True)
 
 KINDS: Mapping[str, FaultKind] = {
@@ -272,7 +270,9 @@ KINDS: Mapping[str, FaultKind] = {
         help="Calls are answered with an error instead of being done.",
         fields={
             "status": Field(type=int, help="the HTTP status", required=True),
-            "reason": Field(type=str, help="the reason phrase, which is the text of the error", required=True),
+            "reason": Field(
+                type=str, help="the reason phrase, which is the text of the error", required=True
+            ),
             "seconds": Field(type=float, help="wait this long before"),
             "when": Field(
                 type=str,
@@ -307,7 +307,9 @@ KINDS: Mapping[str, FaultKind] = {
             "text": Field(type=str, help="what goes wrong: the exit status of the task", required=True),
             "task": Field(type=str, help="only tasks of this type: qmclone, vzcreate, download"),
             "id": Field(type=str, help="only tasks of this guest (or storage)"),
-            "step": Field(type=int, help="which step of the work fails, from 1 (default); 0: all is done first"),
+            "step": Field(
+                type=int, help="which step of the work fails, from 1 (default); 0: all is done first"
+            ),
             **_STRIKES,
         },
         rule=_task_rule,

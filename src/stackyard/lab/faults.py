@@ -1,8 +1,9 @@
 """Faults: calls, tasks and agents that go wrong because a test asked for it.
 
-Dispatch asks at three points: before it knows who calls, before the work and after the work. Tasks ask at each
-step of their work and at its end, agents when they are to answer. A rule says which calls (or tasks, or guests)
-it strikes (method, path pattern, node, the nth one, a probability, how often at most) and what happens.
+Dispatch asks at three points: before it knows who calls, before the work and after the work. Tasks ask at
+each step of their work and at its end, agents when they are to answer. A rule says which calls (or tasks, or
+guests) it strikes (method, path pattern, node, the nth one, a probability, how often at most) and what
+happens.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _metadata(url: str, response: aiohttp.ClientResponse) -> Metadata:
     length = response.headers.get("Content-Length", "")
     return Metadata(
         filename=named[1] if named else url_filename(url),
-        size=int(length) if length.isdigit() and int(length) else None,
+        size=int(length) if length.isdecimal() and int(length) else None,
         mimetype=response.headers.get("Content-Type", "").partition(";")[0] or None,
     )
 

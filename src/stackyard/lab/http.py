@@ -154,6 +154,19 @@ async def _read_body(request: web.BaseRequest) -> dict[str, Any]:
 
 async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: dict[str, Any]) -> Upload:
     """Read the fields and the one file of an upload."""
+    try:
+        upload = await _read_parts(request, folder / "content", parameters)
+    except ValueError as err:
+        # What is cut off or no multipart at all; aiohttp has several texts for it, Proxmox one.
+        raise PveError("upload failed", status=501) from err
+    if upload is None:
+        raise PveError("upload failed", status=501)
+    parameters["filename"] = upload.filename
+    parameters["tmpfilename"] = f"/var/tmp/pveupload-{secrets.token_hex(16)}"  # noqa: S108 - Proxmox's own name
+    return upload
+
+
+async def _read_parts(request: web.BaseRequest, target: Path, parameters: dict[str, Any]) -> Upload | None:
     upload: Upload | None = None
     async for part in await request.multipart():
         if not isinstance(part, BodyPartReader) or part.name is None:
@@ -161,16 +174,11 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
         if part.filename is None and part.name != "filename":
             parameters[part.name] = (await _read_field(part)).decode(errors="replace").rstrip("\r\n")
             continue
-        target = folder / "content"
         size = 0
         with target.open("wb") as stream:
             while chunk := await part.read_chunk(_CHUNK):
                 size += stream.write(chunk)
         upload = Upload(path=target, filename=part.filename or "", size=size)
-    if upload is None:
-        raise PveError("upload without a file part", status=400)
-    parameters["filename"] = upload.filename
-    parameters["tmpfilename"] = f"/var/tmp/pveupload-{secrets.token_hex(16)}"  # noqa: S108 - Proxmox's own name
     return upload
 
 

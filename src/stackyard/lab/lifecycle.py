@@ -1,4 +1,4 @@
-"""The content of a lab as a whole: planted when it is new, and made new again.
+"""The content of a lab as a whole: planted when it is new, made new again, saved and restored.
 
 While a seed fills the lab, a mark stands in the store, so that a lab which was killed in the middle of it
 begins anew.
@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab import seed as planting
 from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.login import Identity
+from stackyard.lab.contents import put_file, put_stand_in
 from stackyard.lab.dispatch import Request
-from stackyard.lab.seeds import Seed, SeedCall, SeedError
+from stackyard.lab.problems import PveError
+from stackyard.lab.seeds import Seed, SeedCall, SeedError, SeedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.saved import SavedStates
     from stackyard.lab.world import World
 
 __all__ = ["Beginning", "Lifecycle"]
@@ -45,15 +48,23 @@ class Lifecycle:
         dispatcher: What answers the calls of a seed.
         beginning: What a new lab holds.
         fingerprint: That of the certificate that clients see.
+        saved: The states of it that were saved.
     """
 
     def __init__(
-        self, world: World, dispatcher: Dispatcher, beginning: Beginning, *, fingerprint: str
+        self,
+        world: World,
+        dispatcher: Dispatcher,
+        beginning: Beginning,
+        *,
+        fingerprint: str,
+        saved: SavedStates,
     ) -> None:
         self._world = world
         self._dispatcher = dispatcher
         self._beginning = beginning
         self._fingerprint = fingerprint
+        self.saved = saved
 
     async def begin(self) -> None:
         """Fill a lab that is new, or that was killed while it was filled; leave any other as it is.
@@ -93,6 +104,30 @@ class Lifecycle:
         finally:
             world.journal.clear()
 
+    def save(self, name: str) -> None:
+        """Save everything under a name.
+
+        Raises:
+            PveError: That is no name (400).
+            FileError: It cannot be written.
+        """
+        world = self._world
+        world.blobs.hold(self.saved.save(name, world.clock.now(), world.store.dump()))
+
+    async def restore(self, name: str) -> None:
+        """Make everything what it was when it was saved; tasks that run are interrupted.
+
+        Raises:
+            PveError: There is nothing of that name (404).
+        """
+        world = self._world
+        content = self.saved.load(name)
+        await world.tasks.close()
+        with world.store.transaction():
+            world.store.replace_all(content)
+            self._tell_fingerprint()
+        world.tasks.recover()
+
     async def _fill(self, seed: Seed, nodes: Sequence[str], token: str | None, password: str | None) -> None:
         world = self._world
         with world.store.transaction():
@@ -106,6 +141,8 @@ class Lifecycle:
             world.store.put(*_MARK, {"seed": seed.name})
             self._tell_fingerprint()
         with world.latency.suspended():
+            for file in seed.files:
+                self._put(seed, file, nodes)
             for call in seed.calls:
                 await self._make(seed, call, nodes)
         with world.store.transaction():
@@ -117,6 +154,21 @@ class Lifecycle:
         for name, node in list(self._world.cluster.nodes().items()):
             if node.get("fingerprint") != self._fingerprint:
                 store.put("nodes", name, {**node, "fingerprint": self._fingerprint})
+
+    def _put(self, seed: Seed, file: SeedFile, nodes: Sequence[str]) -> None:
+        world, node = self._world, _placed(file.node, nodes)
+        try:
+            if file.size is None:
+                blob = world.blobs.put(file.text.encode())
+                with world.store.transaction():
+                    put_file(world, file.volume, node, blob)
+            else:
+                with world.store.transaction():
+                    put_stand_in(world, file.volume, node, file.size)
+        except PveError as err:
+            raise SeedError(
+                f"The seed '{seed.name}' has the file {file.volume}, refused: {err.text}."
+            ) from err
 
     async def _make(self, seed: Seed, call: SeedCall, nodes: Sequence[str]) -> None:
         path = _placed(call.path, nodes)

@@ -9,7 +9,7 @@ import orjson
 from stackyard.lab.params.formats import parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from stackyard.lab.store import Document, Store
     from stackyard.lab.world import World
@@ -26,6 +26,7 @@ __all__ = [
 
 _MIB = 2**20
 _GATHERED_EVERY_S = 10
+_LISTED_EVERY_S = 1
 _DEFAULT_MEMORY = 512
 _DEFAULT_SHARES = 1000
 _QEMU_DISKS = ("virtio", "scsi", "sata", "ide")
@@ -36,35 +37,72 @@ class GuestRows:
     """The lines of all guests in lists, printed once and again only when something changed.
 
     The figures of a running guest are renewed every ten seconds, which is how often Proxmox gathers them.
+    Whole lists are kept too, for a second: dashboards and providers ask for the same one again and again.
     """
 
     def __init__(self, store: Store) -> None:
-        self._printed: dict[tuple[str, str], tuple[float, orjson.Fragment]] = {}
+        self._printed: dict[tuple[str, str], tuple[float, bytes]] = {}
+        self._lists: dict[tuple[object, ...], tuple[float, list[orjson.Fragment]]] = {}
         store.watch("guests", self._forget)
         store.watch("pool_members", self._forget_member)
 
     def get(self, world: World, guest: Document, *, known: bool) -> orjson.Fragment:
         """Return the line of a guest in the list of resources, printed."""
-        kind = "known" if known else "unknown"
-        return self._get(world, guest, kind, lambda: guest_row(world, guest, known=known))
+        return orjson.Fragment(self._row(world, guest, known=known))
 
     def status(self, world: World, guest: Document) -> orjson.Fragment:
         """Return the line of a guest in the list of its node, printed."""
+        return orjson.Fragment(self._status(world, guest))
+
+    def all(self, world: World, online: Mapping[str, bool]) -> list[orjson.Fragment]:
+        """Return the lines of all guests in the list of resources, printed as one entry of that list."""
+        guests = world.guests.all().values()
+        return self._list(
+            world,
+            ("all", *online.items()),
+            lambda: [
+                self._row(world, guest, known=online.get(str(guest["node"]), False)) for guest in guests
+            ],
+        )
+
+    def on_node(self, world: World, node: str, kind: str) -> list[orjson.Fragment]:
+        """Return the lines of all guests of a kind in the list of their node, printed as one entry of it."""
+        return self._list(
+            world,
+            ("node", node, kind),
+            lambda: [self._status(world, guest) for guest in world.guests.on_node(node, kind)],
+        )
+
+    def _list(
+        self, world: World, key: tuple[object, ...], make: Callable[[], list[bytes]]
+    ) -> list[orjson.Fragment]:
+        now = world.clock.now()
+        kept = self._lists.get(key)
+        if kept is None or not 0 <= now - kept[0] < _LISTED_EVERY_S:
+            rows = make()
+            # A fragment is taken as it is, so that commas inside it separate entries of the list around it.
+            kept = self._lists[key] = (now, [orjson.Fragment(b",".join(rows))] if rows else [])
+        return kept[1]
+
+    def _row(self, world: World, guest: Document, *, known: bool) -> bytes:
+        kind = "known" if known else "unknown"
+        return self._get(world, guest, kind, lambda: guest_row(world, guest, known=known))
+
+    def _status(self, world: World, guest: Document) -> bytes:
         return self._get(world, guest, "status", lambda: guest_status(world, guest))
 
-    def _get(
-        self, world: World, guest: Document, kind: str, make: Callable[[], dict[str, Any]]
-    ) -> orjson.Fragment:
+    def _get(self, world: World, guest: Document, kind: str, make: Callable[[], dict[str, Any]]) -> bytes:
         key = (str(guest["vmid"]), kind)
         printed = self._printed.get(key)
         now = world.clock.now()
         if printed is None or (
             guest["status"] == "running" and not 0 <= now - printed[0] < _GATHERED_EVERY_S
         ):
-            printed = self._printed[key] = (now, orjson.Fragment(orjson.dumps(make())))
+            printed = self._printed[key] = (now, orjson.dumps(make()))
         return printed[1]
 
     def _forget(self, key: str, _old: Document | None, _new: Document | None) -> None:
+        self._lists.clear()
         for kind in _KINDS:
             self._printed.pop((key, kind), None)
 
@@ -164,7 +202,7 @@ def guest_name(guest: Document) -> str:
 def memory_bytes(config: Any) -> int:
     """Return the memory of a guest; QEMU keeps it as text that may have a key."""
     text = str(config.get("memory", _DEFAULT_MEMORY)).removeprefix("current=")
-    return int(text) * _MIB if text.isdigit() else _DEFAULT_MEMORY * _MIB
+    return int(text) * _MIB if text.isdecimal() else _DEFAULT_MEMORY * _MIB
 
 
 def cpu_count(guest: Document) -> int:

@@ -21,6 +21,7 @@ from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.lab.lifecycle import Beginning, Lifecycle
 from stackyard.lab.problems import defect
 from stackyard.lab.routing import Table, collect
+from stackyard.lab.saved import SavedStates
 from stackyard.lab.seeds import EMPTY, Seed
 from stackyard.lab.sqlite import SqliteDisk
 from stackyard.lab.store import Store
@@ -34,6 +35,7 @@ __all__ = ["Options", "Running", "running", "start"]
 
 DATABASE = "lab.sqlite"
 FILES = "files"
+SNAPSHOTS = "snapshots"
 
 T = TypeVar("T")
 
@@ -50,6 +52,7 @@ class Options:
         data: The folder that keeps everything; None keeps it in memory only.
         identity: The folder that keeps its certificate and SSH host key; the data folder if None, and without
             one they are new at each start.
+        authorized_keys: Who may log in as root over SSH with a key, beside those of the seed.
         speed: Whether work takes time.
         latency_s: Seconds for single kinds of work.
         allow_downloads: Whether it may fetch URLs of other machines, in place of making stand-ins.
@@ -64,6 +67,7 @@ class Options:
     ssh_port: int | None = None
     data: Path | None = None
     identity: Path | None = None
+    authorized_keys: tuple[str, ...] = ()
     speed: Speed = Speed.INSTANT
     latency_s: Mapping[Work, float] = field(default_factory=dict)
     allow_downloads: bool = False
@@ -141,6 +145,8 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
     store = Store(_disk(chosen.data))
     blobs = Blobs(None if chosen.data is None else chosen.data / FILES)
     try:
+        saved = SavedStates(None if chosen.data is None else chosen.data / SNAPSHOTS)
+        blobs.hold(saved.files())
         world = _world(store, chosen, blobs)
         dispatcher = Dispatcher(world, Table(world.facts, collect(resources)))
         certificate = _certificate(chosen)
@@ -149,6 +155,7 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
             dispatcher,
             Beginning(seed=chosen.seed, nodes=chosen.nodes, password=chosen.password),
             fingerprint=certificate.fingerprint,
+            saved=saved,
         )
         await lifecycle.begin()
         api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
@@ -249,10 +256,10 @@ async def _ssh_side(
     if options.ssh_port is None:
         yield {}
         return
-    from stackyard.lab.ssh import serve_ssh  # lazy: asyncssh costs 200 ms, and most tests need none
+    from stackyard.lab.ssh import Keys, serve_ssh  # lazy: asyncssh costs 200 ms, and most tests need none
 
-    folder = options.identity or options.data
-    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=folder) as ports:
+    keys = Keys(folder=options.identity or options.data, authorized=options.authorized_keys)
+    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=keys) as ports:
         yield ports
 
 

@@ -2,7 +2,8 @@
 
 Documents: `storages/<id>` is the definition as in storage.cfg (`type content path nodes shared disable
 ...`, the lists as comma text); `capacities/<scope>|<id>` has `total`, the bytes that fit, and `full` while a
-fault fills it, where the scope is the node's name or empty for a shared storage; `volumes/<scope>|<volid>` is one volume (see `volumes`).
+fault fills it, where the scope is the node's name or empty for a shared storage; `volumes/<scope>|<volid>` is
+one volume (see `volumes`).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
     "iso": re.compile(r"[^/]+\.(?:iso|img)", re.IGNORECASE),
     "vztmpl": re.compile(r"[^/]+\.(?:(tar)|tar\.(gz|xz|zst|bz2))", re.IGNORECASE),
     "backup": re.compile(r"[^/]+\.(tgz|(?:tar|vma)(?:\.(?:gz|lzo|zst|bz2))?)"),
-    "snippets": re.compile(r"[^/]+"),
+    "snippets": re.compile(r"(?!\.\.?$)[^/]+"),
     "import": re.compile(rf"(?:{_SAFE}| )+\.(ova|ovf|qcow2|raw|vmdk)"),
 }
 _FOLDERS: Mapping[str, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -212,7 +213,11 @@ def test_a_change_in_a_task_is_answered_with_nothing_if_it_ends_in_time() -> Non
 def test_a_change_in_a_slow_task_is_answered_with_its_upid() -> None:
     async def test(api: LabClient) -> None:
         await make(api)
-        upid = await api.post(CONFIG, cores=2, background_delay=1)
+        api.world.clock.hold()
+        call = asyncio.create_task(api.post(CONFIG, cores=2, background_delay=30))
+        while not call.done():
+            await api.pass_time(1)
+        upid = await call
         assert upid.startswith("UPID:pve1:")
         await api.delete(f"/nodes/pve1/tasks/{upid}")
         assert await failed(api, upid) == "received interrupt"

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 import pytest
 
 from stackyard.engine.version import Engine, Flavour, Version
-from stackyard.engine.workdir import Workdir, make_private_folder
-from stackyard.errors import FileError
+from stackyard.engine.workdir import Workdir
 
 ENGINE = Engine(path=Path("/opt/tofu"), flavour=Flavour.TOFU, version=Version(1, 12, 6))
 
@@ -50,11 +48,3 @@ def test_the_environment_can_be_added_to_but_never_asks_questions() -> None:
     assert env["TF_REATTACH_PROVIDERS"] == "{}"
     assert env["TF_DATA_DIR"] == str(Path.cwd() / "data")
     assert env["TF_CLI_CONFIG_FILE"] == "/etc/tofurc"
-
-
-def test_a_private_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
-    make_private_folder(tmp_path / "a" / "b")
-    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="make the folder"):
-        make_private_folder(tmp_path / "file" / "c")

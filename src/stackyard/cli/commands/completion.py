@@ -16,13 +16,13 @@ __all__ = ["completion"]
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> Result:
-    r"""Print the completion script of a shell.
+    """Print the completion script of a shell.
 
     \b
     bash:  stackyard completion bash > ~/.local/share/bash-completion/completions/stackyard
     zsh:   stackyard completion zsh > ~/.zfunc/_stackyard   (with ~/.zfunc in fpath)
     fish:  stackyard completion fish > ~/.config/fish/completions/stackyard.fish
-    """
+    """  # noqa: D301 - click reads the control character
     complete = get_completion_class(shell)
     if complete is None:
         raise InternalError(f"There is no completion for {shell}.")

@@ -77,6 +77,16 @@ def lab() -> None:
     "--seed", metavar="NAME|FILE", help="What a new lab holds: empty (default), small, demo, or a file."
 )
 @click.option(
+    "--authorized-keys",
+    metavar="FILE",
+    help="Who may log in over SSH as root with a key; the password of root@pam works always.",
+)
+@click.option(
+    "--allow-downloads",
+    is_flag=True,
+    help="Really fetch what clients have it download from other machines; stand-ins are made otherwise.",
+)
+@click.option(
     "--bind", metavar="ADDR", help="Listen on this address (default: 127.0.0.1, this machine only)."
 )
 @click.option("--foreground", is_flag=True, help="Stay, say when it is ready, and run until Ctrl-C.")
@@ -100,8 +110,7 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
     from stackyard.cli.labs.instances import Instance  # lazy: asyncio, only when this verb runs
     from stackyard.cli.labs.launch import Wanted, launch  # lazy: as above
 
-    data = options.pop("data")
-    wanted = Wanted(data=None if data is None else Path(data).absolute(), **_seed_found(options))
+    wanted = Wanted(**_absolute(options))
     _warn_of_exposure(session, wanted.bind)
     instance = Instance(name)
     if foreground:
@@ -176,24 +185,24 @@ def reset(name: str, seed: str | None) -> Result:
     Guests, files, users, tasks, faults and the journal go; the password, the API token, the certificate and
     the host keys stay, so that clients need not be told anything new. Snapshots stay too.
     """
-    from stackyard.cli.labs.client import LabClient, seed_to_send  # lazy: ssl, only when this verb runs
-    from stackyard.cli.labs.instances import Instance  # lazy: asyncio
+    from stackyard.cli.labs.client import lab_client, seed_to_send  # lazy: ssl, only when this verb runs
 
-    client = LabClient(Instance(name).require())
-    found = _seed_found({"seed": seed})["seed"]
-    document = client.call("POST", "/reset", seed=None if found is None else seed_to_send(found))
+    document = lab_client(name).call("POST", "/reset", seed=None if seed is None else seed_to_send(seed))
     return Result(
         document=document,
         show=lambda paper: paper.line(f"The lab is new again: {document['guests']} guests."),
     )
 
 
-def _seed_found(options: dict[str, Any]) -> dict[str, Any]:
-    """Make the path of a seed's file absolute: the process that reads it may be in another folder."""
-    seed = options.get("seed")
-    if seed is not None and (Path(seed).suffix == ".json" or "/" in seed):
-        return {**options, "seed": str(Path(seed).absolute())}
-    return options
+def _absolute(options: dict[str, Any]) -> dict[str, Any]:
+    """Make paths absolute: the process that uses them may be in another folder."""
+    found = dict(options)
+    for name in ("data", "authorized_keys", "seed"):
+        given = found[name]
+        is_path = name != "seed" or (given is not None and (given.endswith(".json") or "/" in given))
+        if given is not None and is_path:
+            found[name] = str(Path(given).absolute())
+    return found
 
 
 def _warn_of_exposure(session: Session, bind: str | None) -> None:

@@ -33,7 +33,7 @@ def list_tools(session: Session) -> Result:
     """
     from stackyard.engine.tools.survey import survey  # lazy: asyncio, only when this verb runs
 
-    found = session.run(survey())
+    found = session.run(survey(emit=session.emit))
     return Result(
         document={"tools": [_tool_document(tool) for tool in found]},
         show=lambda paper: _show_tools(paper, found),
@@ -53,7 +53,8 @@ def install(session: Session, tool: str, version: str | None) -> Result:
     del tool  # the parser lets only tofu through
     from stackyard.engine.tools.install import DEFAULT_TOFU_VERSION, install_tofu  # lazy: asyncio and aiohttp
 
-    installed = session.run(install_tofu(version or DEFAULT_TOFU_VERSION, emit=session.emit))
+    wanted = DEFAULT_TOFU_VERSION if version is None else version
+    installed = session.run(install_tofu(wanted, emit=session.emit))
     return Result(
         document=_installed_document(installed),
         show=lambda paper: paper.line(_installed_line(installed)),
@@ -80,7 +81,8 @@ def _show_tools(paper: Paper, found: tuple[FoundTool, ...]) -> None:
         rows.append((tool.name, tool.health.value, tool.version or "-", where, tool.needed_for))
     paper.table(("tool", "health", "version", "where", "needed for"), rows)
     for tool in found:
-        if tool.reason and tool.path is not None:
+        # What nobody chose and nobody has is no news.
+        if tool.reason and tool.where_found is not None:
             paper.line(f"{tool.name}: {tool.reason}", style="yellow")
 
 

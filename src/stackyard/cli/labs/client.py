@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.cli.labs.instances import Instance
 from stackyard.errors import InvalidInputError, Location, UnreachableError
 from stackyard.files import read_text
 
 if TYPE_CHECKING:
     from stackyard.cli.labs.instances import Record
 
-__all__ = ["LabClient", "LabRefusedError", "LabSilentError", "seed_to_send"]
+__all__ = ["LabClient", "LabRefusedError", "LabSilentError", "lab_client", "seed_to_send"]
 
 _PREFIX = "/_lab"
 # A reset or a snapshot of a large lab takes seconds; this only ends a call that hangs.
@@ -50,7 +51,7 @@ class LabClient:
     def __init__(self, record: Record) -> None:
         self._record = record
 
-    def call(self, method: str, path: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, method: str, path: str, /, **parameters: Any) -> dict[str, Any]:
         """Make a call and return its answer; parameters that are None are not sent.
 
         Raises:
@@ -90,6 +91,15 @@ class LabClient:
         digest = hashlib.sha256(shown or b"").hexdigest().upper()
         if digest != str(self._record.ready["fingerprint"]).replace(":", "").upper():
             raise LabSilentError(f"Not the lab but somebody else answers at {self._record.ready['url']}.")
+
+
+def lab_client(name: str) -> LabClient:
+    """Return a client for the lab that runs under a name.
+
+    Raises:
+        LabDownError: None does.
+    """
+    return LabClient(Instance(name).require())
 
 
 def seed_to_send(seed: str) -> Any:

@@ -16,7 +16,6 @@ from stackyard.cli.labs.relay import relayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 __all__ = ["Wanted", "launch", "serve"]
 
@@ -32,18 +31,20 @@ class Wanted:
     bind: str | None = None
     port: int | None = None
     ssh_port: int | None = None
-    data: Path | None = None
+    data: str | None = None
     speed: str | None = None
     latency: str | None = None
     seed: str | None = None
+    authorized_keys: str | None = None
+    allow_downloads: bool = False
 
     def given(self) -> dict[str, Any]:
         """Return what the user says, by the name of the option."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
-            name.replace("_", "-"): value if isinstance(value, int) else str(value)
+            name.replace("_", "-"): value
             for name, value in fields.items()
-            if value is not None
+            if value is not None and value is not False
         }
 
 
@@ -58,7 +59,9 @@ async def launch(instance: Instance, wanted: Wanted) -> tuple[Record, bool]:
     if there is not None:
         _require_same(there, wanted)
         return there, True
-    options = [f"--{name}={value}" for name, value in wanted.given().items()]
+    options = [
+        f"--{name}" if value is True else f"--{name}={value}" for name, value in wanted.given().items()
+    ]
     command = process.Command(
         # Not from the folder that we happen to be in, which may hold any file called stackyard.py.
         argv=(

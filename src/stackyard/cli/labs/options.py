@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard import lab
 from stackyard.errors import UsageError
+from stackyard.files import read_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stackyard.cli.labs.launch import Wanted
 
 __all__ = ["lab_options"]
@@ -39,8 +39,10 @@ def lab_options(wanted: Wanted, identity: Path) -> lab.Options:
         bind=wanted.bind or "127.0.0.1",
         port=port,
         ssh_port=ssh_port,
-        data=wanted.data,
+        data=None if wanted.data is None else Path(wanted.data),
         identity=identity if wanted.data is None else None,
+        authorized_keys=_keys(wanted.authorized_keys),
+        allow_downloads=wanted.allow_downloads,
         speed=lab.Speed(wanted.speed or lab.Speed.INSTANT),
         latency_s=lab.parse_latency(wanted.latency or ""),
         seed=lab.load_seed(wanted.seed or "empty"),
@@ -57,3 +59,7 @@ def _nodes(text: str) -> tuple[str, ...]:
                 f"'{name}' is no name for a node: use letters and digits, with dashes between them."
             )
     return names
+
+
+def _keys(path: str | None) -> tuple[str, ...]:
+    return () if path is None else tuple(read_text(Path(path)).splitlines())

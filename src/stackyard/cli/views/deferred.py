@@ -1,49 +1,56 @@
-"""Live progress that loads its drawing library only when a command has something to draw."""
+"""Progress that costs nothing until a command has something to show."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from stackyard import events
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from stackyard.cli.views.live import LiveProgress
-    from stackyard.cli.views.stream import SafeStream
+    from collections.abc import Callable
 
-__all__ = ["DeferredProgress"]
+    from stackyard import events
 
-_NOT_DRAWN = (events.RunStarted, events.RunReady, events.RunFinished)
+__all__ = ["DeferredProgress", "Progress", "SilentProgress"]
+
+
+class Progress(Protocol):
+    """Follows the event stream of a run."""
+
+    def emit(self, event: events.Event) -> None:
+        """Take one event."""
+
+    def close(self) -> None:
+        """Leave the terminal clean, however the run ended; nothing happens where nothing was shown."""
+
+
+class SilentProgress:
+    """Shows nothing, because the events themselves are on standard output."""
+
+    def emit(self, event: events.Event) -> None:
+        """Take one event and show nothing."""
+
+    def close(self) -> None:
+        """Do nothing: nothing was shown."""
 
 
 class DeferredProgress:
-    """Starts live progress at the first event worth drawing.
+    """Makes the real view at the first event, so that what draws is loaded only then.
 
     Args:
-        stream: A terminal.
-        is_colour: Whether colours are wanted.
-        is_verbose: Whether debug lines are shown.
+        begin: Makes the view.
     """
 
-    def __init__(self, stream: SafeStream, *, is_colour: bool, is_verbose: bool) -> None:
-        self._stream = stream
-        self._is_colour = is_colour
-        self._is_verbose = is_verbose
-        self._live: LiveProgress | None = None
+    def __init__(self, begin: Callable[[], Progress]) -> None:
+        self._begin = begin
+        self._shown: Progress | None = None
 
     def emit(self, event: events.Event) -> None:
         """Show one event."""
-        if not isinstance(event, _NOT_DRAWN):
-            self._start().emit(event)
+        if self._shown is None:
+            self._shown = self._begin()
+        self._shown.emit(event)
 
     def close(self) -> None:
-        """Leave the terminal clean."""
-        if self._live is not None:
-            self._live.close()
-            self._live = None
-
-    def _start(self) -> LiveProgress:
-        from stackyard.cli.views.live import LiveProgress  # lazy: rich costs 60 ms
-
-        if self._live is None:
-            self._live = LiveProgress(self._stream, is_colour=self._is_colour, is_verbose=self._is_verbose)
-        return self._live
+        """Leave the terminal clean; what comes later is shown by a new view."""
+        if self._shown is not None:
+            self._shown.close()
+            self._shown = None

@@ -25,6 +25,7 @@ def write_failure(paper: Paper, error: StackyardError) -> None:
         _write_finding(paper, found)
     for line in error.remedy.splitlines():
         paper.line(f"  {line}", style="cyan")
+    paper.flush()
 
 
 def _write_finding(paper: Paper, found: Diagnostic) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stackyard import events
-from stackyard.cli.views.paper import Paper
+from stackyard.cli.views.paper import Paper, printable
 from stackyard.cli.views.progress import OpenStep, OpenSteps, write_fact, write_finished
 
 if TYPE_CHECKING:
@@ -38,9 +38,13 @@ class LiveProgress:
     def __init__(self, stream: SafeStream, *, is_colour: bool, is_verbose: bool) -> None:
         self._is_verbose = is_verbose
         self._steps = OpenSteps()
-        self._spinner = Spinner("dots", style="cyan")
+        self._spinner = Spinner("dots" if stream.encoding.startswith("utf") else "line", style="cyan")
         console = Console(
-            file=cast("IO[str]", stream), no_color=not is_colour, force_terminal=True, highlight=False
+            file=cast("IO[str]", stream),
+            # Without colours there is nothing bold or dim either.
+            color_system="auto" if is_colour else None,
+            force_terminal=True,
+            highlight=False,
         )
         # `get_renderable` is asked by the drawing thread, which also makes the clocks tick.
         self._live = Live(
@@ -74,9 +78,11 @@ class LiveProgress:
     def _draw(self) -> RenderableType:
         rows = Table.grid(padding=(0, 1))
         for step in self._steps.all():
-            rows.add_row(self._spinner, Text(step.title), _advance(step), Text(f"{step.elapsed_s():.0f} s"))
+            title = Text(printable(step.title))
+            rows.add_row(self._spinner, title, _advance(step), Text(f"{step.elapsed_s():.0f} s"))
             if step.waiting_for:
-                rows.add_row("", Text(f"waiting for {step.waiting_for}", style="dim"), "", "")
+                waiting = Text(f"waiting for {printable(step.waiting_for)}", style="dim")
+                rows.add_row("", waiting, "", "")
         return Group(rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 from typing import IO, TYPE_CHECKING, cast
 
 import click
@@ -13,13 +13,28 @@ if TYPE_CHECKING:
 
     from stackyard.cli.views.stream import SafeStream, Writable
 
-__all__ = ["Paper", "wants_colour"]
+__all__ = ["Paper", "is_dumb_terminal", "printable", "wants_colour"]
+
+# All but tab and line feed, and what Python makes of bytes that are not UTF-8.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
+# Up to this width a column is kept whole; wider ones share what is left of a terminal, if that is enough.
+_NARROW_CHARACTERS = 20
+_LEAST_SHARED_CHARACTERS = 24
 
 
 def wants_colour(stream: SafeStream, *, no_color: bool) -> bool:
     """Tell whether a stream should be coloured: a terminal, and nobody said no."""
-    refused = no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return stream.isatty() and not refused
+    return stream.isatty() and not (no_color or os.environ.get("NO_COLOR") or is_dumb_terminal())
+
+
+def is_dumb_terminal() -> bool:
+    """Tell whether the terminal only types one line after the other."""
+    return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
+
+
+def printable(text: str) -> str:
+    """Return text that does nothing to a terminal but appear: control characters are spelled out."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", text)
 
 
 class Paper:
@@ -38,7 +53,8 @@ class Paper:
 
     def line(self, text: str = "", *, style: str | None = None) -> None:
         """Write one line, in a colour of click's if the stream has colours."""
-        styled = click.style(text, fg=style) if style and self.colour else text
+        shown = printable(text)
+        styled = click.style(shown, fg=style) if style and self.colour else shown
         self._stream.write(styled + "\n")
 
     def flush(self) -> None:
@@ -47,30 +63,41 @@ class Paper:
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table: wrapped to the width of a terminal, one line a row everywhere else."""
-        if self._is_terminal:
-            self._draw_table(headings, rows)
-            return
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+        if self._is_terminal and self._draw_table(headings, rows, widths):
+            return
         for row in (headings, *rows):
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             self.line("  ".join(cells).rstrip())
 
-    def _draw_table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def _draw_table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
+    ) -> bool:
+        """Draw a table if the terminal is wide enough for one."""
+        import shutil  # lazy: with what it imports, 3 ms of every start
+
         from rich import box  # lazy: rich costs 60 ms, and most commands show no table
         from rich.console import Console  # lazy: as above
         from rich.table import Table  # lazy: as above
         from rich.text import Text  # lazy: as above
 
+        terminal = shutil.get_terminal_size((120, 24)).columns
+        kept = sum(width for width in widths if width <= _NARROW_CHARACTERS) + 3 * len(widths)
+        shared = sum(width > _NARROW_CHARACTERS for width in widths)
+        if terminal < kept + min(shared, 1) * _LEAST_SHARED_CHARACTERS:
+            return False
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in headings:
-            table.add_column(heading, overflow="fold", no_wrap=heading is not headings[-1])
+        for heading, width in zip(headings, widths, strict=True):
+            table.add_column(heading, overflow="fold", no_wrap=width <= _NARROW_CHARACTERS)
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))
         console = Console(
             file=cast("IO[str]", self._stream),
-            no_color=not self.colour,
+            # Without colours there is nothing bold or dim either.
+            color_system="auto" if self.colour else None,
             force_terminal=True,
-            width=shutil.get_terminal_size((120, 24)).columns,
+            width=terminal,
             highlight=False,
         )
         console.print(table)
+        return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stackyard import events
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from stackyard.cli.views.paper import Paper
 
-__all__ = ["OpenStep", "OpenSteps", "PlainProgress", "Progress", "SilentProgress"]
+__all__ = ["OpenStep", "OpenSteps", "PlainProgress", "write_fact", "write_finished"]
 
 _QUIET_LEVELS = frozenset({events.LogLevel.DEBUG})
 _OF_A_STEP = (events.StepProgressed, events.StepFinished)
@@ -27,26 +27,6 @@ _MARKS = {
     events.Outcome.SKIPPED: ("skipped", "yellow"),
     events.Outcome.CANCELLED: ("stopped", "yellow"),
 }
-
-
-class Progress(Protocol):
-    """Follows the event stream of a run."""
-
-    def emit(self, event: events.Event) -> None:
-        """Take one event."""
-
-    def close(self) -> None:
-        """Leave the terminal clean; called once, however the run ended."""
-
-
-class SilentProgress:
-    """Shows nothing, because the events themselves are on standard output."""
-
-    def emit(self, event: events.Event) -> None:
-        """Take one event and show nothing."""
-
-    def close(self) -> None:
-        """Do nothing: nothing was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

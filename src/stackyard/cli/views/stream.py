@@ -6,6 +6,7 @@ because nobody reads its progress would be worse than lost text. The failure is 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Protocol, TextIO
@@ -36,20 +37,24 @@ class SafeStream:
         self._stream = stream
         self._failure: OSError | None = None
 
+    @property
+    def encoding(self) -> str:
+        """The name of the stream's characters, in lower case."""
+        return (getattr(self._stream, "encoding", None) or "utf-8").lower()
+
     def isatty(self) -> bool:
         """Tell whether a terminal is at the other end."""
         return self._stream is not None and self._stream.isatty()
 
     def write(self, text: str) -> int:
         """Write text if that is still possible."""
-        if self._stream is not None and self._failure is None:
+        if self._stream is None:
+            self._failure = OSError(errno.EBADF, "there is none")
+        elif self._failure is None:
             try:
-                self._stream.write(text)
+                self._stream.write(self._within_encoding(text))
             except OSError as err:
                 self._give_up(err)
-            except UnicodeEncodeError as err:
-                # A terminal without UTF-8: show what it can.
-                self._stream.write(text.encode(err.encoding, "replace").decode(err.encoding))
         return len(text)
 
     def flush(self) -> None:
@@ -59,6 +64,14 @@ class SafeStream:
                 self._stream.flush()
             except OSError as err:
                 self._give_up(err)
+
+    def _within_encoding(self, text: str) -> str:
+        """Return what a terminal without UTF-8, or without a character, can show of a text."""
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError:
+            return text.encode(self.encoding, "replace").decode(self.encoding)
+        return text
 
     def fileno(self) -> int:
         """Return the descriptor, for those who ask the terminal for its size."""

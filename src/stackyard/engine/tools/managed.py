@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -20,12 +21,13 @@ from stackyard import directories, files
 from stackyard.engine.version import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
 __all__ = [
     "TOFU_PROGRAM",
     "copies",
     "copy_path",
+    "find_copy",
     "make_executable",
     "put_in_place",
     "remove_stale_work",
@@ -48,6 +50,12 @@ def copy_path(version: Version) -> Path:
     return tofu_folder() / str(version) / TOFU_PROGRAM
 
 
+def find_copy(version: Version) -> Path | None:
+    """Return the managed copy of a version if there is one that we may look at."""
+    path = copy_path(version)
+    return path if os.path.isfile(path) else None
+
+
 def copies() -> tuple[Path, ...]:
     """Return the managed copies that are there, the newest version first."""
     found: list[tuple[Version, Path]] = []
@@ -57,20 +65,25 @@ def copies() -> tuple[Path, ...]:
     return tuple(path for _, path in sorted(found, reverse=True))
 
 
-@contextlib.contextmanager
-def work_folder() -> Iterator[Path]:
+@contextlib.asynccontextmanager
+async def work_folder() -> AsyncIterator[Path]:
     """Make a folder to work in, beside the managed copies, and remove it whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=tofu_folder()))
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        await _remove(folder)
 
 
-def remove_stale_work() -> None:
+async def remove_stale_work() -> None:
     """Remove what a killed installation left behind; only while holding the lock."""
     for folder in tofu_folder().glob(f"{_WORK_PREFIX}*"):
-        shutil.rmtree(folder, ignore_errors=True)
+        await _remove(folder)
+
+
+async def _remove(folder: Path) -> None:
+    # In a thread: the sources and caches of a build are gigabytes, and an interrupt must be heard meanwhile.
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 def make_executable(program: Path) -> None:

@@ -50,8 +50,10 @@ def configured_place(given: Path | None = None) -> Place | None:
     if not text:
         return None
     label = f"{TOFU_VARIABLE}={text}" if given is None else f"the configured path {text}"
-    path = (None if os.sep in text else on_path(text)) or Path(text).expanduser().absolute()
-    return Place(where=Where.CONFIGURED, label=label, tool=TOFU, path=path if path.exists() else None)
+    path = (None if os.sep in text else on_path(text)) or Path(os.path.expanduser(text)).absolute()
+    # Not `Path.exists`, which raises for what it may not look at, or for a name that no file can have.
+    found = path if os.path.exists(path) else None
+    return Place(where=Where.CONFIGURED, label=label, tool=TOFU, path=found)
 
 
 def places_of(tool: Tool) -> tuple[Place, ...]:

@@ -6,8 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard import events
 from stackyard.engine.tools.catalogue import CATALOGUE, TOFU, Tool
-from stackyard.engine.tools.places import Place, configured_place, places_of
+from stackyard.engine.tools.places import Place, Where, configured_place, places_of
 from stackyard.engine.tools.probe import PROBE_TIMEOUT_S, Health, Probe, probe
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from stackyard.engine.version import Version
 
 __all__ = ["FoundTool", "survey"]
+
+# Programs that answer at once, as nearly all do, are not worth a word.
+_QUIET_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,8 @@ class FoundTool:
         minimum: The oldest version that works, where that is known.
         version: Its version as it wrote it, when it did.
         path: The program, when there is one.
-        where_found: How it was found: configured, on PATH, or the managed copy.
+        where_found: How it was found: configured, on PATH, or the managed copy. A program that the user
+            configured and that is not there has this too.
         reason: Why it cannot be used, empty when it can.
     """
 
@@ -46,6 +51,7 @@ class FoundTool:
 async def survey(
     configured: Path | None = None,
     *,
+    emit: events.Emit = events.ignore,
     timeout_s: float = PROBE_TIMEOUT_S,
     tools: tuple[Tool, ...] = CATALOGUE,
 ) -> tuple[FoundTool, ...]:
@@ -53,18 +59,42 @@ async def survey(
 
     Args:
         configured: The engine that the user chose; when absent, the one that `STACKYARD_TOFU` names.
+        emit: Told which programs keep us waiting.
         timeout_s: How long each program may take to answer before it counts as broken.
         tools: The programs to look at.
     """
-    return tuple(await asyncio.gather(*(_look(tool, configured, timeout_s) for tool in tools)))
+    places = {tool.name: _places(tool, configured) for tool in tools}
+    try:
+        # A group: one that is left running when another fails would keep the event loop from its end.
+        async with asyncio.TaskGroup() as group:
+            asked = {
+                tool.name: group.create_task(_look(tool, places[tool.name], timeout_s)) for tool in tools
+            }
+            group.create_task(_tell_who_is_slow(asked, emit))
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return tuple(task.result() for task in asked.values())
 
 
-async def _look(tool: Tool, configured: Path | None, timeout_s: float) -> FoundTool:
+async def _tell_who_is_slow(asked: dict[str, asyncio.Task[FoundTool]], emit: events.Emit) -> None:
+    """Say whom we wait for as long as that is so, once it has become long."""
+    _, slow = await asyncio.wait(asked.values(), timeout=_QUIET_S)
+    if not slow:
+        return
+    with events.step(emit, "tools.survey", "Ask each program for its version") as step:
+        while slow:
+            step.waiting(", ".join(name for name, task in asked.items() if task in slow))
+            _, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _places(tool: Tool, configured: Path | None) -> tuple[Place, ...]:
+    # What the user chose is used or refused, never replaced.
+    chosen = configured_place(configured) if tool is TOFU else None
+    return places_of(tool) if chosen is None else (chosen,)
+
+
+async def _look(tool: Tool, places: tuple[Place, ...], timeout_s: float) -> FoundTool:
     """Look at the places of a tool until one of them has a program that works."""
-    places = places_of(tool)
-    if tool is TOFU and (chosen := configured_place(configured)):
-        # What the user chose is used or refused, never replaced.
-        places = (chosen,)
     first_bad: FoundTool | None = None
     for place in places:
         if place.path is None:
@@ -73,12 +103,20 @@ async def _look(tool: Tool, configured: Path | None, timeout_s: float) -> FoundT
         if found.health is Health.OK:
             return found
         first_bad = first_bad or found
-    return first_bad or FoundTool(
+    return first_bad or _missing(tool, places)
+
+
+def _missing(tool: Tool, places: tuple[Place, ...]) -> FoundTool:
+    first = places[0]
+    is_chosen = first.where is Where.CONFIGURED
+    looked = ", ".join(place.label for place in places)
+    return FoundTool(
         name=tool.name,
         health=Health.MISSING,
         needed_for=tool.needed_for,
         minimum=tool.minimum,
-        reason=f"Looked at: {', '.join(place.label for place in places)}.",
+        where_found=first.where if is_chosen else None,
+        reason=f"There is no program at {first.label}." if is_chosen else f"Looked at: {looked}.",
     )
 
 

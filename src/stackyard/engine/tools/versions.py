@@ -8,7 +8,7 @@ from stackyard.engine.version import Version
 
 __all__ = ["read"]
 
-_NUMBERS = re.compile(r"(?:v|go)?(\d+)\.(\d+)(?:\.(\d+))?", re.ASCII)
+_NUMBERS = re.compile(r"(?:v|go)?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def read(text: str) -> Version | None:

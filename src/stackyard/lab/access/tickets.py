@@ -65,7 +65,7 @@ class Tickets:
         return _same(self._sign(f"{stamp}:{userid}"), signature) and self._is_fresh(stamp)
 
     def renew_key(self) -> None:
-        """Sign with another secret from now on, in the running transaction: no ticket so far is good any more."""
+        """Sign with another secret from now on, in the running transaction: all tickets so far are void."""
         self._store.put("secrets", "authkey", {"hex": secrets.token_hex(32)})
 
     def _is_fresh(self, stamp: str) -> bool:

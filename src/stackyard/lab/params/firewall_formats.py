@@ -206,7 +206,7 @@ def _address_problem(text: str) -> str:
 
 def _check_prefix(address: ipaddress.IPv4Address | ipaddress.IPv6Address, prefix: str) -> None:
     bits = f"{int(address):0{address.max_prefixlen}b}"
-    if not prefix.isdigit():
+    if not prefix.isdecimal():
         raise FormatError(f"invalid IP address: Invalid prefix length /{prefix}")
     if int(prefix) > len(bits):
         problem = f"Prefix length {prefix} is longer than IP address ({len(bits)})"

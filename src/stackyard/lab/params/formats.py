@@ -148,7 +148,7 @@ def _container_timezone(value: str) -> None:
 
 
 def _phys_bits(value: str) -> None:
-    if value != "host" and not (value.isdigit() and 8 <= int(value) <= 64):
+    if value != "host" and not (value.isdecimal() and 8 <= int(value) <= 64):
         raise FormatError("value must be an integer between 8 and 64 or 'host'")
 
 

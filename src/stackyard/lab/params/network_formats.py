@@ -32,7 +32,7 @@ def is_ip(value: str, version: int | None = None) -> bool:
 
 def _is_cidr(value: str, version: int, shortest: int = _SHORTEST_PREFIX) -> bool:
     address, slash, prefix = value.partition("/")
-    if not slash or not prefix.isdigit() or not is_ip(address, version):
+    if not slash or not prefix.isdecimal() or not is_ip(address, version):
         return False
     return shortest <= int(prefix) <= (32 if version == 4 else 128)
 
@@ -110,7 +110,7 @@ def _portal(value: str) -> None:
         value.rpartition(":") if value.count(":") == 1 or value.startswith("[") else (value, "", "")
     )
     host = host.strip("[]")
-    if not (is_ip(host) or _DNS_NAME.fullmatch(host)) or (port and not port.isdigit()):
+    if not (is_ip(host) or _DNS_NAME.fullmatch(host)) or (port and not port.isdecimal()):
         raise FormatError("value does not look like a valid portal address")
 
 

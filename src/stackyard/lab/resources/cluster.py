@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.problems import bad_parameter
 from stackyard.lab.resources.nodes import node_row
+from stackyard.lab.resources.sdn.status import network_rows
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def read_status(call: Call) -> Any:
 
 @route("GET /cluster/resources")
 def list_resources(call: Call) -> Any:
-    """List nodes, storages, pools and guests, each to who may see it."""
+    """List nodes, storages, pools, guests and networks, each to who may see it."""
     wanted = call.params.get("type")
     rows: list[Any] = []
     if wanted is None:
@@ -82,17 +83,20 @@ def list_resources(call: Call) -> Any:
         ]
     if wanted in (None, "storage"):
         rows += _storages(call)
+    if wanted in (None, "network"):
+        rows += network_rows(call)
     return rows
 
 
 def _guests(call: Call) -> list[Any]:
     world = call.world
     online = {node: world.cluster.is_online(node) for node in world.cluster.nodes()}
-    row, everything = world.rows.get, call.sees_all
+    if call.sees_all:
+        return list(world.rows.all(world, online))
     return [
-        row(world, guest, known=online.get(str(guest["node"]), False))
+        world.rows.get(world, guest, known=online.get(str(guest["node"]), False))
         for guest in world.guests.all().values()
-        if everything or call.may(f"/vms/{guest['vmid']}", "VM.Audit")
+        if call.may(f"/vms/{guest['vmid']}", "VM.Audit")
     ]
 
 

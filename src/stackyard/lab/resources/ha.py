@@ -41,7 +41,7 @@ def _shown(call: Call, sid: str) -> dict[str, Any]:
 
 
 def _full_name(call: Call, sid: str) -> str:
-    if sid.isdigit():
+    if sid.isdecimal():
         guest = call.world.guests.get(sid)
         if guest is None:
             raise PveError(f"unable to detect SID from VMID - VM/CT {sid} does not exist")

@@ -115,6 +115,13 @@ _SECRETS: Mapping[str, frozenset[str]] = {
     "pbs": frozenset(("password", "encryption-key", "master-pubkey")),
     "esxi": frozenset(("password",)),
 }
+_LOCAL: Mapping[str, Any] = {
+    "storage": "local",
+    "type": "dir",
+    "path": "/var/lib/vz",
+    "prune-backups": "keep-all=1",
+    "content": "backup,images,iso,rootdir,snippets,vztmpl",
+}
 _MOUNTED = frozenset(("nfs", "cifs", "cephfs"))
 _WITH_PATH = frozenset((*_MOUNTED, "dir", "btrfs"))
 _PATH = re.compile(r"/[-/a-zA-Z0-9_.@]+")
@@ -199,6 +206,8 @@ def update(call: Call) -> Any:
         kept = kind.without(config, names, given)
         changed = {**kept, **changes}
         _check_content(changed)
+        if storage == "local":
+            changed.pop("nodes", None)
         returned = _renew(call, changed, secrets, [name for name in names if name in hidden])
     _file(call).put(storage, changed)
     if call.world.storages.is_shared(changed) != call.world.storages.is_shared(config):
@@ -216,6 +225,9 @@ def delete(call: Call) -> Any:
         if any(str(one.get("base", "")).startswith(f"{storage}:") for one in world.storages.all().values()):
             raise PveError("can't remove storage - storage is used as base of another storage")
     _file(call).remove(storage)
+    if storage == "local":
+        # Proxmox has this one always, in its first state if need be.
+        _file(call).put(storage, _LOCAL)
     call.store.delete("storage_secrets", storage)
     call.store.delete("acl", f"/storage/{storage}")
     for key in [key for key in call.store.items("pool_members") if key.endswith(f"/{storage}")]:

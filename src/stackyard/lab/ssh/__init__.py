@@ -9,6 +9,7 @@ Nothing is executed on the machine, and no file of it can be reached.
 
 from __future__ import annotations
 
+from stackyard.lab.ssh.keys import Keys
 from stackyard.lab.ssh.server import serve_ssh
 
-__all__ = ["serve_ssh"]
+__all__ = ["Keys", "serve_ssh"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import asyncssh
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
-__all__ = ["HostKeyError", "guest_host_key", "is_authorized", "kept_host_key"]
+__all__ = ["HostKeyError", "Keys", "guest_host_key", "is_authorized", "kept_host_key"]
 
 KEY_FILE = "ssh_host_ed25519_key"
 _SECRET = ("secrets", "guest_keys")
@@ -33,6 +34,14 @@ class HostKeyError(InvalidInputError):
     code = "E-LAB-HOST-KEY"
     summary = "The lab's SSH host key cannot be used"
     default_remedy = "Remove the file; a new key is made at the next start, and clients must be told."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of an SSH side: the folder of the host key, and who may log in as root with a key."""
+
+    folder: Path | None = None
+    authorized: tuple[str, ...] = ()
 
 
 def kept_host_key(folder: Path | None) -> asyncssh.SSHKey:

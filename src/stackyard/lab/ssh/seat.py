@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.login import Identity
 from stackyard.lab.dispatch import ConnectionDropped, Request
@@ -58,7 +60,8 @@ class Seat:
             raise PveError("broken pipe") from err
         if answer.status >= 400:
             raise PveError(answer.message or answer.reason, status=answer.status, errors=answer.errors)
-        return answer.data
+        # Lists may hold parts that are printed already.
+        return orjson.loads(orjson.dumps(answer.data, option=orjson.OPT_NON_STR_KEYS))
 
     async def finish(self, upid: str) -> TaskOutcome:
         """Wait for the end of a task."""

@@ -33,9 +33,9 @@ from stackyard.serving.listening import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.ssh.keys import Keys
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
@@ -49,7 +49,7 @@ _UNREACHABLE = asyncssh.OPEN_CONNECT_FAILED
 
 @contextlib.asynccontextmanager
 async def serve_ssh(
-    world: World, dispatcher: Dispatcher, *, bind: str, port: int, keys: Path | None
+    world: World, dispatcher: Dispatcher, *, bind: str, port: int, keys: Keys
 ) -> AsyncIterator[Mapping[str, int]]:
     """Serve SSH until the end of the block; give the port of each node.
 
@@ -58,13 +58,13 @@ async def serve_ssh(
         dispatcher: What answers the calls that commands make.
         bind: The address to listen on.
         port: The port of the first node, the others following it; 0 for any free ones.
-        keys: The folder that keeps the host key; a new one if None.
+        keys: Its host key, and who may log in.
 
     Raises:
         ListenError: A port cannot be had.
         HostKeyError: The host key is damaged.
     """
-    side = _SshSide(world, dispatcher, kept_host_key(keys))
+    side = _SshSide(world, dispatcher, keys)
     try:
         ports = {}
         for number, node in enumerate(world.cluster.nodes()):
@@ -77,12 +77,13 @@ async def serve_ssh(
 class _SshSide:
     """All nodes together."""
 
-    def __init__(self, world: World, dispatcher: Dispatcher, host_key: asyncssh.SSHKey) -> None:
+    def __init__(self, world: World, dispatcher: Dispatcher, keys: Keys) -> None:
         self.world = world
         self.dispatcher = dispatcher
         self.guests = GuestPorts(world)
         self.connections: dict[asyncssh.SSHServerConnection, str] = {}
-        self._host_key = host_key
+        self.authorized = keys.authorized
+        self._host_key = kept_host_key(keys.folder)
         self._acceptors: list[asyncssh.SSHAcceptor] = []
         world.store.watch("nodes", self._node_changed)
 
@@ -206,8 +207,9 @@ class _NodeLogin(asyncssh.SSHServer):
         )
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        kept = self._world.store.get("ssh", "authorized_keys")
-        return f"{username}@pam" == ROOT and kept is not None and is_authorized(key, kept["lines"])
+        kept = self._world.store.get("ssh", "authorized_keys") or {"lines": ()}
+        lines = (*self._side.authorized, *kept["lines"])
+        return f"{username}@pam" == ROOT and is_authorized(key, lines)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         """Forward to port 22 of a guest that runs, or of a node; to nothing else."""

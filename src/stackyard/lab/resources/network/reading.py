@@ -85,7 +85,7 @@ def is_physical(name: str) -> bool:
 
 def netmask_bits(mask: str) -> str | None:
     """Return the length of a prefix, given as such or as a mask; None if it is neither."""
-    if mask.isdigit():
+    if mask.isdecimal():
         return mask
     try:
         return str(ipaddress.IPv4Network(f"0.0.0.0/{mask}").prefixlen)

@@ -205,7 +205,7 @@ def _check_balloon(guest: Document, values: Mapping[str, Any]) -> None:
         now = effective(guest)
         memory = str(values.get("memory", now.get("memory", "512"))).removeprefix("current=")
         balloon = int(values.get("balloon", now.get("balloon", 0)) or 0)
-        if memory.isdigit() and balloon > int(memory):
+        if memory.isdecimal() and balloon > int(memory):
             raise PveError("balloon value too large (must be smaller than assigned memory)")
 
 

@@ -39,15 +39,15 @@ _SUBDIRECTORIES = (
 @route("GET /nodes/{node}/qemu")
 def list_vms(call: Call) -> Any:
     """List the VMs of a node that the caller may see, with what only QEMU knows if `full` asks for it."""
-    world, everything = call.world, call.sees_all
+    world, full = call.world, bool(call.params.get("full"))
+    if call.sees_all and not full:
+        return world.rows.on_node(world, call.node, "qemu")
     seen = [
         guest
         for guest in world.guests.on_node(call.node, "qemu")
-        if everything or call.may(f"/vms/{guest['vmid']}", "VM.Audit")
+        if call.may(f"/vms/{guest['vmid']}", "VM.Audit")
     ]
-    if call.params.get("full"):
-        return [_full_status(world, guest) for guest in seen]
-    return [world.rows.status(world, guest) for guest in seen]
+    return [_full_status(world, guest) if full else world.rows.status(world, guest) for guest in seen]
 
 
 @route("GET /nodes/{node}/qemu/{vmid}")

@@ -101,7 +101,7 @@ def check_area(area: str) -> int:
         PveError: It is neither a number of 32 bits nor an IPv4 address.
     """
     try:
-        return int(ipaddress.IPv4Address(int(area) if area.isdigit() else area))
+        return int(ipaddress.IPv4Address(int(area) if area.isdecimal() else area))
     except ValueError as err:
         raise PveError(f"invalid area '{area}': must be an IPv4 address or a 32-bit number") from err
 

@@ -55,6 +55,8 @@ def create_subnet(call: Call) -> Any:
     vnet = check_vnet(call, "SDN.Allocate")
     call.world.cluster.require_quorum()
     with changing_sdn(call, "create sdn subnet object failed"):
+        if "/" not in call.params["subnet"]:
+            raise bad_parameter("subnet", "value does not look like a valid CIDR network")
         ident = f"{vnet['zone']}-{call.params['subnet'].replace('/', '-', 1)}"
         section = _KIND.checked(settings(call, "subnet"), create=True)
         if SUBNETS.file(call.store).get(ident) is not None:

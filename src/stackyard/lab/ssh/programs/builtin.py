@@ -26,7 +26,7 @@ async def fail(_shell: Shell, _words: list[str], _streams: Streams) -> int:
 
 async def leave(shell: Shell, words: list[str], _streams: Streams) -> int:
     """End the script."""
-    shell.leave(int(words[1]) & 0xFF if len(words) > 1 and words[1].isdigit() else 0)
+    shell.leave(int(words[1]) & 0xFF if len(words) > 1 and words[1].isdecimal() else 0)
     return 0
 
 

@@ -117,7 +117,7 @@ class _Commands:
     async def pct(self, _shell: Shell, words: list[str], streams: Streams) -> int:
         """Manage containers."""
         match words[1:]:
-            case ["exec", vmid, "--", *command] | ["exec", vmid, *command] if vmid.isdigit():
+            case ["exec", vmid, "--", *command] | ["exec", vmid, *command] if vmid.isdecimal():
                 return await run_in_container(self._seat, int(vmid), command, streams)
         return await self._guest("lxc", words, streams)
 
@@ -226,7 +226,7 @@ class _Commands:
                 raise PveError(outcome.problem)
 
     async def _import_disk(self, words: list[str], streams: Streams) -> int:
-        if len(words) < 3 or not words[0].isdigit():
+        if len(words) < 3 or not words[0].isdecimal():
             raise _UsageProblem("use qm disk import <vmid> <source> <storage> [OPTIONS]")
         vmid, source, storage = words[:3]
         options = _options(words[3:])

@@ -310,7 +310,7 @@ class Shell:
                 return "1000"
             case "0":
                 return "bash"
-            case number if number.isdigit():
+            case number if number.isdecimal():
                 return self.arguments[int(number) - 1] if int(number) <= len(self.arguments) else None
         return self.variables.get(name)
 
