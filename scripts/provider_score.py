@@ -45,6 +45,8 @@ def main(argv: list[str]) -> int:
                 else:
                     results[name] = outcome
     say(summary(results, subtests))
+    if asked.list:
+        say("\n".join(f"{outcome} {name}" for name, outcome in sorted(results.items())))
     if asked.publish:
         PAGE.write_text(page(results, subtests, asked))
     return 1 if "FAIL" in results.values() else 0
@@ -58,6 +60,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--run", default=".", help="only tests that match this pattern")
     parser.add_argument("--engine", default=shutil.which("terraform"), help="the terraform or tofu to use")
     parser.add_argument("--provider", default="bpg/proxmox", help="version of the provider, for the page")
+    parser.add_argument("--list", action="store_true", help="print each test with how it ended")
     parser.add_argument("--publish", action="store_true", help="write docs/reference/lab-score.md")
     return parser.parse_args(argv)
 
@@ -78,9 +81,8 @@ def run_program(
         )
     found = [(match[3], match[2], len(match[1])) for match in RESULT.finditer(done.stdout)]
     failed = [name for name, outcome, depth in found if outcome == "FAIL" and not depth]
-    say(
-        f"{program.stem}: {len(found)} results in {time.monotonic() - began:.0f} s, failed: {failed or 'none'}"
-    )
+    took = f"{time.monotonic() - began:.0f} s"
+    say(f"{program.stem}: {len(found)} results in {took}, failed: {', '.join(failed) or 'none'}")
     if failed or done.returncode:
         log = Path(tempfile.gettempdir()) / f"provider-{program.stem}.log"
         log.write_text(done.stdout + done.stderr)

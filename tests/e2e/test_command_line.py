@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.cli import PROGRAM, stackyard
+from tests.support.cli import stackyard
 
 import stackyard as package
 
@@ -91,41 +91,6 @@ def test_a_folder_without_permission_is_a_clear_error(tmp_path: Path) -> None:
     ended = stackyard("--chdir", str(closed), "--version")
     assert ended.status == 65
     assert "Permission denied" in ended.stderr
-
-
-@pytest.mark.parametrize("arguments", [("--help",), ("completion", "bash"), ("--json", "--version")])
-def test_a_closed_standard_output_is_one_clear_error(arguments: tuple[str, ...]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(
-        [*PROGRAM, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-    )
-    os.close(writer)
-    assert done.returncode == 1
-    assert done.stderr.count("E-OUTPUT-CLOSED") == 1
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
-
-
-def test_a_full_disk_behind_standard_output_is_one_clear_error() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*PROGRAM, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
-        )
-    assert done.returncode == 1
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_no_standard_output_at_all_is_no_traceback() -> None:
-    done = subprocess.run(
-        ["sh", "-c", f"exec {sys.executable} -m stackyard --version >&-"],
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
 
 
 def test_colours_appear_only_on_a_terminal() -> None:

@@ -8,16 +8,15 @@ A document has `vmid node type config pending pending_delete snapshots digest` a
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from stackyard.lab.digests import digest_of
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.lab.cluster import Cluster
     from stackyard.lab.store import Document, Store
 
 __all__ = ["COLLECTION", "Guests", "config_file", "digest_of"]
@@ -35,16 +34,12 @@ def config_file(kind: str, node: str, vmid: int) -> str:
     return f"nodes/{node}/{_FOLDERS[kind]}/{vmid}.conf"
 
 
-def digest_of(*parts: Any) -> str:
-    """Return the SHA-1 by which clients notice that somebody else changed something."""
-    return hashlib.sha1(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), usedforsecurity=False).hexdigest()
-
-
 class Guests:
     """Finds, checks and changes guests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, cluster: Cluster) -> None:
         self._store = store
+        self._cluster = cluster
         self._by_node = store.index(COLLECTION, "node")
 
     def get(self, vmid: int | str) -> Document | None:
@@ -117,8 +112,16 @@ class Guests:
         return self.save({**guest, **fields})
 
     def save(self, document: Mapping[str, Any]) -> Document:
-        """Put a whole guest, with its digest."""
+        """Put a whole guest, with its digest.
+
+        Raises:
+            PveError: Its configuration changes and there is no quorum; its running state may change.
+        """
         saved = {**document, "digest": digest_of(*(document[field] for field in _HASHED))}
+        old = self.get(saved["vmid"])
+        if old is None or old["digest"] != saved["digest"]:
+            kind, node = str(saved["type"]), str(saved["node"])
+            self._cluster.require_writable(config_file(kind, node, int(saved["vmid"])))
         self._store.put(COLLECTION, str(saved["vmid"]), saved)
         return saved
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "base_in_name",
+    "check_unused_base",
     "clone_volume",
     "copy_snapshots",
     "drop_snapshot",
@@ -40,6 +41,18 @@ def base_in_name(volid: str) -> str | None:
     if len(parts) == 4:
         return parts[1]
     return parts[0] if len(parts) == 2 and parts[0].startswith(("base-", "basevol-")) else None
+
+
+def check_unused_base(world: World, volid: str, node: str) -> None:
+    """Refuse to free a base that linked clones have in their names; those of LVM-thin stand on their own.
+
+    Raises:
+        PveError: It is in use.
+    """
+    _, name = parse_volume_id(volid)
+    clones = world.volumes.clones_of(volid, node)
+    if any(base_in_name(str(clone["volid"])) is not None for clone in clones):
+        raise PveError(f"base volume '{name}' is still in use by linked clones")
 
 
 def make_base(world: World, volid: str, node: str) -> str:

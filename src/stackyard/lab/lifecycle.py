@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab import seed as planting
 from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.login import Identity
+from stackyard.lab.access.tickets import hash_password
 from stackyard.lab.contents import put_file, put_stand_in
 from stackyard.lab.dispatch import Request
 from stackyard.lab.problems import PveError
@@ -137,7 +138,10 @@ class Lifecycle:
             for name, document in kept.items():
                 if document is not None:
                     world.store.put("secrets", name, document)
-            world.store.put("ssh", "authorized_keys", {"lines": list(seed.authorized_keys)})
+            world.store.put("authorized_keys", "root", {"lines": list(seed.authorized_keys)})
+            for user in seed.system_users:
+                world.store.put("authorized_keys", user.name, {"lines": list(user.authorized_keys)})
+                world.store.put("shadow", f"{user.name}@pam", {"hash": hash_password(user.password)})
             world.store.put(*_MARK, {"seed": seed.name})
             self._tell_fingerprint()
         with world.latency.suspended():

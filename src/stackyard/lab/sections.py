@@ -10,7 +10,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.guests import digest_of
+from stackyard.lab.digests import digest_of
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:

@@ -80,6 +80,7 @@ def assemble(
     permissions = Permissions(store, clock)
     tickets = Tickets(store, clock)
     storages = Storages(store)
+    cluster = Cluster(store)
     blobs = blobs or Blobs()
     blobs.follow(store)
     return World(
@@ -94,8 +95,8 @@ def assemble(
         login=Login(store, clock, permissions.directory, tickets),
         tasks=Tasks(store, clock, latency, faults),
         locks=Locks(clock),
-        cluster=Cluster(store),
-        guests=Guests(store),
+        cluster=cluster,
+        guests=Guests(store, cluster),
         pools=Pools(store),
         storages=storages,
         volumes=Volumes(store, storages, clock),

@@ -250,6 +250,24 @@ def test_a_running_or_protected_container_is_not_removed() -> None:
     with_lab(test)
 
 
+def test_a_container_that_others_count_on_is_removed_with_purge_only() -> None:
+    async def test(api: LabClient) -> None:
+        root = await as_root(api)
+        await make(root, ha__managed=1)
+        assert (await api.get(f"{L}/100/status/current"))["ha"] == {"managed": 1, "state": "stopped"}
+        with pytest.raises(Refused, match="500 unable to remove CT 100 - used in HA resources and purge"):
+            await api.delete(f"{L}/100")
+        with api.world.store.transaction():
+            api.world.store.put("backup_jobs", "job", {"id": "job", "vmid": "100,101"})
+        upid = await api.delete(f"{L}/100", purge=1)
+        await done(api, upid)
+        assert "NOTE: removed CT 100 from HA resource configuration." in await api.log(upid)
+        assert api.world.store.get("ha_resources", "ct:100") is None
+        assert api.world.store.get("backup_jobs", "job") == {"id": "job", "vmid": "101"}
+
+    with_lab(test)
+
+
 def test_removing_a_container_frees_its_volumes_and_forgets_it() -> None:
     async def test(api: LabClient) -> None:
         await make(api, mp0="local-lvm:1,mp=/data")

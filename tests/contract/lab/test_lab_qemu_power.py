@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -189,5 +190,27 @@ def test_a_vm_whose_volume_is_gone_does_not_start() -> None:
             api.world.volumes.free("local-lvm:vm-100-disk-0", "pve1")
         status = await failed(api, await api.post(f"{STATUS}/start"))
         assert status == "volume 'local-lvm:vm-100-disk-0' does not exist"
+
+    with_lab(test)
+
+
+def test_without_quorum_files_cannot_be_written_but_vms_stop() -> None:
+    async def test(api: LabClient) -> None:
+        await make_running(api, scsi0="local-lvm:1", cores=1)
+        await api.put(f"{Q}/100/config", cores=2)
+        with api.world.store.transaction(), api.world.store.edit("cluster", "state") as cluster:
+            cluster["quorum"] = "lost"
+        text = (
+            r"unable to open file '/etc/pve/nodes/pve1/qemu-server/100\.conf\.tmp\.\d+' - Permission denied"
+        )
+        with pytest.raises(Refused, match=f"500 {text}"):
+            await api.put(f"{Q}/100/config", name="new")
+        assert re.fullmatch(text, await failed(api, await api.post(f"{Q}/100/snapshot", snapname="s1")))
+        for command in (f"{STATUS}/start", f"{Q}/100/clone"):
+            with pytest.raises(Refused, match=r"500 cluster not ready - no quorum\?"):
+                await api.post(command, **({"newid": 101} if command.endswith("clone") else {}))
+        await done(api, await api.post(f"{STATUS}/stop"))
+        assert await state(api) == ("stopped", "stopped")
+        assert (await api.get(f"{Q}/100/config", current=1))["cores"] == 1
 
     with_lab(test)

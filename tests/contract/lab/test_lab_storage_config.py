@@ -159,6 +159,20 @@ def test_a_definition_that_goes_takes_its_permissions_along_and_leaves_the_conte
     with_lab(test)
 
 
+def test_the_first_storage_comes_back_in_its_first_state() -> None:
+    async def test(api: LabClient) -> None:
+        await api.put("/storage/local", content="iso", nodes="pve1")
+        assert "nodes" not in await api.get("/storage/local")
+        await api.delete("/storage/local")
+        config = await api.get("/storage/local")
+        assert (config["path"], config["content"]) == (
+            "/var/lib/vz",
+            "backup,images,iso,rootdir,snippets,vztmpl",
+        )
+
+    with_lab(test)
+
+
 def test_a_storage_made_shared_is_seen_by_all_nodes() -> None:
     async def test(api: LabClient) -> None:
         await api.post("/storage", storage="one", type="dir", path="/srv")

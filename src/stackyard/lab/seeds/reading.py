@@ -21,6 +21,7 @@ __all__ = [
     "SeedCall",
     "SeedError",
     "SeedFile",
+    "SeedUser",
     "is_node_name",
     "load_seed",
     "parse_seed",
@@ -30,7 +31,8 @@ __all__ = [
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _TOKEN = re.compile(r"[A-Za-z0-9-]+")
 _METHODS = ("POST", "PUT", "DELETE")
-_FIELDS = frozenset(("nodes", "password", "token", "authorized_keys", "files", "calls"))
+_FIELDS = frozenset(("nodes", "password", "token", "authorized_keys", "system_users", "files", "calls"))
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 BAD_SEED = Kind(
     code="E-LAB-SEED-FIELD",
@@ -45,6 +47,15 @@ class SeedError(InvalidInputError):
     code = "E-LAB-SEED"
     summary = "The seed cannot be used"
     default_remedy = "Correct the seed; `stackyard lab up --seed empty` starts without one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedUser:
+    """A user of the nodes' systems beside root, who logs in over SSH and uses sudo."""
+
+    name: str
+    password: str = field(default="", repr=False)
+    authorized_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +87,7 @@ class Seed:
         password: The password of root@pam; a random one if None.
         token: The secret of the API token; a random one if None.
         authorized_keys: Who may log in as root over SSH with a key, as in a file of that name.
+        system_users: Who else may log in over SSH.
         files: Files in storages, made before the calls.
         calls: What is asked of the API, in this order, as root@pam.
     """
@@ -85,6 +97,7 @@ class Seed:
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     authorized_keys: tuple[str, ...] = ()
+    system_users: tuple[SeedUser, ...] = ()
     files: tuple[SeedFile, ...] = ()
     calls: tuple[SeedCall, ...] = ()
 
@@ -138,6 +151,9 @@ def parse_seed(document: Any, *, name: str = "given", where: Location | None = N
         password=_text(document, "password", found, where),
         token=_text(document, "token", found, where),
         authorized_keys=tuple(map(str, _list(document, "authorized_keys", found, where))),
+        system_users=tuple(
+            _user(entry, found, where) for entry in _list(document, "system_users", found, where)
+        ),
         files=tuple(_file(entry, found, where) for entry in _list(document, "files", found, where)),
         calls=tuple(_call(entry, found, where) for entry in _list(document, "calls", found, where)),
     )
@@ -180,6 +196,20 @@ def _list(document: Mapping[str, Any], key: str, found: Diagnostics, where: Loca
         found.add(BAD_SEED, f"'{key}' must be a list.", where)
         return []
     return value
+
+
+def _user(entry: Any, found: Diagnostics, where: Location | None) -> SeedUser:
+    fields = dict(entry) if isinstance(entry, Mapping) else {}
+    keys = fields.get("authorized_keys", [])
+    name, password = str(fields.get("name", "")), fields.get("password", "")
+    fits = set(fields) <= {"name", "password", "authorized_keys"} and _USER.fullmatch(name) and name != "root"
+    if not fits or not isinstance(keys, list) or not isinstance(password, str):
+        text = (
+            "an entry of 'system_users' has a 'name' (not root), a 'password' and a list 'authorized_keys'."
+        )
+        found.add(BAD_SEED, text, where)
+        return SeedUser(name=name)
+    return SeedUser(name=name, password=password, authorized_keys=tuple(map(str, keys)))
 
 
 def _call(entry: Any, found: Diagnostics, where: Location | None) -> SeedCall:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
-from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.tickets import password_fits
 from stackyard.lab.addresses import guest_at
 from stackyard.lab.dispatch import ConnectionDropped
@@ -174,7 +173,7 @@ class _SshSide:
 
 
 class _NodeLogin(asyncssh.SSHServer):
-    """Lets in the users of the pam realm, and forwards to guests and nodes."""
+    """Lets in the users of the node's system, and forwards to guests and nodes."""
 
     def __init__(self, side: _SshSide, node: str) -> None:
         self._side = side
@@ -200,16 +199,13 @@ class _NodeLogin(asyncssh.SSHServer):
         return True
 
     def validate_password(self, username: str, password: str) -> bool:
-        userid = f"{username}@pam"
-        user, kept = self._world.store.get("users", userid), self._world.store.get("shadow", userid)
-        return bool(user and kept and user.get("enable", 1)) and password_fits(
-            password, str((kept or {})["hash"])
-        )
+        kept = self._world.store.get("shadow", f"{username}@pam")
+        return bool(password) and kept is not None and password_fits(password, str(kept["hash"]))
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        kept = self._world.store.get("ssh", "authorized_keys") or {"lines": ()}
-        lines = (*self._side.authorized, *kept["lines"])
-        return f"{username}@pam" == ROOT and is_authorized(key, lines)
+        kept = self._world.store.get("authorized_keys", username) or {"lines": ()}
+        given = self._side.authorized if username == "root" else ()
+        return is_authorized(key, (*given, *kept["lines"]))
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         """Forward to port 22 of a guest that runs, or of a node; to nothing else."""

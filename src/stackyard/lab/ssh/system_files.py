@@ -53,7 +53,7 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
         case "/etc/os-release":
             return OS_RELEASE
         case _ if path in _AUTHORIZED:
-            kept = world.store.get("ssh", "authorized_keys") or {"lines": []}
+            kept = world.store.get("authorized_keys", "root") or {"lines": []}
             return "".join(f"{line}\n" for line in kept["lines"])
     guest = _guest_at(world, node, path)
     return None if guest is None else guest_file(guest)
@@ -66,7 +66,7 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
         PveError: It cannot be written, or has lines that Proxmox would not read.
     """
     if path in _AUTHORIZED:
-        world.store.put("ssh", "authorized_keys", {"lines": text.splitlines()})
+        world.store.put("authorized_keys", "root", {"lines": text.splitlines()})
         return
     guest = _guest_at(world, node, path)
     if guest is None:

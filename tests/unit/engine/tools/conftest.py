@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.releases import ReleaseServer
+from tests.support.releases import ReleaseServer
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.releases import zipped
+from tests.support.releases import zipped
 
 from stackyard.engine.tools.archive import extracting
 from stackyard.engine.tools.ways import ToolReleaseError

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import LONG_S, engine_script, write_program
+from tests.support.programs import LONG_S, engine_script, write_program
 
 from stackyard.engine.tools.catalogue import CATALOGUE, Said, ToolBrokenError
 

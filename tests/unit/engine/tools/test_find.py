@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
+from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
 from stackyard.engine.tools.find import EngineMissingError, FoundEngine, find_engine
 from stackyard.engine.tools.places import Where

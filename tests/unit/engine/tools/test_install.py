@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import LONG_S, engine_script, managed_copy
-from tests.unit.engine.tools.releases import ReleaseServer, archive_name, zipped
+from tests.support.programs import LONG_S, engine_script, managed_copy
+from tests.support.releases import ReleaseServer, archive_name, zipped
 
 from stackyard import events
 from stackyard.diagnostics import describe

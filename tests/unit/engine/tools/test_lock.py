@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import LONG_S
+from tests.support.programs import LONG_S
 
 from stackyard.engine.tools.lock import exclusive
 from stackyard.errors import FileError

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import LONG_S, engine_script, write_program
+from tests.support.programs import LONG_S, engine_script, write_program
 
 from stackyard.engine.tools.catalogue import TOFU
 from stackyard.engine.tools.probe import Health, Probe, probe

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import LONG_S
-from tests.unit.engine.tools.releases import (
+from tests.support.programs import LONG_S
+from tests.support.releases import (
     Answer,
     ReleaseServer,
     archive_name,

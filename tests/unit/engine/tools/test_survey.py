@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.tools.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
+from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
 from stackyard.engine.tools.probe import Health
 from stackyard.engine.tools.survey import FoundTool, survey

@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab import images
 from stackyard.lab.allocation import Inline, allocate
 from stackyard.lab.contents import disk_size
 from stackyard.lab.latency import Work
@@ -176,8 +177,7 @@ def free(world: World, task: Task, volid: str, node: str) -> None:
     """
     storage, name = parse_volume_id(volid)
     config = world.storages.require(storage, node)
-    if world.volumes.clones_of(volid, node):
-        raise PveError(f"base volume '{name}' is still in use by linked clones")
+    images.check_unused_base(world, volid, node)
     volume = world.volumes.find(volid, node)
     if volume is not None and volume.get("protected"):
         raise PveError(f"cannot remove protected volume '{name}' on '{storage}'")

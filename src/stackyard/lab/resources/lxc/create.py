@@ -77,20 +77,8 @@ def create_container(call: Call) -> Any:
 
 def _planned(call: Call) -> _Plan:
     params, world, vmid, node = call.params, call.world, call.vmid, call.node
-    unprivileged = bool(params.get("unprivileged", 1))
-    if not unprivileged:
-        call.check("/", "Sys.Modify")
-    if params.get("ha-managed"):
-        call.check("/", "Sys.Console")
-    world.guests.require_free(vmid, "lxc")
-    pool = params.get("pool")
-    _check_keys(params.get("ssh-public-keys", ""))
-    if pool is not None:
-        world.pools.require(pool)
-    if not call.may(f"/vms/{vmid}", "VM.Allocate") and not (
-        pool and call.may(f"/pool/{pool}", "VM.Allocate")
-    ):
-        raise not_permitted()
+    unprivileged, pool = bool(params.get("unprivileged", 1)), params.get("pool")
+    _check_right(call, pool, unprivileged=unprivileged)
     given = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
     storage = str(params.get("storage", "local"))
     volumes = _volumes(given, storage)
@@ -100,7 +88,6 @@ def _planned(call: Call) -> _Plan:
     settings = normalized(world, node, {key: value for key, value in given.items() if _is_plain(key)})
     if unprivileged:
         settings["unprivileged"] = 1
-    secrets = {key: str(params[key]) for key in ("password", "ssh-public-keys") if key in params}
     return _Plan(
         node=node,
         vmid=vmid,
@@ -108,10 +95,25 @@ def _planned(call: Call) -> _Plan:
         settings={key: value for key, value in settings.items() if value != ""},
         volumes=volumes or {"rootfs": f"{storage}:4"},
         pool=pool,
-        secrets=secrets,
+        secrets={key: str(params[key]) for key in ("password", "ssh-public-keys") if key in params},
         start=bool(params.get("start")),
         managed=bool(params.get("ha-managed")),
     )
+
+
+def _check_right(call: Call, pool: str | None, *, unprivileged: bool) -> None:
+    """Refuse a number that is taken, and who may not create the container."""
+    if not unprivileged:
+        call.check("/", "Sys.Modify")
+    if call.params.get("ha-managed"):
+        call.check("/", "Sys.Console")
+    call.world.guests.require_free(call.vmid, "lxc")
+    _check_keys(call.params.get("ssh-public-keys", ""))
+    if pool is not None:
+        call.world.pools.require(pool)
+    in_pool = pool is not None and call.may(f"/pool/{pool}", "VM.Allocate")
+    if not in_pool and not call.may(f"/vms/{call.vmid}", "VM.Allocate"):
+        raise not_permitted()
 
 
 def _is_plain(key: str) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab import images
 from stackyard.lab.allocation import Worker, allocate, free_all
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.lxc import mountpoints
 from stackyard.lab.resources.lxc.mountpoints import MountType
 from stackyard.lab.storages import type_of
 from stackyard.lab.volume_features import owner_of
-from stackyard.lab.volumes import NewVolume, parse_volume_id
+from stackyard.lab.volumes import NewVolume
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +119,5 @@ def free_volume(world: World, vmid: int, volid: str, node: str, worker: Worker) 
     if owner_of(volid) != vmid:
         worker.log(f"ignore deletion of '{volid}', CT {vmid} isn't the owner!")
         return
-    if world.volumes.clones_of(volid, node):
-        _, name = parse_volume_id(volid)
-        raise PveError(f"base volume '{name}' is still in use by linked clones")
+    images.check_unused_base(world, volid, node)
     world.volumes.free(volid, node)

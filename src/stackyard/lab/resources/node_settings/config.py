@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.guests import digest_of
+from stackyard.lab.digests import digest_of
 from stackyard.lab.params import properties
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError

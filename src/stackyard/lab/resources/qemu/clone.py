@@ -222,6 +222,10 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
                 snapshot=None if drives.is_cloudinit(drive) else call.params.get("snapname"),
             )
             config[key] = drives.print_drive(world.facts, key, await copy_drive(world, task, copy, made))
+            with task.step():
+                # Whoever finds a clone that was cut off finds its disks too.
+                guest = world.guests.require("qemu", node, newid)
+                world.guests.update(guest, config=dict(config))
         if clone.full or not clone.disks:
             await task.spend(Work.CLONE)
         with task.step():
@@ -238,11 +242,11 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
         raise
 
 
-def _finish(call: Call, config: dict[str, Any]) -> None:
+def _finish(call: Call, config: Mapping[str, Any]) -> None:
     world, newid = call.world, int(call.params["newid"])
     guest = world.guests.require("qemu", call.node, newid)
-    del config["lock"]
-    world.guests.update(guest, config=config, node=_target(call) or call.node)
+    finished = {key: value for key, value in config.items() if key != "lock"}
+    world.guests.update(guest, config=finished, node=_target(call) or call.node)
     if call.params.get("pool"):
         world.pools.add_guest(call.params["pool"], newid)
 

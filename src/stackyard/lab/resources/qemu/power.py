@@ -184,7 +184,9 @@ def stop_guest(world: World, vmid: int) -> None:
     guest = world.guests.get(vmid)
     if guest is not None and guest["status"] != "stopped":
         stopped = world.guests.update(guest, status="stopped", started=None, run={})
-        Changes(world, stopped).apply()
+        # Without quorum its file cannot be written; a VM stops all the same.
+        if world.cluster.is_quorate:
+            Changes(world, stopped).apply()
 
 
 def is_paused(guest: Document) -> bool:

@@ -28,6 +28,8 @@ __all__ = [
     "update_snapshot",
 ]
 
+_MASKED = "**********"
+
 FAMILY = snapshots.Family(kind="qemu", volumes=disk_volumes, stop=stop_guest)
 
 
@@ -78,7 +80,8 @@ def index_snapshot(_call: Call) -> Any:
 def read_snapshot(call: Call) -> Any:
     """Answer the configuration of a VM at a snapshot."""
     guest = call.world.guests.require("qemu", call.node, call.vmid)
-    return snapshots.flat_config(snapshots.require(guest, call.params["snapname"]))
+    config = snapshots.flat_config(snapshots.require(guest, call.params["snapname"]))
+    return {**config, "cipassword": _MASKED} if "cipassword" in config else config
 
 
 @route("PUT /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config")

@@ -8,6 +8,7 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu.networks import parse_network
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _nocloud_subnet4(how: Mapping[str, str]) -> list[str]:
         return []
     if how["ip"] == "dhcp":
         return ["      - type: dhcp4"]
-    address = ipaddress.IPv4Interface(how["ip"])
+    address = _interface(how["ip"])
     lines = [
         "      - type: static",
         f"        address: '{address.ip}'",
@@ -170,7 +171,13 @@ def _eni_stanza(what: str, address: str | None, gateway: str | None) -> list[str
         return []
     if address in ("dhcp", "auto"):
         return [f"iface {what} {address}"]
-    interface = ipaddress.ip_interface(address)
+    interface = _interface(address)
     mask = interface.netmask if interface.version == 4 else interface.network.prefixlen
     lines = [f"iface {what} static", f"        address {interface.ip}", f"        netmask {mask}"]
     return [*lines, f"        gateway {gateway}"] if gateway else lines
+
+
+def _interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    if "/" not in text:
+        raise PveError(f"not a CIDR: {text}")
+    return ipaddress.ip_interface(text)

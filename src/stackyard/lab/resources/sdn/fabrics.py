@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.guests import digest_of
+from stackyard.lab.digests import digest_of
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.sdn.fabric_nodes import shown_nodes
 from stackyard.lab.resources.sdn.fabric_rules import (

@@ -48,7 +48,10 @@ async def unset(shell: Shell, words: list[str], _streams: Streams) -> int:
 
 async def set_option(shell: Shell, words: list[str], streams: Streams) -> int:
     """Take `set -e` and what goes with it; options that change nothing here are accepted."""
-    for word in words[1:]:
+    for place, word in enumerate(words[1:], start=2):
+        if word == "--":
+            shell.arguments = words[place:]
+            return 0
         if not re.fullmatch(r"[-+][eux]+|[-+]o|errexit|pipefail|nounset|xtrace", word):
             await streams.complain(f"bash: line 1: set: {word}: invalid option")
             return 2
@@ -137,6 +140,7 @@ async def shell_program(shell: Shell, words: list[str], streams: Streams) -> int
         return 2
     inner = shell.subshell()
     inner.stops_at_errors = stops
+    inner.name = rest[1] if len(rest) > 1 else inner.name
     inner.arguments = rest[2:]
     return await inner.run(rest[0], streams)
 

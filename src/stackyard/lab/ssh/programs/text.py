@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["PROGRAMS", "basic_regex", "input_of"]
 
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "0": "\0", "a": "\a", "r": "\r"}
-_SEPARATED = re.compile(r"(.)((?:\\.|.)*?)\1((?:\\.|.)*?)\1([gIi]*)", re.DOTALL)
+_SEPARATED = re.compile(r"(.)((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1(g?)", re.DOTALL)
 
 
 async def input_of(shell: Shell, program: str, paths: list[str], streams: Streams) -> tuple[bytes, int]:

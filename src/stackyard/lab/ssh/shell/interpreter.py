@@ -83,6 +83,7 @@ class Shell:
         self.programs = programs
         self.files = files
         self.variables = dict(variables or {})
+        self.name = "bash"
         self.arguments: list[str] = []
         self.stops_at_errors = False
         self._functions: dict[str, Script] = {}
@@ -119,7 +120,7 @@ class Shell:
     def subshell(self) -> Shell:
         """Return a shell that starts as this one is and changes nothing in it."""
         shell = Shell(self.programs, self.files, self.variables)
-        shell.arguments = list(self.arguments)
+        shell.name, shell.arguments = self.name, list(self.arguments)
         shell.stops_at_errors = self.stops_at_errors
         shell._functions = dict(self._functions)
         shell._depth = self._depth
@@ -309,7 +310,7 @@ class Shell:
             case "$":
                 return "1000"
             case "0":
-                return "bash"
+                return self.name
             case number if number.isdecimal():
                 return self.arguments[int(number) - 1] if int(number) <= len(self.arguments) else None
         return self.variables.get(name)

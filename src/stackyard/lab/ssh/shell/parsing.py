@@ -28,7 +28,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _FUNCTION = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*\([ \t]*\)")
 _REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<(?!<))")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$]")
-_BLANK = re.compile(r"(?:[ \t]|\\\n)*")
+_BLANK = re.compile(r"(?:[ \t]|\\\n)*(?:(?<![^\s;&|<>()])#[^\n]*)?")
 _SPACE = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*)*")
 # What ends a word that is not quoted.
 _METACHARACTERS = frozenset(" \t\n;&|<>()")

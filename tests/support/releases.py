@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.engine.tools.programs import LONG_S, engine_script
+from tests.support.programs import LONG_S, engine_script
 
 from stackyard.engine.tools.release import platform_name
 
