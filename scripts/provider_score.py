@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     programs = [path for path in sorted(suite.glob("*.test")) if asked.package in path.stem]
     results: dict[str, str] = {}
     subtests: collections.Counter[str] = collections.Counter()
-    with lab.running(nodes=NODES) as running:
+    with lab.running(nodes=NODES, ssh_port=0) as running:
         for program in programs:
             for name, outcome, depth in run_program(program, running, asked.run, asked.engine):
                 if depth:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.cli import stackyard
+from tests.support.cli import Ended, stackyard
 
 import stackyard as package
 
@@ -74,6 +74,53 @@ def test_options_after_a_double_dash_are_arguments() -> None:
     ended = stackyard("completion", "--", "--json")
     assert ended.status == 64
     assert "E-USAGE" in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--json tools list",
+        "tools --json list",
+        "tools list --json",
+        "-v --no-color tools list --json",
+        "--json -- tools list",
+        "-vv tools -v list --json",
+    ],
+)
+def test_a_common_option_means_the_same_in_every_place(arguments: str) -> None:
+    assert "tools" in stackyard(*arguments.split()).document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("",), "`stackyard` has no command ``."),
+        (("tools", ""), "`stackyard tools` has no command ``."),
+        (("tools", "install", ""), "'' is not 'tofu'"),
+        (("tools", "install", "tofu", "--version", ""), "'' is not a version of OpenTofu"),
+        (("--chdir", "", "--version"), "--chdir needs the name of a folder"),
+        (("--chdir",), "'--chdir' requires an argument"),
+        (("--json=yes",), "'--json' does not take a value"),
+        (("-x",), "No such option '-x'"),
+        (("tools", "list", "more"), "unexpected extra argument (more)"),
+        (("tools", "install"), "Missing argument"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_says_what_is_wrong_with_it(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    ended = stackyard(*arguments)
+    assert ended.status == 64
+    assert words in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("before", ["", "--", "tools install "])
+def test_a_word_of_any_length_is_quoted_in_part(before: str) -> None:
+    ended = stackyard(*f"{before}{'x' * 100_000}".split())
+    assert ended.status == 64
+    assert len(ended.stderr) < 2000
 
 
 def test_chdir_works_in_another_folder_and_refuses_a_missing_one(tmp_path: Path) -> None:
@@ -84,6 +131,16 @@ def test_chdir_works_in_another_folder_and_refuses_a_missing_one(tmp_path: Path)
     assert ended.document["error"]["where"]["file"] == str(tmp_path / "missing")
 
 
+def test_each_chdir_is_relative_to_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    tofu = tmp_path / "a" / "b" / "c" / "tofu"
+    tofu.write_text("#!/bin/sh\nexit 3\n")
+    tofu.chmod(0o755)
+    words = ("--chdir", "a", "--chdir", "b", "tools", "--chdir", "c", "list", "--json")
+    document = stackyard(*words, cwd=tmp_path, env={"STACKYARD_TOFU": "./tofu"}).document
+    assert document["tools"][0]["path"] == str(tofu)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
 def test_a_folder_without_permission_is_a_clear_error(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
@@ -91,6 +148,43 @@ def test_a_folder_without_permission_is_a_clear_error(tmp_path: Path) -> None:
     ended = stackyard("--chdir", str(closed), "--version")
     assert ended.status == 65
     assert "Permission denied" in ended.stderr
+
+
+def test_a_folder_that_is_gone_is_no_obstacle_to_what_does_not_need_one(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os, runpy; os.rmdir({str(gone)!r}); runpy.run_module('stackyard', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "tools", "list"],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("tool ")
+
+
+@pytest.mark.parametrize("folder", [None, "", "relative", "/dev/null", "/proc"])
+def test_an_odd_home_is_no_obstacle_to_what_only_looks(
+    folder: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, "relative")
+    if folder is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", folder)
+    assert "tools" in stackyard("tools", "list", "--json").document
+
+
+@pytest.mark.parametrize("cache", ["/dev/null", "/proc/nowhere"])
+def test_a_cache_that_cannot_be_written_is_one_clear_error(cache: str) -> None:
+    ended = stackyard("tools", "install", "tofu", "--json", env={"XDG_CACHE_HOME": cache})
+    assert ended.status == 65
+    assert ended.document["error"]["code"] == "E-FILE"
+    assert ended.document["error"]["where"]["file"].startswith(cache)
 
 
 def test_colours_appear_only_on_a_terminal() -> None:
@@ -129,3 +223,29 @@ def test_the_start_loads_none_of_the_heavy_libraries(word: str) -> None:
         [sys.executable, "-c", code, word], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+# Presses Ctrl-C at the moment when the command line is being loaded.
+EARLY = """
+import os, signal, sys
+class Presses:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Presses())
+from stackyard.__main__ import run
+run()
+"""
+
+
+def test_an_interrupt_while_it_starts_is_told_like_any_other() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY, "tools", "list", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert Ended(done.returncode, done.stdout, done.stderr).document["error"]["code"] == "E-INTERRUPTED"
+    assert done.stderr == ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
-import signal
 import socket
 import subprocess
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -16,9 +17,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.cli import PROGRAM
+from tests.support.programs import HANGS, write_program
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PATIENCE_S = 60.0
+CTRL_C = "\x03"
+SHOW_CURSOR = "\x1b[?25h"
 
 
 class Terminal:
@@ -33,6 +37,8 @@ class Terminal:
             stderr=slave,
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30", **(env or {})},
             start_new_session=True,
+            # The terminal of the session, so that a key can interrupt it.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
         self.drawn = ""
@@ -48,6 +54,9 @@ class Terminal:
             if not self._read(1.0):
                 break
         assert wanted in self.text, self.text
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
 
     def finish(self) -> int:
         while self._read(PATIENCE_S):
@@ -95,11 +104,43 @@ def test_a_mistyped_verb_is_shown_in_red() -> None:
     assert "\x1b[31m" in terminal.drawn
 
 
-@pytest.mark.parametrize("how", ["--no-color", "NO_COLOR"])
-def test_colours_can_be_refused(how: str) -> None:
-    terminal = Terminal(*(["--no-color"] if how == "--no-color" else []), "tolls", env={"NO_COLOR": "1"})
-    assert terminal.finish() == 64
-    assert "\x1b[31m" not in terminal.drawn
+@pytest.mark.parametrize("how", ["--no-color", "NO_COLOR", "TERM"])
+@pytest.mark.parametrize("arguments", ["tolls", "tools list"])
+def test_colours_can_be_refused(how: str, arguments: str) -> None:
+    env = {"--no-color": {}, "NO_COLOR": {"NO_COLOR": "1"}, "TERM": {"TERM": "dumb"}}[how]
+    terminal = Terminal(*(["--no-color"] if how == "--no-color" else []), *arguments.split(), env=env)
+    assert terminal.finish() in (0, 64)
+    assert "\x1b" not in terminal.drawn
+
+
+def test_a_terminal_that_can_only_type_gets_plain_lines(tmp_path: Path) -> None:
+    tofu = write_program(tmp_path / "tofu", HANGS)
+    terminal = Terminal("tools", "list", env={"TERM": "dumb", "STACKYARD_TOFU": str(tofu)})
+    terminal.read_until("waiting for tofu")
+    terminal.press(CTRL_C)
+    assert terminal.finish() == 130
+    assert "Ask each program for its version ..." in terminal.drawn
+    assert "\x1b" not in terminal.drawn
+
+
+@pytest.mark.parametrize("columns", [1, 40, 80, 120])
+def test_a_table_keeps_every_word_whatever_the_width_of_the_terminal(columns: int, tmp_path: Path) -> None:
+    words = ("ansible-playbook", "missing", "health", "version", "images", "Packer")
+    terminal = Terminal("tools", "list", env={"COLUMNS": str(columns), "PATH": str(tmp_path)})
+    assert terminal.finish() == 0
+    assert [word for word in words if word not in terminal.text] == []
+    if columns >= 80:
+        assert max(map(len, terminal.text.splitlines())) <= columns
+
+
+def test_a_terminal_without_utf8_is_drawn_on_in_ascii(tmp_path: Path) -> None:
+    tofu = write_program(tmp_path / "tofu", HANGS)
+    terminal = Terminal("tools", "list", env={"PYTHONIOENCODING": "ascii", "STACKYARD_TOFU": str(tofu)})
+    terminal.read_until("waiting for tofu")
+    terminal.press(CTRL_C)
+    assert terminal.finish() == 130
+    assert terminal.drawn.isascii()
+    assert "?" not in terminal.text
 
 
 def test_long_work_shows_what_it_waits_for_and_stops_cleanly_on_an_interrupt(
@@ -108,11 +149,37 @@ def test_long_work_shows_what_it_waits_for_and_stops_cleanly_on_an_interrupt(
     env = {"STACKYARD_RELEASES_URL": silent_server, "XDG_CACHE_HOME": str(tmp_path), "PATH": "/nowhere"}
     terminal = Terminal("tools", "install", "tofu", env=env)
     terminal.read_until("Install OpenTofu")
+    terminal.read_until("waiting for an answer from 127.0.0.1")
     terminal.read_until(" s")
-    terminal.process.send_signal(signal.SIGINT)
+    terminal.press(CTRL_C)
     terminal.read_until("Stopping cleanly")
     assert terminal.finish() == 130
+    assert "Stopped cleanly by SIGINT." in terminal.text
     assert "E-INTERRUPTED" in terminal.text
     assert "Traceback" not in terminal.text
+    assert SHOW_CURSOR in terminal.drawn
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"]
     assert left == []
+
+
+def test_the_second_interrupt_stops_at_once_and_leaves_nothing_running_or_behind(tmp_path: Path) -> None:
+    programs, cache, pid = tmp_path / "bin", tmp_path / "cache", tmp_path / "pid"
+    # A compiler that answers to nothing but a kill, and would be given ten seconds to stop.
+    script = f'[ "$1" = env ] && echo go1.26.6 && exit; trap "" INT TERM; echo $$ > {pid}; {HANGS}'
+    write_program(programs / "go", script)
+    env = {
+        "STACKYARD_RELEASES_URL": "http://127.0.0.1:1",
+        "XDG_CACHE_HOME": str(cache),
+        "PATH": str(programs),
+    }
+    terminal = Terminal("tools", "install", "tofu", env=env)
+    terminal.read_until("waiting for the modules")
+    terminal.press(CTRL_C)
+    terminal.read_until("Stopping cleanly")
+    terminal.press(CTRL_C)
+    assert terminal.finish() == 130
+    assert "Stopped at once by SIGINT." in terminal.text
+    assert SHOW_CURSOR in terminal.drawn
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert [path.name for path in cache.rglob("*") if path.is_file()] == [".lock"]

@@ -67,6 +67,15 @@ def test_every_other_command_shown_is_a_known_one() -> None:
     assert [line for line in others if not RUN_ELSEWHERE.match(line)] == []
 
 
+HELPS = {path: command.get_help(ctx) for path, command, ctx in generate_docs.all_commands()}
+
+
+@pytest.mark.parametrize("command", HELPS)
+def test_a_help_text_shows_no_mark_of_its_maker(command: str) -> None:
+    """A mark that click should have understood would be shown as it is, and the lines run together."""
+    assert re.findall(r"\\[a-z]|[\x00-\x09\x0b-\x1f]|``", HELPS[command]) == []
+
+
 def test_every_target_of_make_that_is_mentioned_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     mentioned = {word for page in PAGES for word in re.findall(r"`make ([a-z]+)`", page.read_text())}

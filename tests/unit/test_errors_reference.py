@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -105,6 +106,17 @@ def listed_codes() -> set[str]:
 @pytest.mark.parametrize("code", CODES)
 def test_the_reference_lists_the_code(code: str) -> None:
     assert code in listed_codes()
+
+
+def test_every_code_that_the_source_spells_out_is_that_of_an_error_or_finding() -> None:
+    spelled = {
+        node.value
+        for path in Path(stackyard.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"[EW]-[A-Z0-9]+(-[A-Z0-9]+)*", node.value)
+    }
+    assert spelled - set(CODES) == set()
 
 
 def test_the_reference_lists_no_code_that_is_gone() -> None:

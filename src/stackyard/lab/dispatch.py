@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from stackyard.lab.routing import Match, Table
     from stackyard.lab.world import World
 
+__all__ = ["Answer", "ConnectionDropped", "Dispatcher", "Request"]
+
 # Clients refuse a status line of more than eight kilobytes; the body has the whole text.
 _LONGEST_REASON = 2000
-
-__all__ = ["Answer", "ConnectionDropped", "Dispatcher", "Request"]
 
 
 class ConnectionDropped(Exception):  # noqa: N818 - it is not an error: a fault asked for it

@@ -73,7 +73,7 @@ def test_an_import_that_cannot_be_fails_with_the_reason(change: tuple[str, str],
         async with ssh_to(api) as ssh:
             script = IMPORT.replace("{target}", "local-lvm").replace("}}", "}").replace(*change)
             status, _, err = await said(ssh, script)
-        assert status == 1
+        assert status == 255
         assert said_so in err
         assert "scsi0" not in await api.get("/nodes/pve1/qemu/100/config")
 
@@ -200,7 +200,7 @@ def test_a_wrong_password_a_wrong_key_and_a_wrong_user_are_refused() -> None:
             {"username": "nobody"},
             {"username": "alice"},
         ]
-        await api.post("/access/users", userid="alice@pve", password="secret")
+        await api.post("/access/users", userid="alice@pve", password="secret-1")
         for options in wrong:
             with pytest.raises(asyncssh.PermissionDenied):
                 async with ssh_to(api, **options):

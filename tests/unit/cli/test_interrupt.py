@@ -31,17 +31,20 @@ async def deaf():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
 
+def abandon(error):
+    print("abandoned:", error.detail, flush=True)
+
 try:
-    run_interruptibly({work}(), emit)
+    run_interruptibly({work}(), emit, on_abandon=abandon)
 except InterruptedRunError as err:
     print(err.detail, flush=True)
     sys.exit(err.exit_status)
 """
 
 
-def start(work: str) -> subprocess.Popen[str]:
+def start(work: str, *wrapper: str) -> subprocess.Popen[str]:
     child = subprocess.Popen(
-        [sys.executable, "-c", PRELUDE.replace("{work}", work)], stdout=subprocess.PIPE, text=True
+        [*wrapper, sys.executable, "-c", PRELUDE.replace("{work}", work)], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
@@ -67,8 +70,17 @@ def test_the_second_signal_ends_even_work_that_will_not_stop() -> None:
     child.send_signal(signal.SIGINT)
     assert "Stopping cleanly" in child.stdout.readline()
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    said, _ = child.communicate(timeout=30)
+    assert said == "abandoned: Stopped at once by SIGINT, with work left over.\n"
     assert child.returncode == 130
+
+
+def test_under_nohup_a_hang_up_stops_nothing() -> None:
+    child = start("obedient", "nohup")
+    child.send_signal(signal.SIGHUP)
+    child.send_signal(signal.SIGTERM)
+    said, _ = child.communicate(timeout=30)
+    assert said.splitlines()[-1] == "Stopped cleanly by SIGTERM."
 
 
 def test_work_that_ends_by_itself_gives_its_value() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from stackyard import events, process
@@ -189,3 +190,48 @@ def test_a_state_in_the_stream_is_kept_and_never_told() -> None:
     assert stream.dumped_state is not None
     assert json.loads(stream.dumped_state) == state
     assert seen == [events.LogLine(level=events.LogLevel.DEBUG, source="tofu", text="Emergency state dump")]
+
+
+FINDING = {
+    "severity": "error",
+    "summary": "Wrong",
+    "detail": "It is wrong.",
+    "address": "terraform_data.a",
+    "range": {"filename": "main.tf", "start": {"line": 3, "column": 5, "byte": 40}},
+}
+MESSAGES: list[dict[str, Any]] = [
+    {"type": "diagnostic", "diagnostic": FINDING},
+    {"type": "planned_change", "change": {"resource": RESOURCE, "action": "create", "reason": "tainted"}},
+    {
+        "type": "change_summary",
+        "changes": {"operation": "plan", "add": 1, "change": 1, "remove": 1, "import": 1},
+    },
+    {"type": "apply_start", "hook": {"resource": RESOURCE, "action": "create", "elapsed_seconds": 1}},
+    {"type": "outputs", "outputs": {"a": {"value": 1}}, "state": {"serial": 1}},
+]
+ODD: list[Any] = [None, True, 0, -1.5, 1e300, "", "x", "7", [], [1], {}, {"a": 1}]
+VALIDATOR = jsonschema_rs.validator_for(events.schema())
+
+
+def places_in(value: Any) -> list[tuple[str, ...]]:
+    """Return the way to each value inside a message."""
+    if not isinstance(value, dict):
+        return []
+    below = [(key, *rest) for key, inner in value.items() for rest in places_in(inner)]
+    return [*((key,) for key in value), *below]
+
+
+def replaced(value: dict[str, Any], place: tuple[str, ...], odd: Any) -> dict[str, Any]:
+    inner = replaced(value[place[0]], place[1:], odd) if place[1:] else odd
+    return value | {place[0]: inner}
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message["type"])
+def test_whatever_stands_in_a_message_its_events_follow_the_schema(message: dict[str, Any]) -> None:
+    whole = {"@level": "info", "@message": "m"} | message
+    for place in places_in(whole):
+        for odd in ODD:
+            _, seen = read(replaced(whole, place, odd))
+            for event in seen:
+                record = events.record(event, seq=1, at="2030-01-31T12:00:00Z")
+                VALIDATOR.validate(json.loads(json.dumps(record)))

@@ -17,7 +17,10 @@ FACTS = facts.load()
 
 def new_world(**latency_s: float) -> World:
     overrides = {Work(name): seconds for name, seconds in latency_s.items()}
-    return assemble(FACTS, Store(), LabClock(), Latency(overrides_s=overrides))
+    world = assemble(FACTS, Store(), LabClock(), Latency(overrides_s=overrides))
+    with world.store.transaction():
+        world.store.put("nodes", "pve1", {"name": "pve1", "online": 1})
+    return world
 
 
 def add(world: World, vmid: int, kind: str = "lxc", *, running: bool = True, **config: Any) -> None:

@@ -78,6 +78,9 @@ def _method(entry: Mapping[str, Any]) -> Method:
         # The CD drive of old clients is declared by name; it is the IDE drive beside it.
         if schema.get("format") == "pve-qm-ide":
             schema["format"] = parameters["ide[n]"]["format"]
+        # Perl notices that it tries the same again; Python would try for years. It matches the same texts.
+        if "[-]*)" in schema.get("pattern", ""):
+            schema["pattern"] = schema["pattern"].replace("[-]*)", "-+)")
     # The facts hold no texts, and with them went the property of this name.
     if entry["path"].startswith(("/cluster/mapping/pci", "/cluster/mapping/usb")) and "map" in parameters:
         parameters["map"]["items"]["format"]["description"] = _DESCRIPTION

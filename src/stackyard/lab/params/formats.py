@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_format", "format_size", "is_known_format", "parse_size"]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT](?:iB)?)?")
+# A number of thousands of digits is no size, and Python refuses to read it.
+_SIZE = re.compile(r"(\d{1,30}(?:\.\d{1,30})?)([KMGT](?:iB)?)?")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _VOLUME_ID = re.compile(r"([a-z][a-z0-9\-_.]*[a-z0-9]):(.+)", re.IGNORECASE | re.DOTALL)
 _CONTENT_TYPES = frozenset(("images", "rootdir", "vztmpl", "iso", "backup", "snippets", "none", "import"))
@@ -148,7 +149,7 @@ def _container_timezone(value: str) -> None:
 
 
 def _phys_bits(value: str) -> None:
-    if value != "host" and not (value.isdecimal() and 8 <= int(value) <= 64):
+    if value != "host" and not (re.fullmatch(r"\d{1,9}", value) and 8 <= int(value) <= 64):
         raise FormatError("value must be an integer between 8 and 64 or 'host'")
 
 

@@ -32,7 +32,7 @@ def is_ip(value: str, version: int | None = None) -> bool:
 
 def _is_cidr(value: str, version: int, shortest: int = _SHORTEST_PREFIX) -> bool:
     address, slash, prefix = value.partition("/")
-    if not slash or not prefix.isdecimal() or not is_ip(address, version):
+    if not slash or not re.fullmatch(r"\d{1,9}", prefix) or not is_ip(address, version):
         return False
     return shortest <= int(prefix) <= (32 if version == 4 else 128)
 
@@ -115,7 +115,7 @@ def _portal(value: str) -> None:
 
 
 def _vlan_range(value: str) -> None:
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
+    found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", value)
     if not found:
         raise FormatError(f"invalid VLAN configuration '{value}'")
     tags = [int(tag) for tag in found.groups() if tag is not None]

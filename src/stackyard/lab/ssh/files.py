@@ -277,6 +277,7 @@ class OpenFile:
     def __init__(self, files: NodeFiles, path: str, *, write: bool, keep: bool, mode: int) -> None:
         self.path = path
         self.mode = mode
+        self.appends = False
         self._files = files
         self._resources = contextlib.ExitStack()
         self._scratch: Path | None = None
@@ -305,14 +306,14 @@ class OpenFile:
         return self._stream.read(size)
 
     def write_at(self, offset: int, data: bytes) -> None:
-        """Write bytes at a place.
+        """Write bytes at a place, or at the end if it `appends`.
 
         Raises:
             OSError: It was opened to read.
         """
         if self._scratch is None:
             raise _error(errno.EBADF, self.path)
-        self._stream.seek(offset)
+        self._stream.seek(self.size if self.appends else offset)
         self._stream.write(data)
 
     def truncate(self, size: int) -> None:

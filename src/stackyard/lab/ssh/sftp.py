@@ -109,6 +109,7 @@ class NodeSftp(asyncssh.SFTPServer):
                     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), name)
             keep = not pflags & asyncssh.FXF_TRUNC
             opened = self._files.open(name, write=write, keep=keep, mode=attrs.permissions)
+        opened.appends = bool(pflags & asyncssh.FXF_APPEND)
         self._note("write" if write else "read", opened.path)
         return opened
 

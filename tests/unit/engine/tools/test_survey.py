@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
+from stackyard import events
+from stackyard.engine.tools.catalogue import CATALOGUE, Said, Tool
 from stackyard.engine.tools.probe import Health
 from stackyard.engine.tools.survey import FoundTool, survey
 
@@ -98,3 +100,84 @@ def test_a_configured_engine_is_reported_even_when_it_is_worse(path_folder: Path
     configured = write_program(tmp_path / "old-tofu", engine_script("1.6.0"))
     tool = look(configured=configured)["tofu"]
     assert (tool.health, tool.path, tool.where_found) == (Health.TOO_OLD, configured, "configured")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "nowhere",
+        "/nowhere/tofu",
+        "~nobody-of-this-name/tofu",
+        "x" * 5000,
+        "/x" * 3000,
+        " ",
+        "a\nb",
+        b"/\xff".decode(errors="surrogateescape"),
+    ],
+    ids=lambda odd: odd[:12],
+)
+def test_an_odd_value_for_the_engine_is_a_missing_engine_that_is_named_and_hides_no_other_program(
+    odd: str, path_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(path_folder / "tofu", engine_script("1.12.6"))
+    write_program(path_folder / "git", "echo git version 2.39.5")
+    monkeypatch.setenv("STACKYARD_TOFU", odd)
+    found = look()
+    assert (found["tofu"].health, found["tofu"].where_found) == (Health.MISSING, "configured")
+    assert found["tofu"].reason == f"There is no program at STACKYARD_TOFU={odd}."
+    assert found["git"].health is Health.OK
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        """echo '{"terraform_version": 5}'""",
+        """echo '{"terraform_version": ["1.12.6"]}'""",
+        """echo '["terraform_version"]'""",
+        "echo null",
+        f"""echo '{{"terraform_version": "1.12.0-{"9" * 5000}"}}'""",
+        f"""echo '{{"terraform_version": "{"9" * 5000}.0.0"}}'""",
+        "i=0; while [ $i -lt 20000 ]; do printf '[[[[['; i=$((i+1)); done",
+        "printf '\\0\\0\\377\\033[2J'",
+        "/usr/bin/head -c 50000000 /dev/zero",
+        "/usr/bin/head -c 50000000 /dev/zero >&2; exit 1",
+    ],
+)
+def test_whatever_an_engine_answers_it_is_broken_with_a_short_reason(script: str, path_folder: Path) -> None:
+    write_program(path_folder / "tofu", script)
+    tool = look()["tofu"]
+    assert tool.health is Health.BROKEN
+    assert 0 < len(tool.reason) < 1000
+
+
+@pytest.mark.parametrize("make", ["folder", "no permission to run", "empty"])
+def test_a_configured_engine_that_is_no_program_is_broken(make: str, tmp_path: Path) -> None:
+    path = tmp_path / "tofu"
+    if make == "folder":
+        path.mkdir()
+    else:
+        path.touch(0o644 if make == "no permission to run" else 0o755)
+    assert look(configured=path)["tofu"].health is Health.BROKEN
+
+
+def test_a_program_that_takes_its_time_is_named_while_it_does(path_folder: Path) -> None:
+    write_program(path_folder / "git", "/bin/sleep 2; echo git version 2.39.5")
+    seen: list[events.Event] = []
+    (git, *_) = [found for found in asyncio.run(survey(emit=seen.append)) if found.name == "git"]
+    assert git.health is Health.OK
+    assert events.StepWaiting(step="tools.survey", waiting_for="git") in seen
+    assert isinstance(seen[-1], events.StepFinished)
+    assert seen[-1].outcome is events.Outcome.DONE
+
+
+def test_a_defect_in_one_look_ends_the_others_and_is_passed_on(path_folder: Path) -> None:
+    """The hanging program is ended: were it left, the end of the event loop would wait for ever."""
+    write_program(path_folder / "git", HANGS)
+
+    async def fail(path: Path, timeout_s: float) -> Said:
+        raise ZeroDivisionError
+
+    hangs = next(tool for tool in CATALOGUE if tool.name == "git")
+    broken = Tool(name="broken", programs=("git",), ask=fail, needed_for="nothing")
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(survey(timeout_s=LONG_S, tools=(hangs, broken)))

@@ -43,8 +43,8 @@ def set_password(call: Call, userid: str, password: str) -> None:
         raise PveError(f"auth domain '{realm}' does not exist")
     if config["type"] not in ("pam", "pve"):
         raise PveError(f"can't set password on auth type '{config['type']}'")
-    if config["type"] == "pam" and userid != ROOT:
-        # Proxmox passes this on to the operating system, which in the lab knows root alone.
+    if config["type"] == "pam" and call.store.get("shadow", userid) is None:
+        # Proxmox passes this on to the operating system, which knows root and the users of the seed.
         raise PveError(f"change password failed: user '{name}' does not exist")
     call.store.put("shadow", userid, {"hash": hash_password(password)})
     if userid == ROOT:
