@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import concurrent.futures
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from stackyard import lab
@@ -37,9 +38,9 @@ def main(argv: list[str]) -> int:
     programs = [path for path in sorted(suite.glob("*.test")) if asked.package in path.stem]
     results: dict[str, str] = {}
     subtests: collections.Counter[str] = collections.Counter()
-    with lab.running(nodes=NODES, ssh_port=0) as running:
-        for program in programs:
-            for name, outcome, depth in run_program(program, running, asked.run, asked.engine):
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        for found in pool.map(lambda program: run_program(program, asked.run, asked.engine), programs):
+            for name, outcome, depth in found:
                 if depth:
                     subtests[outcome] += 1
                 else:
@@ -60,17 +61,16 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--run", default=".", help="only tests that match this pattern")
     parser.add_argument("--engine", default=shutil.which("terraform"), help="the terraform or tofu to use")
     parser.add_argument("--provider", default="bpg/proxmox", help="version of the provider, for the page")
+    parser.add_argument("--jobs", type=int, default=2, help="how many packages to run at once")
     parser.add_argument("--list", action="store_true", help="print each test with how it ended")
     parser.add_argument("--publish", action="store_true", help="write docs/reference/lab-score.md")
     return parser.parse_args(argv)
 
 
-def run_program(
-    program: Path, running: lab.Running, pattern: str, engine: str
-) -> Iterator[tuple[str, str, int]]:
-    """Run one compiled package of tests and give each result with its depth, 0 for a test itself."""
+def run_program(program: Path, pattern: str, engine: str) -> list[tuple[str, str, int]]:
+    """Run one compiled package of tests on a lab of its own; a result of depth 0 is a test itself."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
+    with lab.running(nodes=NODES, ssh_port=0) as running, tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
             [program, "-test.v", "-test.run", pattern, "-test.timeout", f"{PACKAGE_LIMIT_S}s"],
             cwd=scratch,
@@ -87,7 +87,7 @@ def run_program(
         log = Path(tempfile.gettempdir()) / f"provider-{program.stem}.log"
         log.write_text(done.stdout + done.stderr)
         say(f"  its output is in {log}")
-    yield from found
+    return found
 
 
 def suite_environment(running: lab.Running, engine: str, scratch: str) -> Mapping[str, str]:
