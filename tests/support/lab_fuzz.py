@@ -30,6 +30,32 @@ _STATUSES = frozenset((200, 400, 401, 403, 404, 500, 501, 506, 595))
 # What the server below the API answers to what is hardly HTTP.
 _PLAIN_STATUSES = frozenset((400, 413, 431, 501))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PCI = "id=8086:0001,iommugroup=1,node=pve1,path=0000:00:02.0"
+_THINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/storage", {"storage": "dir1", "type": "dir", "path": "/srv/one", "content": "iso,images,rootdir"}),
+    (
+        "/storage",
+        {"storage": "shared", "type": "nfs", "server": "10.0.0.9", "export": "/x", "content": "images,rootdir"},
+    ),
+    ("/pools", {"poolid": "one"}),
+    ("/pools", {"poolid": "one/two"}),
+    ("/access/groups", {"groupid": "admins"}),
+    ("/access/roles", {"roleid": "Audit2", "privs": "VM.Audit"}),
+    ("/access/domains", {"realm": "ldap1", "type": "ldap", "server1": "h", "base_dn": "dc=x", "user_attr": "uid"}),
+    ("/access/users", {"userid": "ann@pve", "password": MARKER, "groups": "admins"}),
+    ("/access/users/ann@pve/token/ci", {"privsep": 0}),
+    ("/cluster/firewall/groups", {"group": "good"}),
+    ("/cluster/firewall/groups/good", {"type": "in", "action": "DROP"}),
+    ("/cluster/firewall/groups/good", {"type": "in", "action": "ACCEPT"}),
+    ("/cluster/sdn/zones", {"zone": "zone1", "type": "simple", "ipam": "pve"}),
+    ("/cluster/sdn/vnets", {"vnet": "vnet1", "zone": "zone1"}),
+    ("/cluster/sdn/vnets/vnet1/subnets", {"subnet": "10.0.0.0/24", "type": "subnet"}),
+    ("/cluster/sdn/controllers", {"controller": "evpn1", "type": "evpn", "asn": 65000, "peers": "10.0.0.1"}),
+    ("/cluster/mapping/pci", {"id": "one", "map": _PCI}),
+    ("/cluster/mapping/usb", {"id": "one", "map": "id=1234:5678,node=pve1"}),
+    ("/cluster/metrics/server/one", {"type": "graphite", "server": "10.0.0.1", "port": 2003}),
+    ("/cluster/backup", {"id": "one", "storage": "local", "vmid": "100", "schedule": "*/15"}),
+)
 _LAB_DEFECT = "internal error of the lab"
 
 
@@ -40,22 +66,24 @@ def bound_endpoints() -> list[Endpoint]:
 
 @contextlib.asynccontextmanager
 async def seeded_lab() -> AsyncIterator[LabClient]:
-    """Run a lab with two nodes, several storages, guests of both kinds, users and a pool."""
+    """Run a lab with two nodes that has something of everything."""
     async with lab_client(nodes=("pve1", "pve2")) as api:
-        await api.post("/storage", storage="dir1", type="dir", path="/srv/one", content="iso,images,rootdir")
-        await api.post(
-            "/storage", storage="shared", type="nfs", server="10.0.0.9", export="/x", content="images,rootdir"
-        )
+        for path, params in _THINGS:
+            await api.post(path, **params)
         with api.world.store.transaction():
             put_stand_in(api.world, "local:iso/a.iso", "pve1", 2**20)
             put_stand_in(api.world, "local:import/a.qcow2", "pve1", 2**20)
             put_stand_in(api.world, "local:vztmpl/debian-13.tar.zst", "pve1", 2**20)
         plant_template(api)
-        await api.post("/pools", poolid="one")
-        await api.post("/access/users", userid="ann@pve", password=MARKER)
-        await api.post("/access/users/ann@pve/token/ci", privsep=0)
         await api.put("/access/acl", path="/vms/100", roles="PVEVMUser", users="ann@pve")
         await _plant_guests(api)
+        for scope in ("/cluster", "/nodes/pve1/qemu/100", "/nodes/pve1/lxc/200"):
+            await api.post(f"{scope}/firewall/aliases", name="web", cidr="10.0.0.1")
+            await api.post(f"{scope}/firewall/ipset", name="good")
+            await api.post(f"{scope}/firewall/ipset/good", cidr="10.0.0.0/24")
+            for _ in range(2):
+                await api.post(f"{scope}/firewall/rules", type="in", action="ACCEPT")
+        await done(api, await api.put("/cluster/sdn"))
         yield api
 
 
@@ -91,16 +119,16 @@ class Fuzzer:
         self._maker = RequestMaker(self._random, self.api.world)
         self._kept = self._vital()
         self._secrets = self._hidden()
-        self._gone_volumes: set[str] = set()
-        self._gone_members: set[int] = set()
-        self._locked: set[int] = set()
         asyncio.get_running_loop().set_exception_handler(self._note_defect)
 
     async def run(self, endpoints: list[Endpoint], rounds: int) -> None:
-        """Send each method some requests, all methods in turn and in another order each time."""
+        """Send each method some requests: all methods in another order each time, to the lab as it was."""
+        before = self.api.world.store.dump()
         for _ in range(rounds):
             for endpoint in self._random.sample(endpoints, len(endpoints)):
                 await self.send(self._maker.make(endpoint.method), endpoint.method.route)
+            await self.settle()
+            self.api.world.store.replace_all(before)
 
     async def send(self, sent: Sent, route: str) -> None:
         """Send one request, judge the answer and put right what would end the run."""
@@ -118,18 +146,19 @@ class Fuzzer:
         self.failures += [f"{route}: {problem}\n    {sent}" for problem in wrong]
         self._restore()
 
-    async def finish(self) -> list[str]:
-        """Wait for the last tasks and return everything that was found wrong, broken rules included."""
+    async def settle(self) -> None:
+        """Wait for the tasks that still run, and look for broken rules."""
         world = self.api.world
         for upid in list(world.store.items("tasks")):
             if world.tasks.is_running(upid):
                 world.clock.advance(3600)
                 await asyncio.wait_for(world.tasks.wait(upid), 30)
-        self._read_journal()
-        gone = Gone(volumes=self._gone_volumes, members=self._gone_members, locked=self._locked, shared=True)
-        journal = str([entry.parameters for entry in world.journal.entries()])
-        leaked = ["the journal shows a password"] if MARKER in journal else []
-        return [*self.failures, *self._defects, *leaked, *problems_in(world, gone)]
+        gone = self._read_journal()
+        if MARKER in str([entry.parameters for entry in world.journal.entries()]):
+            self.failures.append("the journal shows a password")
+        world.journal.clear()
+        self.failures += [*self._defects, *problems_in(world, gone)]
+        self._defects.clear()
 
     # --- What must hold of an answer
 
@@ -188,19 +217,20 @@ class Fuzzer:
                 for key, document in changed.items():
                     store.put(*key, document)
 
-    def _read_journal(self) -> None:
-        """Learn what clients did that Proxmox lets go astray."""
+    def _read_journal(self) -> Gone:
+        """Return what clients did that Proxmox lets go astray."""
+        volumes, members, locked = set(), set(), set()
         for entry in self.api.world.journal.entries():
+            guest = re.match(r"/nodes/[^/]+/(?:qemu|lxc)/(\d+)/", entry.path)
             if entry.status >= 400:
                 continue
             if entry.method == "DELETE" and "/content/" in entry.path:
-                self._gone_volumes.add(entry.path.partition("/content/")[2])
+                volumes.add(entry.path.partition("/content/")[2])
             if entry.path.startswith("/pools") and entry.method == "PUT":
-                found = re.findall(r"\d+", str(entry.parameters.get("vms", "")))
-                self._gone_members.update(map(int, found))
-            guest = re.match(r"/nodes/[^/]+/(?:qemu|lxc)/(\d+)/", entry.path)
+                members |= {int(vmid) for vmid in re.findall(r"\d+", str(entry.parameters.get("vms", "")))}
             if guest and "lock" in entry.parameters:
-                self._locked.add(int(guest[1]))
+                locked.add(int(guest[1]))
+        return Gone(volumes=volumes, members=members, locked=locked, shared=True)
 
 
 def _wrong_form(reply: Reply, text: str, sent: Sent) -> list[str]:

@@ -25,6 +25,7 @@ _PASSWORDS = frozenset(("password", "cipassword", "confirmation-password", "new-
 _FORM = "application/x-www-form-urlencoded"
 _BOUNDARY = "----made-up"
 _OTHER_TYPES = ("text/plain", "application/xml", "multipart/form-data; boundary=x", "application/json", "", "²")
+_GUESSES = frozenset(("digest", "lock-token", "target-digest"))
 _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
 
 
@@ -71,6 +72,8 @@ class RequestMaker:
             else self._valid(name, method.parameters[key], method)
             for key, name in ((key, self._indexed(key)) for key in names)
         }
+        if mood is Mood.VALID or self._random.random() < 0.5:
+            values |= self._existing(method)
         path = self._path(method, values, tricky=mood is not Mood.VALID)
         if mood is not Mood.VALID and self._random.random() < 0.15:
             values[self._random.choice(("extra", "²", "net99", "a" * 300, "_dc", "node", "vmid"))] = "1"
@@ -84,7 +87,10 @@ class RequestMaker:
         required = [key for key in method.parameters if key not in optional]
         if mood is not Mood.VALID and required and self._random.random() < 0.1:
             required.remove(self._random.choice(required))
-        count = min(len(optional), self._random.choice((0, 1, 1, 2, 3, 5, 12)))
+        if mood is Mood.VALID and self._random.random() < 0.9:
+            # A guess of one of these is right by chance only, and ends the call early.
+            optional = [key for key in optional if key not in _GUESSES]
+        count = min(len(optional), self._random.choice((0, 0, 1, 1, 1, 2, 3, 12)))
         return required + self._random.sample(optional, count)
 
     def _indexed(self, key: str) -> str:
@@ -100,6 +106,27 @@ class RequestMaker:
         if words and not schema.get("enum") and self._random.random() < 0.9:
             return self._random.choice(words)
         return self._fitting(name, schema, method)
+
+    def _existing(self, method: Method) -> dict[str, str]:
+        """Return the parts of a path that name something which is there, where that can be told."""
+        store, path = self._world.store, method.path
+        if "/{vmid}" in path:
+            kind = "lxc" if "/lxc/" in path else "qemu"
+            guests = [guest for guest in store.items("guests").values() if guest["type"] == kind]
+            if guests:
+                guest = self._random.choice(guests)
+                return {"node": guest["node"], "vmid": str(guest["vmid"])}
+        if "{upid}" in path and store.items("tasks"):
+            upid = self._random.choice(list(store.items("tasks"))[-50:])
+            return {"node": upid.split(":")[1], "upid": upid}
+        if "{volume}" in path and store.items("volumes"):
+            volume = self._random.choice(list(store.items("volumes").values()))
+            return {
+                "node": volume["scope"] or "pve1",
+                "storage": volume["storage"],
+                "volume": volume["volid"],
+            }
+        return {}
 
     def _present(self, name: str) -> Sequence[str]:
         """Return what the lab has of something, for the names that cannot be guessed."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from stackyard.lab.access.login import NOBODY, Identity
 from stackyard.lab.call import Upload
@@ -156,7 +157,7 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
     """Read the fields and the one file of an upload."""
     try:
         upload = await _read_parts(request, folder / "content", parameters)
-    except ValueError as err:
+    except (ValueError, HttpProcessingError) as err:
         # What is cut off or no multipart at all; aiohttp has several texts for it, Proxmox one.
         raise PveError("upload failed", status=501) from err
     if upload is None:

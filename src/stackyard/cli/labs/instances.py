@@ -115,9 +115,8 @@ class Instance:
         """
         directories.ensure_private(self.folder)
 
-    @contextlib.contextmanager
-    def claim(self) -> Iterator[None]:
-        """Hold the name for the length of the block.
+    def claim(self) -> None:
+        """Hold the name until this process ends: it is free again when nothing of the lab is left.
 
         Raises:
             LabRunningError: Another lab holds it.
@@ -125,15 +124,15 @@ class Instance:
         """
         self.prepare()
         descriptor = self._open_lock()
-        try:
-            with self._door():
-                if not _try_lock(descriptor):
-                    raise LabRunningError(f"The lab '{self.name}' is already running.")
-            self._record.unlink(missing_ok=True)
-            yield
-            self._record.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
+        with self._door():
+            if not _try_lock(descriptor):
+                os.close(descriptor)
+                raise LabRunningError(f"The lab '{self.name}' is already running.")
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """Take back what `publish` told: there is nobody to be reached."""
+        self._record.unlink(missing_ok=True)
 
     def publish(self, ready: Mapping[str, Any], options: Mapping[str, Any]) -> Record:
         """Tell others of this user how to reach the lab of this process, which holds the name."""

@@ -97,10 +97,13 @@ async def serve(instance: Instance, wanted: Wanted, on_ready: Callable[[Record],
     from stackyard.cli.labs.options import lab_options  # lazy: the lab is a server, and most verbs need none
     from stackyard.lab import start  # lazy: as above
 
-    with instance.claim():
+    instance.claim()
+    try:
         async with start(lab_options(wanted, instance.folder / "identity")) as running:
             on_ready(instance.publish(running.document(), wanted.given()))
             await asyncio.Event().wait()
+    finally:
+        instance.withdraw()
 
 
 def _is_ready(line: str) -> bool:

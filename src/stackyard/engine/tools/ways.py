@@ -20,7 +20,9 @@ class WayFailedError(StackyardError):
 
     code = "E-TOOL-WAY"
     summary = "One way to get a tool did not work"
-    default_remedy = "The next way is tried by itself; if none works, correct the reason given for one of them."
+    default_remedy = (
+        "The next way is tried by itself; if none works, correct the reason given for one of them."
+    )
 
 
 class ToolReleaseError(WayFailedError):

@@ -6,6 +6,7 @@ derived from the plain name. Property strings with a name of their own are in `p
 
 from __future__ import annotations
 
+import functools
 import re
 import zoneinfo
 from typing import TYPE_CHECKING
@@ -138,8 +139,14 @@ def _dir_override(value: str) -> None:
         raise FormatError(f"invalid override '{value}'")
 
 
+@functools.cache
+def _timezones() -> frozenset[str]:
+    # Python looks through the disk for them each time.
+    return frozenset(zoneinfo.available_timezones())
+
+
 def _timezone(value: str) -> None:
-    if value != "UTC" and value not in zoneinfo.available_timezones():
+    if value != "UTC" and value not in _timezones():
         raise FormatError(f"invalid time zone '{value}'")
 
 
