@@ -6,6 +6,7 @@ Quick when nothing changed. Says what it waits for, and what to do when it canno
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "stackyard-setup"
+# Not the Python of the environment itself, where that is activated: it is about to be removed.
+BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable
+# A wish of the user about other installs that pip refuses in an environment.
+ENVIRONMENT = {**os.environ, "PIP_USER": "0"}
 
 
 def main() -> int:
@@ -32,27 +37,36 @@ def main() -> int:
     say("setup: making .venv and installing what requirements.lock names (a minute on a slow line) ...")
     try:
         install()
+        STAMP.write_text(wanted)
     except subprocess.CalledProcessError as err:
         return fail(
             f"`{' '.join(map(str, err.cmd))}` failed with status {err.returncode}; its output is above."
         )
-    STAMP.write_text(wanted)
+    except OSError as err:
+        return fail(f"{err}; check that {ROOT} is yours to write in.")
+    except KeyboardInterrupt:
+        return fail("stopped; run it again to go on.")
     say(f"setup: done in {time.monotonic() - began:.0f} s")
     return 0
 
 
 def fingerprint() -> str:
-    """Return what the environment was made from: the Python, the place, the lock and the project file."""
-    made_from = hashlib.sha256()
-    for name in ("requirements.lock", "pyproject.toml"):
-        made_from.update((ROOT / name).read_bytes())
+    """Return what the environment was made from: the Python, the place, the lock and the project itself."""
+    import tomllib  # lazy: a Python that is too old has none, and is told so first
+
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    # How the tools are set up is in the same file and changes nothing that is installed.
+    facts = repr([settings["project"], settings["build-system"]]).encode()
+    made_from = hashlib.sha256((ROOT / "requirements.lock").read_bytes() + facts)
     return f"{sys.version}\n{ROOT}\n{made_from.hexdigest()}\n"
 
 
 def install() -> None:
     """Make the environment anew and install the locked packages, then the project itself."""
-    if VENV.exists():
+    if VENV.is_dir():
         shutil.rmtree(VENV)
+    else:
+        VENV.unlink(missing_ok=True)
     make_venv()
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run([*pip, "--require-hashes", "-r", ROOT / "requirements.lock"])
@@ -61,13 +75,13 @@ def install() -> None:
 
 def make_venv() -> None:
     """Make .venv; a Debian without python3-venv can still lend its own pip."""
-    made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    made = subprocess.run([BASE_PYTHON, "-m", "venv", VENV], capture_output=True, text=True, check=False)
     if made.returncode == 0:
         return
     shutil.rmtree(VENV, ignore_errors=True)
-    run([sys.executable, "-m", "venv", "--without-pip", VENV])
+    run([BASE_PYTHON, "-m", "venv", "--without-pip", VENV])
     try:
-        run([sys.executable, "-m", "pip", "--python", PYTHON, "install", "--quiet", "pip"])
+        run([BASE_PYTHON, "-m", "pip", "--python", PYTHON, "install", "--quiet", "pip"])
     except subprocess.CalledProcessError:
         say(made.stdout + made.stderr)
         say("setup: this Python has neither ensurepip nor pip; on Debian: apt install python3-venv")
@@ -76,7 +90,7 @@ def make_venv() -> None:
 
 def run(argv: Sequence[str | Path]) -> None:
     """Run a program and let it speak for itself."""
-    subprocess.run(argv, check=True)
+    subprocess.run(argv, check=True, env=ENVIRONMENT)
 
 
 def say(text: str) -> None:

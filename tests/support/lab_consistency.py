@@ -103,13 +103,13 @@ def _guests(world: World, gone: Gone) -> Iterator[str]:
             yield f"guests/{key} is {guest['vmid']}"
         if guest["node"] not in world.cluster.nodes():
             yield f"guest {key} is on the node {guest['node']}, which does not exist"
-        if guest["digest"] != digest_of(config, guest["pending"], guest["pending_delete"], guest["snapshots"]):
+        if guest["digest"] != digest_of(
+            config, guest["pending"], guest["pending_delete"], guest["snapshots"]
+        ):
             yield f"guest {key} has the digest of another state"
         lock = config.get("lock")
         if lock and lock not in _RESTING_LOCKS and key not in at_work and int(key) not in gone.locked:
             yield f"guest {key} is locked ({lock}) and nothing works on it"
-        if guest["status"] == "running" and config.get("template"):
-            yield f"guest {key} is a template that runs"
         for name, value in config.items():
             if re.fullmatch(r"net\d+", name):
                 addresses.update(found.upper() for found in _MAC.findall(str(value)))

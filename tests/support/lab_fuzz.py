@@ -35,13 +35,22 @@ _THINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/storage", {"storage": "dir1", "type": "dir", "path": "/srv/one", "content": "iso,images,rootdir"}),
     (
         "/storage",
-        {"storage": "shared", "type": "nfs", "server": "10.0.0.9", "export": "/x", "content": "images,rootdir"},
+        {
+            "storage": "shared",
+            "type": "nfs",
+            "server": "10.0.0.9",
+            "export": "/x",
+            "content": "images,rootdir",
+        },
     ),
     ("/pools", {"poolid": "one"}),
     ("/pools", {"poolid": "one/two"}),
     ("/access/groups", {"groupid": "admins"}),
     ("/access/roles", {"roleid": "Audit2", "privs": "VM.Audit"}),
-    ("/access/domains", {"realm": "ldap1", "type": "ldap", "server1": "h", "base_dn": "dc=x", "user_attr": "uid"}),
+    (
+        "/access/domains",
+        {"realm": "ldap1", "type": "ldap", "server1": "h", "base_dn": "dc=x", "user_attr": "uid"},
+    ),
     ("/access/users", {"userid": "ann@pve", "password": MARKER, "groups": "admins"}),
     ("/access/users/ann@pve/token/ci", {"privsep": 0}),
     ("/cluster/firewall/groups", {"group": "good"}),
@@ -90,7 +99,9 @@ async def seeded_lab() -> AsyncIterator[LabClient]:
 async def _plant_guests(api: LabClient) -> None:
     qemu, lxc = "/nodes/pve1/qemu", "/nodes/pve1/lxc"
     disk, nic = {"scsi0": "local-lvm:1"}, {"net0": "virtio,bridge=vmbr0"}
-    await done(api, await api.post(qemu, vmid=100, **disk, **nic, ide2="local-lvm:cloudinit", agent="1", pool="one"))
+    await done(
+        api, await api.post(qemu, vmid=100, **disk, **nic, ide2="local-lvm:cloudinit", agent="1", pool="one")
+    )
     await done(api, await api.post(qemu, vmid=101, scsi0="local:1,format=qcow2", **nic))
     await done(api, await api.post(qemu, vmid=102, **disk))
     await done(api, await api.post(f"{qemu}/102/template"))
@@ -256,7 +267,10 @@ def _wrong_envelope(reply: Reply, document: Any) -> list[str]:
     if reply.status not in _STATUSES:
         found.append(f"status is {reply.status}")
     if reply.status == 200:
-        return [*found, *(["a success has a message"] if "message" in document or "errors" in document else [])]
+        return [
+            *found,
+            *(["a success has a message"] if "message" in document or "errors" in document else []),
+        ]
     message, errors = document.get("message"), document.get("errors", {})
     if document["data"] is not None or not isinstance(message, str) or not message.endswith("\n"):
         found.append(f"refusal is {str(document)[:200]}")

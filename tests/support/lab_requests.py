@@ -24,7 +24,14 @@ MARKER = "Pw-MARKER-7f3a"
 _PASSWORDS = frozenset(("password", "cipassword", "confirmation-password", "new-password"))
 _FORM = "application/x-www-form-urlencoded"
 _BOUNDARY = "----made-up"
-_OTHER_TYPES = ("text/plain", "application/xml", "multipart/form-data; boundary=x", "application/json", "", "²")
+_OTHER_TYPES = (
+    "text/plain",
+    "application/xml",
+    "multipart/form-data; boundary=x",
+    "application/json",
+    "",
+    "²",
+)
 _GUESSES = frozenset(("digest", "lock-token", "target-digest"))
 _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
 
@@ -104,7 +111,8 @@ class RequestMaker:
         if known and self._random.random() < 0.4:
             return self._random.choice(known)
         if words and not schema.get("enum") and self._random.random() < 0.9:
-            return self._random.choice(words)
+            # The first word is that of something which is there from the start.
+            return words[0] if self._random.random() < 0.5 else self._random.choice(words)
         return self._fitting(name, schema, method)
 
     def _existing(self, method: Method) -> dict[str, str]:
@@ -112,9 +120,10 @@ class RequestMaker:
         store, path = self._world.store, method.path
         if "/{vmid}" in path:
             kind = "lxc" if "/lxc/" in path else "qemu"
-            guests = [guest for guest in store.items("guests").values() if guest["type"] == kind]
+            found = [guest for guest in store.items("guests").values() if guest["type"] == kind]
+            guests = sorted(found, key=lambda guest: int(guest["vmid"]))
             if guests:
-                guest = self._random.choice(guests)
+                guest = guests[0] if self._random.random() < 0.4 else self._random.choice(guests)
                 return {"node": guest["node"], "vmid": str(guest["vmid"])}
         if "{upid}" in path and store.items("tasks"):
             upid = self._random.choice(list(store.items("tasks"))[-50:])
@@ -214,16 +223,26 @@ class RequestMaker:
                 continue
             value = values.pop(found[1], None)
             plain = value if isinstance(value, str) else "x"
-            parts.append(urllib.parse.quote(plain, safe=":@/" if self._random.random() < 0.3 else ":@", errors="replace"))
+            parts.append(
+                urllib.parse.quote(
+                    plain, safe=":@/" if self._random.random() < 0.3 else ":@", errors="replace"
+                )
+            )
         if tricky and parts and self._random.random() < 0.15:
             parts[self._random.randrange(len(parts))] = self._random.choice(PATH_TRICKS)
         path = "/" + "/".join(parts)
         if tricky and self._random.random() < 0.1:
-            path = self._random.choice((path + "/", path.replace("/", "//"), path + "/..", path + "?", path + "#a"))
+            path = self._random.choice(
+                (path + "/", path.replace("/", "//"), path + "/..", path + "?", path + "#a")
+            )
         return path
 
     def _encoded(self, method: Method, path: str, values: Mapping[str, Any], mood: Mood) -> Sent:
-        pairs = [(key, one) for key, value in values.items() for one in (value if isinstance(value, list) else [value])]
+        pairs = [
+            (key, one)
+            for key, value in values.items()
+            for one in (value if isinstance(value, list) else [value])
+        ]
         form = urllib.parse.urlencode([(key, str(one)) for key, one in pairs], errors="replace")
         base = "/api2/extjs" if mood is Mood.CHAOS and self._random.random() < 0.2 else "/api2/json"
         with_query = f"{path}{'&' if '?' in path else '?'}{form}" if form else path
@@ -231,7 +250,13 @@ class RequestMaker:
             return self._upload(path, values, mood, base)
         if method.verb in ("GET", "DELETE"):
             if mood is Mood.CHAOS and self._random.random() < 0.2:
-                return Sent(method=method.verb, path=path, body=form.encode(), headers={"Content-Type": _FORM}, base=base)
+                return Sent(
+                    method=method.verb,
+                    path=path,
+                    body=form.encode(),
+                    headers={"Content-Type": _FORM},
+                    base=base,
+                )
             return Sent(method=method.verb, path=with_query, base=base)
         style = self._random.random()
         if style < 0.15:
@@ -247,14 +272,22 @@ class RequestMaker:
         kind = _FORM
         if mood is Mood.CHAOS and self._random.random() < 0.2:
             kind = self._random.choice(_OTHER_TYPES)
-        return Sent(method=method.verb, path=path, body=form.encode(), headers={"Content-Type": kind}, base=base)
+        return Sent(
+            method=method.verb, path=path, body=form.encode(), headers={"Content-Type": kind}, base=base
+        )
 
     def _json(self, values: Mapping[str, Any], mood: Mood) -> bytes:
-        document: Any = {key: self._typed(value) if mood is not Mood.VALID else value for key, value in values.items()}
+        document: Any = {
+            key: self._typed(value) if mood is not Mood.VALID else value for key, value in values.items()
+        }
         if mood is Mood.CHAOS:
             document = self._random.choice((document, [document], "text", 1, None, {"a": {"b": [document]}}))
         body = json.dumps(document).encode()
-        return body[: self._random.randrange(len(body))] if mood is Mood.CHAOS and self._random.random() < 0.3 else body
+        return (
+            body[: self._random.randrange(len(body))]
+            if mood is Mood.CHAOS and self._random.random() < 0.3
+            else body
+        )
 
     def _typed(self, value: Any) -> Any:
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 300:
@@ -270,7 +303,9 @@ class RequestMaker:
         name = str(values.get("filename", "a.iso")).replace('"', "")
         disposition = f'Content-Disposition: form-data; name="filename"; filename="{name}"'
         if mood is Mood.CHAOS:
-            disposition = self._random.choice((disposition.replace("; name", "; nome"), "X: y", disposition, ""))
+            disposition = self._random.choice(
+                (disposition.replace("; name", "; nome"), "X: y", disposition, "")
+            )
         parts.append(f"--{_BOUNDARY}\r\n{disposition}\r\n\r\nsome bytes\r\n--{_BOUNDARY}--\r\n")
         body = "".join(parts).encode("utf-8", "replace")
         if mood is Mood.CHAOS:

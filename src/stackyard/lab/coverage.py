@@ -19,7 +19,11 @@ __all__ = ["render"]
 _REASONS: Mapping[str, str] = {
     "/cluster/ceph": "Ceph is not simulated",
     "/nodes/{node}/ceph": "Ceph is not simulated",
-    "/cluster/acme": "certificates from ACME directories are not simulated yet",
+    "/cluster/acme": "the settings of single challenge plugins are not in the lab",
+    "/cluster/sdn/prefix-lists": "routing policies are not simulated",
+    "/cluster/sdn/route-maps": "routing policies are not simulated",
+    "/nodes/{node}/sdn": "routing is not simulated",
+    "/nodes/{node}/replication": "replication jobs are kept, but do not run",
     "/cluster/notifications": "notifications are not simulated yet",
     "/cluster/config": "joining and leaving clusters is not simulated",
     "/nodes/{node}/apt": "packages are not simulated yet",

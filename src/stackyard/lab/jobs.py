@@ -1,7 +1,7 @@
 """Jobs that name guests, and what becomes of them when a guest goes.
 
-Documents: `backup_jobs/<id>` and `replication_jobs/<vmid>-<number>`, with the fields that the API has for them;
-a replication job has its `guest` too.
+Documents: `backup_jobs/<id>` and `replication_jobs/<vmid>-<number>`, with the fields that the API has; a
+replication job has its `guest` too.
 """
 
 from __future__ import annotations

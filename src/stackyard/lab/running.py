@@ -15,6 +15,7 @@ from stackyard.lab.blobs import Blobs
 from stackyard.lab.clock import LabClock
 from stackyard.lab.control import Controls
 from stackyard.lab.dispatch import Dispatcher
+from stackyard.lab.fault_kinds import add_fault, remove_fault
 from stackyard.lab.fetching import Fetcher
 from stackyard.lab.http import Api
 from stackyard.lab.latency import Latency, Speed, Work
@@ -121,6 +122,38 @@ class Running:
             return action()
 
         return asyncio.run_coroutine_threadsafe(act(), self.loop).result()
+
+    def add_fault(self, kind: str, **fields: Any) -> str:
+        """Make something fail on purpose, from any thread; return the name of the fault.
+
+        Raises:
+            PveError: The lab knows no such fault.
+        """
+
+        def add() -> str:
+            with self.world.store.transaction():
+                return str(add_fault(self.world, {"kind": kind, **fields})["name"])
+
+        return self._on_loop_or_here(add)
+
+    def remove_fault(self, name: str) -> None:
+        """Undo a fault, from any thread.
+
+        Raises:
+            PveError: There is none of that name.
+        """
+
+        def remove() -> None:
+            with self.world.store.transaction():
+                remove_fault(self.world, name)
+
+        self._on_loop_or_here(remove)
+
+    def _on_loop_or_here(self, action: Callable[[], T]) -> T:
+        with contextlib.suppress(RuntimeError):
+            if asyncio.get_running_loop() is self.loop:
+                return action()
+        return self.on_loop(action)
 
     def document(self) -> dict[str, Any]:
         """Return what a client needs to know, as the ready line has it."""

@@ -132,6 +132,23 @@ def test_the_lines_of_an_idmap_reach_the_container() -> None:
     with_lab(test, seed=parse_seed(template))
 
 
+def test_the_token_of_a_metric_server_is_in_its_file() -> None:
+    async def test(api: LabClient) -> None:
+        command = as_bash("cat /etc/pve/priv/metricserver/influx.pw 2>/dev/null || echo MISSING")
+        async with ssh_to(api) as ssh:
+            assert (await said(ssh, command))[1] == "MISSING\n"
+            await api.post(
+                "/cluster/metrics/server/influx",
+                type="influxdb",
+                server="10.0.0.1",
+                port=8086,
+                token="secret",
+            )
+            assert (await said(ssh, command))[1] == "secret"
+
+    with_lab(test)
+
+
 def test_commands_of_proxmox_are_calls_of_the_api() -> None:
     async def test(api: LabClient) -> None:
         async with ssh_to(api) as ssh:
