@@ -1,4 +1,4 @@
-"""Measure what is promised and print each figure beside its floor: `make bench`, `python -m bench [NAME ...]`."""
+"""Measure what is promised, each figure beside its floor: `make bench`, `python -m bench [NAME ...]`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _ROUNDS = 9
 
 
 def measure() -> list[Figure]:
-    """Time `stackyard --version` and `--help`, each round beside the floor so that both see the same machine."""
+    """Time `stackyard --version` and `--help`, in turn with the floor so that both see the same machine."""
     floor = [sys.executable, "-c", "import click"]
     version = [sys.executable, "-m", "stackyard", "--version"]
     shown_help = [sys.executable, "-m", "stackyard", "--help"]

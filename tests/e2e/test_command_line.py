@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +132,13 @@ def test_chdir_works_in_another_folder_and_refuses_a_missing_one(tmp_path: Path)
     assert ended.document["error"]["where"]["file"] == str(tmp_path / "missing")
 
 
+def test_chdir_to_a_file_is_refused_like_a_missing_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = stackyard("--chdir", str(tmp_path / "file"), "--version")
+    assert ended.status == 65
+    assert "Not a directory" in ended.stderr
+
+
 def test_each_chdir_is_relative_to_the_one_before(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     tofu = tmp_path / "a" / "b" / "c" / "tofu"
@@ -198,25 +206,59 @@ def test_completion_prints_the_script_of_a_shell(shell: str) -> None:
     assert "_STACKYARD_COMPLETE" in ended.stdout
 
 
-def test_a_shell_that_asks_gets_verbs_and_options() -> None:
-    asked = {"_STACKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "stackyard to", "COMP_CWORD": "1"}
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("stackyard to", "plain,tools"),
+        ("stackyard tools ", "plain,install"),
+        ("stackyard tools list --ev", "plain,--events"),
+        ("stackyard tools install ", "plain,tofu"),
+        ("stackyard --chdir fold", "dir,fold"),
+        ("stackyard --chdir /no/such/folder to", "plain,tools"),
+    ],
+)
+def test_a_shell_that_asks_gets_verbs_options_and_folders(line: str, answer: str) -> None:
+    asked = {
+        "_STACKYARD_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
     done = subprocess.run(
-        ["stackyard"],
-        executable=str(Path(sys.executable).with_name("stackyard")),
+        [Path(sys.executable).with_name("stackyard")],
         env={**os.environ, **asked},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert "plain,tools" in done.stdout
+    assert answer in done.stdout.splitlines()
+    assert done.stderr == ""
+
+
+def cpu_s(*arguments: str) -> float:
+    """Return the least time of the processor that a run of Python takes, of some."""
+    times = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *arguments], capture_output=True, timeout=60, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
+
+
+@pytest.mark.parametrize("word", ["--version", "--help"])
+def test_the_start_takes_under_150_ms_of_the_processor(word: str) -> None:
+    # Where the command-line library alone takes most of that, the machine is to blame and not what we load.
+    allowed = max(0.150, 2 * cpu_s("-c", "import click"))
+    assert cpu_s("-m", "stackyard", word) < allowed
 
 
 @pytest.mark.parametrize("word", ["--version", "--help"])
 def test_the_start_loads_none_of_the_heavy_libraries(word: str) -> None:
     code = (
         "import sys; from stackyard.cli.main import main; main([sys.argv[1]]);"
-        "heavy = {'rich', 'asyncio', 'aiohttp', 'cryptography', 'asyncssh', 'ssl'} & set(sys.modules);"
+        "heavy = {'rich', 'asyncio', 'aiohttp', 'cryptography', 'asyncssh', 'ssl', 'stackyard.events'};"
+        "heavy &= set(sys.modules);"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Requests made up from the declared API: valid ones, ones at the border, and ones that nobody should send."""
+"""Requests made up from the declared API: valid ones, borderline ones, and ones that nobody should send."""
 
 from __future__ import annotations
 

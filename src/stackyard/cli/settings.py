@@ -18,6 +18,8 @@ from stackyard.errors import FileError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from click.shell_completion import CompletionItem
+
 __all__ = ["Settings", "common_options", "read_settings"]
 
 
@@ -58,7 +60,7 @@ def common_options() -> list[click.Option]:
             metavar="DIR",
             # Each is relative to the one before, also where one stands before the verb and one after it.
             multiple=True,
-            type=click.Path(file_okay=False),
+            shell_complete=_complete_folder,
             expose_value=False,
             is_eager=True,
             callback=_change_folder,
@@ -69,6 +71,13 @@ def common_options() -> list[click.Option]:
 
 def _flag(*names: str, help: str) -> click.Option:
     return click.Option(list(names), is_flag=True, expose_value=False, help=help)
+
+
+def _complete_folder(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # lazy: only a shell asks
+
+    del ctx, param
+    return [CompletionItem(incomplete, type="dir")]
 
 
 def _change_folder(ctx: click.Context, param: click.Parameter, folders: tuple[str, ...]) -> None:

@@ -11,6 +11,10 @@ It stands on `serving` and knows nothing else of stackyard. A request goes `http
 folder), `tasks` with UPIDs, `guests`, `storages`, `volumes`, `locks`, permissions under `access`, time from
 a `clock` of its own. What Proxmox declares (names, types, limits, privileges) is in `facts`; what the lab
 has of it, `coverage` prints.
+
+Beside the API stand the `ssh` side, whose commands make the same calls, and the routes under /_lab/
+(`control`, `controls`), which order `faults`, read the `journal` and change everything at once through the
+`lifecycle`: filled from one of the `seeds`, reset, `saved` and restored.
 """
 
 from __future__ import annotations

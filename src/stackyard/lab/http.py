@@ -157,8 +157,8 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
     """Read the fields and the one file of an upload."""
     try:
         upload = await _read_parts(request, folder / "content", parameters)
-    except (ValueError, HttpProcessingError) as err:
-        # What is cut off or no multipart at all; aiohttp has several texts for it, Proxmox one.
+    except (ValueError, AssertionError, HttpProcessingError) as err:
+        # What is cut off or no multipart at all: aiohttp tells it in many ways, Proxmox in one.
         raise PveError("upload failed", status=501) from err
     if upload is None:
         raise PveError("upload failed", status=501)

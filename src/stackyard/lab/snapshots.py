@@ -134,8 +134,8 @@ def describe(world: World, snapshot: Snapshot, text: str) -> None:
 
 
 def volumes_of(world: World, family: Family, guest: Document) -> set[str]:
-    """Return every volume that a guest refers to: attached, pending and in snapshots, unused ones not."""
-    configs = [guest["config"], guest["pending"], *(found["config"] for found in guest["snapshots"].values())]
+    """Return every volume that a guest has or is about to have, unused ones and those of snapshots not."""
+    configs = (guest["config"], guest["pending"])
     return {volid for config in configs for volid in family.volumes(world, config).values()}
 
 

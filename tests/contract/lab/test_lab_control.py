@@ -89,6 +89,21 @@ def test_a_seed_that_the_lab_refuses_stops_the_start_and_leaves_nothing(
     assert asyncio.run(start()) == []
 
 
+def test_a_lab_that_was_killed_while_it_was_filled_begins_anew(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+            await api.done(await api.delete("/nodes/pve1/qemu/9000"))
+            with api.world.store.transaction():
+                api.world.store.put("lab", "seeding", {"seed": "small"})
+        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+            assert await vmids(api) == [100, 9000]
+            await api.done(await api.delete("/nodes/pve1/qemu/9000"))
+        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+            assert await vmids(api) == [100]
+
+    asyncio.run(main())
+
+
 def test_everything_that_is_wrong_with_a_seed_is_found_at_once() -> None:
     wrong = {
         "nodes": ["a b", "x", "x"],

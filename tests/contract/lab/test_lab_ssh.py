@@ -195,6 +195,20 @@ def test_files_of_the_machine_and_other_programs_are_out_of_reach(tmp_path: Path
     with_lab(test)
 
 
+def test_a_large_file_is_sent_in_pieces_and_not_kept_in_a_pipe() -> None:
+    async def test(api: LabClient) -> None:
+        async with ssh_to(api) as ssh:
+            async with ssh.create_process("cat /var/lib/vz/template/iso/noble.img", encoding=None) as cat:
+                first = await cat.stdout.read(1000)
+                assert set(first) == {0}
+                assert (await said(ssh, "hostname"))[0] == 0
+                cat.close()
+            status, _, err = await said(ssh, "cat /var/lib/vz/template/iso/noble.img | wc -c")
+            assert (status, err) == (0, "bash: line 1: pipe: File too large\n")
+
+    with_lab(test, seed=parse_seed(IMAGE))
+
+
 def test_each_node_has_a_port_and_files_of_its_own() -> None:
     async def test(api: LabClient) -> None:
         async with ssh_to(api, "pve1") as one, ssh_to(api, "pve2") as two:

@@ -46,7 +46,7 @@ def _show(paper: Paper, record: Record, instance: Instance, *, how: str, stays: 
         "user": ready["username"],
         "password": ready["password"],
         "API token": ready["api_token"],
-        "SSH port": str(ready["ssh_port"]),
+        "SSH ports": ", ".join(f"{port} ({node})" for node, port in ready["ssh_ports"].items()),
         "fingerprint": ready["fingerprint"],
         "nodes": ", ".join(ready["nodes"]),
         "data": record.options.get("data") or "in memory",

@@ -168,8 +168,8 @@ async def _install_once(version: Version, step: Step, ways: Sequence[Way]) -> In
     async with exclusive(folder / ".lock", note, step.waiting):
         if present := await _present(version):
             return present
-        await managed.remove_stale_work()
-        async with managed.work_folder() as work:
+        await managed.remove_stale_work(step.waiting)
+        async with managed.work_folder(step.waiting) as work:
             return await _try_each(version, work, step, ways)
 
 

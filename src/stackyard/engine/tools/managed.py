@@ -21,7 +21,7 @@ from stackyard import directories, files
 from stackyard.engine.version import Version
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 __all__ = [
     "TOFU_PROGRAM",
@@ -38,6 +38,8 @@ __all__ = [
 TOFU_PROGRAM = "tofu"
 _WORK_PREFIX = ".work-"
 _EXECUTABLE = 0o755
+# A removal that takes no longer is not worth a word.
+_QUIET_S = 1.0
 
 
 def tofu_folder() -> Path:
@@ -66,24 +68,32 @@ def copies() -> tuple[Path, ...]:
 
 
 @contextlib.asynccontextmanager
-async def work_folder() -> AsyncIterator[Path]:
-    """Make a folder to work in, beside the managed copies, and remove it whatever happens."""
+async def work_folder(on_wait: Callable[[str], None]) -> AsyncIterator[Path]:
+    """Make a folder to work in, beside the managed copies, and remove it whatever happens.
+
+    Args:
+        on_wait: Told what there is to wait for when the removal takes its time.
+    """
     folder = Path(tempfile.mkdtemp(prefix=_WORK_PREFIX, dir=tofu_folder()))
     try:
         yield folder
     finally:
-        await _remove(folder)
+        await _remove(folder, on_wait)
 
 
-async def remove_stale_work() -> None:
+async def remove_stale_work(on_wait: Callable[[str], None]) -> None:
     """Remove what a killed installation left behind; only while holding the lock."""
     for folder in tofu_folder().glob(f"{_WORK_PREFIX}*"):
-        await _remove(folder)
+        await _remove(folder, on_wait)
 
 
-async def _remove(folder: Path) -> None:
-    # In a thread: the sources and caches of a build are gigabytes, and an interrupt must be heard meanwhile.
-    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+async def _remove(folder: Path, on_wait: Callable[[str], None]) -> None:
+    # In a thread: a build leaves tens of thousands of files, and an interrupt must be heard meanwhile.
+    removal = asyncio.ensure_future(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+    done, _ = await asyncio.wait({removal}, timeout=_QUIET_S)
+    if not done:
+        on_wait("the removal of files that are no longer needed")
+        await removal
 
 
 def make_executable(program: Path) -> None:

@@ -238,17 +238,15 @@ class _Forwarded:
         near.setblocking(False)
         answering = asyncio.ensure_future(self._answer(far))
         stream, back = await asyncio.open_connection(sock=near)
+        ways = {asyncio.ensure_future(_carry(*way)) for way in ((reader, back), (stream, writer))}
         try:
-            await asyncio.wait(
-                {
-                    asyncio.ensure_future(_carry(reader, back)),
-                    asyncio.ensure_future(_carry(stream, writer)),
-                },
-            )
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            for way in ways:
+                way.cancel()
             back.close()
             writer.close()
-            await answering
+            await asyncio.wait({answering, *ways})
 
     async def _answer(self, sock: socket.socket) -> None:
         # A client that leaves during the handshake is no failure of ours.
@@ -269,7 +267,6 @@ async def _carry(source: Any, target: Any) -> None:
         while data := await source.read(_CHUNK):
             target.write(data)
             await target.drain()
-        target.write_eof()
 
 
 def _masked(command: str) -> str:

@@ -30,7 +30,6 @@ ID=debian
 _KINDS = {"qemu-server": "qemu", "lxc": "lxc"}
 _FOLDERS = {kind: folder for folder, kind in _KINDS.items()}
 _GUEST = re.compile(r"/etc/pve/(?:nodes/(?P<node>[^/]+)/)?(?P<folder>qemu-server|lxc)/(?P<vmid>\d+)\.conf")
-_METRICS = re.compile(r"/etc/pve/priv/metricserver/([^/]+)\.pw")
 _AUTHORIZED = ("/root/.ssh/authorized_keys", "/etc/pve/priv/authorized_keys")
 _METRIC_TOKEN = re.compile(r"/etc/pve/priv/metricserver/([^/]+)\.pw")
 _LINE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):\s*(.*?)\s*")
@@ -45,7 +44,7 @@ def system_files(world: World, node: str) -> list[str]:
         found.append(f"/etc/pve/nodes/{guest['node']}/{folder}/{guest['vmid']}.conf")
         if guest["node"] == node:
             found.append(f"/etc/pve/{folder}/{guest['vmid']}.conf")
-    return found + [f"/etc/pve/priv/metricserver/{name}.pw" for name in world.store.items("metric_tokens")]
+    return found
 
 
 def read_system_file(world: World, node: str, path: str) -> str | None:
@@ -61,10 +60,6 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
     if token := _METRIC_TOKEN.fullmatch(path):
         secret = world.store.get("metric_tokens", token[1])
         return None if secret is None else str(secret["token"])
-    metrics = _METRICS.fullmatch(path)
-    if metrics:
-        token = world.store.get("metric_tokens", metrics[1])
-        return None if token is None else str(token["token"])
     guest = _guest_at(world, node, path)
     return None if guest is None else guest_file(guest)
 

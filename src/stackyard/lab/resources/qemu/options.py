@@ -105,9 +105,11 @@ def check_storage_access(
 
 def _check_device(call: Call, key: str, value: str, pool: str | None) -> None:
     """Refuse devices of the node to everybody but root, and mapped ones to who may not use the mapping."""
+    kind = key.rstrip("0123456789")
+    if kind == "unused":
+        check_volume_access(call, value.partition(",")[0], "images", call.vmid)
     if call.is_root:
         return
-    kind = key.rstrip("0123456789")
     given = dict(part.partition("=")[::2] for part in value.split(","))
     check_vm(call, "VM.Config.Disk" if kind in ("unused", "virtiofs") else "VM.Config.HWType", pool=pool)
     if kind == "serial" and value != "socket":

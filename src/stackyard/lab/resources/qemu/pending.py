@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
-__all__ = ["Changes", "disk_volumes", "effective"]
+__all__ = ["Changes", "cloudinit_volumes", "disk_volumes", "effective"]
 
 _TOLD_CLOUDINIT = re.compile(r"name|net\d+")
 _STATE_OF_SUSPENDED = ("lock", "vmstate", "runningmachine", "runningcpu")
@@ -36,6 +36,12 @@ def disk_volumes(world: World, config: Mapping[str, Any]) -> dict[str, str]:
         if not drives.is_cdrom(drive):
             found[key] = str(drive["file"])
     return found
+
+
+def cloudinit_volumes(world: World, config: Mapping[str, Any]) -> set[str]:
+    """Return the volumes of a configuration's cloud-init drives."""
+    read = (drives.parse_drive(world.facts, key, str(config[key])) for key in drives.drive_keys(config))
+    return {str(drive["file"]) for drive in read if drives.is_cloudinit(drive)}
 
 
 class Changes:
@@ -197,9 +203,11 @@ class Changes:
             self._free(volume)
             self.cloudinit = {}
         elif not drives.is_cdrom(drive) and ":" in volume and owner_of(volume) == self._guest["vmid"]:
+            if self._is_used(volume):
+                return
             if force and not self._in_snapshot(volume):
                 self._free(volume)
-            elif not self._is_used(volume):
+            else:
                 self.config[self._unused_key()] = volume
 
     def _in_snapshot(self, volume: str) -> bool:
@@ -217,11 +225,9 @@ class Changes:
         )
 
     def _forget_attached(self) -> None:
-        """Unlist unused disks that are disks again, or that snapshots hold."""
+        """Unlist unused disks that are disks again."""
         attached = {*disk_volumes(self._world, self.config).values()}
         attached |= {*disk_volumes(self._world, self.pending).values()}
-        for snapshot in self._guest["snapshots"].values():
-            attached |= {*disk_volumes(self._world, snapshot["config"]).values()}
         for key in [key for key in self.config if key.startswith("unused")]:
             if str(self.config[key]).partition(",")[0] in attached:
                 del self.config[key]

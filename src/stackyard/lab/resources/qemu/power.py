@@ -6,10 +6,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.bridges import exists
+from stackyard.lab.allocation import allocate
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
-from stackyard.lab.resources.qemu.pending import Changes, disk_volumes, effective
+from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE
+from stackyard.lab.resources.qemu.pending import Changes, cloudinit_volumes, disk_volumes, effective
 from stackyard.lab.routing import route
+from stackyard.lab.volume_features import owner_of
+from stackyard.lab.volumes import NewVolume, parse_volume_id
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
@@ -146,6 +150,7 @@ async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiploc
         _require_bridges(world, task, guest)
         if resumes:
             task.log("Resuming suspended VM")
+        await _make_cloudinit(world, task, guest)
         await task.spend(Work.RESUME if resumes else Work.START)
         with task.step():
             if resumes:
@@ -219,6 +224,20 @@ def _require_volumes(world: World, guest: Document) -> None:
         if ":" in volid:
             world.storages.require(volid.partition(":")[0], node)
             world.volumes.require(volid, node)
+
+
+async def _make_cloudinit(world: World, task: Task, guest: Document) -> None:
+    """Allocate a cloud-init drive that is not there, as after going back to a snapshot that had one."""
+    node, vmid = str(guest["node"]), int(guest["vmid"])
+    for volid in cloudinit_volumes(world, effective(guest)):
+        if world.volumes.find(volid, node) is None and owner_of(volid) == vmid:
+            storage, name = parse_volume_id(volid)
+            plain = name.rpartition("/")[2]
+            chosen = plain.partition(".")[2] or None
+            new = NewVolume(
+                storage=storage, node=node, vmid=vmid, size=CLOUDINIT_SIZE, format=chosen, name=plain
+            )
+            await allocate(world, task, new)
 
 
 async def _overrule_shutdowns(world: World, task: Task, vmid: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import snapshots
 from stackyard.lab.resources.qemu.memory import allocate_state, check_can_save
-from stackyard.lab.resources.qemu.pending import disk_volumes
+from stackyard.lab.resources.qemu.pending import cloudinit_volumes, disk_volumes
 from stackyard.lab.resources.qemu.power import set_running, start_guest, stop_guest
 from stackyard.lab.routing import route
 
@@ -103,7 +103,12 @@ def roll_back_vm(call: Call) -> Any:
     wanted = _snapshot(call)
 
     async def work(task: Task) -> None:
+        before = cloudinit_volumes(world, world.guests.require("qemu", node, vmid)["config"])
         found = await snapshots.roll_back(world, task, wanted)
+        with task.step():
+            for volid in before - cloudinit_volumes(world, found["config"]):
+                task.log(f"found unused cloudinit disk '{volid}', removing it")
+                world.volumes.free(volid, node)
         if found.get("vmstate"):
             with task.step():
                 set_running(world, vmid, pid=1000 + task.upid.pid, booted=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 import re
 import stat
@@ -63,6 +64,8 @@ class _Reading:
         self._place = 0
 
     async def read(self) -> bytes:
+        # A large file must not keep everybody else waiting.
+        await asyncio.sleep(0)
         data = self._file.read_at(self._place, _CHUNK)
         self._place += len(data)
         if not data:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stackyard.lab.ssh.shell.streams import Captured
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stackyard.lab.ssh.shell.interpreter import Program, Shell
-    from stackyard.lab.ssh.shell.streams import Streams
+    from stackyard.lab.ssh.shell.streams import Sink, Streams
 
 __all__ = ["PROGRAMS", "basic_regex", "input_of"]
 
@@ -21,19 +23,24 @@ async def input_of(shell: Shell, program: str, paths: list[str], streams: Stream
     """Return what is in some files, or on standard input where there are none, and 1 if one was missing."""
     if not paths:
         return await streams.read_all(), 0
-    chunks, status = [], 0
+    captured = Captured()
+    status = await _copy(shell, program, paths, streams, captured)
+    return captured.data, status
+
+
+async def _copy(shell: Shell, program: str, paths: list[str], streams: Streams, sink: Sink) -> int:
+    """Write what is in some files to a sink; return 1 if one was missing."""
+    status = 0
     for path in paths:
-        if path == "-":
-            chunks.append(await streams.read_all())
-            continue
         try:
-            source = await shell.files.source(path)
-            while chunk := await source.read():
-                chunks.append(chunk)
+            source = streams.stdin if path == "-" else await shell.files.source(path)
         except OSError as err:
             await streams.complain(f"{program}: {path}: {err.strerror}")
             status = 1
-    return b"".join(chunks), status
+            continue
+        while chunk := await source.read():
+            await sink.write(chunk)
+    return status
 
 
 def basic_regex(pattern: str, *, extended: bool = False) -> re.Pattern[str]:
@@ -81,9 +88,7 @@ async def echo(_shell: Shell, words: list[str], streams: Streams) -> int:
 
 async def cat(shell: Shell, words: list[str], streams: Streams) -> int:
     """Write what is in files."""
-    data, status = await input_of(shell, "cat", words[1:], streams)
-    await streams.stdout.write(data)
-    return status
+    return await _copy(shell, "cat", words[1:] or ["-"], streams, streams.stdout)
 
 
 async def grep(shell: Shell, words: list[str], streams: Streams) -> int:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
 from typing import Protocol
 
 __all__ = ["Captured", "Given", "Nothing", "Sink", "Source", "Streams"]
+
+_MOST_KEPT = 64 * 1024 * 1024
 
 
 class Source(Protocol):
@@ -41,13 +45,20 @@ class Given:
 
 
 class Captured:
-    """A sink that keeps what it takes."""
+    """A sink that keeps what it takes, as far as that is reasonable."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
+        self._size = 0
 
     async def write(self, data: bytes) -> None:
-        """Keep a chunk."""
+        """Keep a chunk.
+
+        Raises:
+            OSError: It is too much: scripts pass text through pipes, not images.
+        """
+        self._size += len(data)
+        _require_small(self._size)
         self._chunks.append(data)
 
     async def close(self) -> None:
@@ -90,12 +101,21 @@ class Streams:
         await self.stderr.write(_encoded(f"{text}\n"))
 
     async def read_all(self) -> bytes:
-        """Read standard input to its end."""
-        chunks = []
+        """Read standard input to its end.
+
+        Raises:
+            OSError: It is too much.
+        """
+        captured = Captured()
         while chunk := await self.stdin.read():
-            chunks.append(chunk)
-        return b"".join(chunks)
+            await captured.write(chunk)
+        return captured.data
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def _require_small(size: int) -> None:
+    if size > _MOST_KEPT:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), "pipe")
