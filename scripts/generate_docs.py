@@ -112,6 +112,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "cli.md": cli_page,
     "events.schema.json": events_schema,
+    "lab-coverage.md": coverage.render,
 }
 
 if __name__ == "__main__":

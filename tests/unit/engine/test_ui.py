@@ -234,4 +234,4 @@ def test_whatever_stands_in_a_message_its_events_follow_the_schema(message: dict
             _, seen = read(replaced(whole, place, odd))
             for event in seen:
                 record = events.record(event, seq=1, at="2030-01-31T12:00:00Z")
-                VALIDATOR.validate(json.loads(json.dumps(record)))
+                assert list(VALIDATOR.iter_errors(json.loads(json.dumps(record)))) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.bridges import exists
 from stackyard.lab.allocation import allocate
+from stackyard.lab.bridges import exists
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE
