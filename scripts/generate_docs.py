@@ -17,6 +17,7 @@ from stackyard import events
 from stackyard.cli.root import root
 from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
+from stackyard.lab import coverage
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"

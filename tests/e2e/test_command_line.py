@@ -158,6 +158,14 @@ def test_a_folder_without_permission_is_a_clear_error(tmp_path: Path) -> None:
     assert "Permission denied" in ended.stderr
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_a_home_that_may_not_be_entered_is_no_obstacle_to_what_only_looks(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    ended = stackyard("tools", "list", "--json", env={"XDG_CACHE_HOME": str(closed / "cache")})
+    assert "tools" in ended.document
+
+
 def test_a_folder_that_is_gone_is_no_obstacle_to_what_does_not_need_one(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -59,11 +59,13 @@ def find_copy(version: Version) -> Path | None:
 
 
 def copies() -> tuple[Path, ...]:
-    """Return the managed copies that are there, the newest version first."""
+    """Return the managed copies that are there and that we may look at, the newest version first."""
     found: list[tuple[Version, Path]] = []
-    for path in tofu_folder().glob(f"[0-9]*/{TOFU_PROGRAM}"):
-        with contextlib.suppress(ValueError):
-            found.append((Version.parse(path.parent.name), path))
+    # Python's own search raises for some folders that it may not enter, and passes others over.
+    with contextlib.suppress(OSError):
+        for path in tofu_folder().glob(f"[0-9]*/{TOFU_PROGRAM}"):
+            with contextlib.suppress(ValueError):
+                found.append((Version.parse(path.parent.name), path))
     return tuple(path for _, path in sorted(found, reverse=True))
 
 

@@ -178,6 +178,11 @@ async def _receive(
                 on_chunk(chunk, total)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
         raise ToolReleaseError(f"{shown} cannot be reached: {err}.") from err
+    except ValueError as err:
+        # Not quoted: it may hold a password.
+        raise ToolReleaseError(
+            f"{shown} cannot be asked for: a proxy in the environment, or where it redirects to, is no address."
+        ) from err
     except TimeoutError as err:
         raise ToolReleaseError(f"{shown} sent nothing for too long, after {_amount(done, total)}.") from err
     except (aiohttp.ClientError, ConnectionError) as err:

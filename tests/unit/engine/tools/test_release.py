@@ -180,3 +180,16 @@ def test_a_password_in_the_address_is_not_shown(releases: ReleaseServer, tmp_pat
         provide(releases.url.replace("http://", "http://anna:hunter22@"), tmp_path)
     assert "404" in caught.value.detail
     assert "hunter22" not in caught.value.detail
+
+
+@pytest.mark.parametrize("proxy", ["garbage", "http://[::", "http://anna:hunter22@[::"])
+def test_a_proxy_that_is_no_address_is_a_reason_that_does_not_quote_it(
+    proxy: str, releases: ReleaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    releases.publish(VERSION)
+    said = reason(releases, tmp_path)
+    assert "a proxy in the environment" in said
+    assert "hunter22" not in said
