@@ -59,10 +59,14 @@ def test_a_usage_error_is_one_object_under_json() -> None:
     assert (error["code"], error["exit_status"]) == ("E-USAGE", 64)
 
 
-def test_no_verb_shows_the_help_and_is_a_wrong_usage() -> None:
-    ended = stackyard()
+@pytest.mark.parametrize("nouns", [(), ("tools",)])
+def test_no_verb_shows_a_human_the_help_and_is_a_wrong_usage(nouns: tuple[str, ...]) -> None:
+    ended = stackyard(*nouns)
     assert ended.status == 64
-    assert "Usage: stackyard" in ended.stdout
+    assert f"Usage: {' '.join(('stackyard', *nouns))}" in ended.stdout
+    ended = stackyard(*nouns, "--json")
+    assert ended.status == 64
+    assert "needs a command: " in ended.document["error"]["detail"]
 
 
 def test_json_and_events_exclude_each_other() -> None:

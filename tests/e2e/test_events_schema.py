@@ -91,7 +91,7 @@ def test_a_run_of_a_command(arguments: str, status: int) -> None:
 def test_a_run_without_a_verb() -> None:
     ended = stackyard("--events")
     assert ended.status == 64
-    assert "Usage: stackyard" in result(ended)["help"]
+    assert result(ended)["error"]["code"] == "E-USAGE"
 
 
 def test_a_survey_that_waits_for_a_slow_program(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import random
 import re
 import traceback
+import urllib.parse
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +19,12 @@ from tests.support.lab_consistency import Gone, problems_in
 from tests.support.lab_lxc import TEMPLATE, plant_template
 from tests.support.lab_qemu import done
 from tests.support.lab_requests import MARKER, RequestMaker, Sent
+from tests.support.lab_words import NASTY
 
 from stackyard.lab import facts, resources
 from stackyard.lab.contents import put_stand_in
+from stackyard.lab.control import ControlRoute
+from stackyard.lab.fault_kinds import KINDS
 from stackyard.lab.routing import Endpoint, Table, collect
 
 __all__ = ["Fuzzer", "bound_endpoints", "seeded_lab"]
@@ -65,6 +69,11 @@ _THINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/cluster/metrics/server/one", {"type": "graphite", "server": "10.0.0.1", "port": 2003}),
     ("/cluster/backup", {"id": "one", "storage": "local", "vmid": "100", "schedule": "*/15"}),
 )
+_ORDERS = (
+    *("name", "kind", "fault", "path", "method", "node", "status", "reason", "seconds", "times", "nth"),
+    *("probability", "seed", "vmid", "storage", "lock", "hold", "advance", "after", "limit", "text"),
+)
+_NO_OBJECTS = (b"", b"[", b"[]", b"null", b'"x"', b"\xff", b"[" * 5000)
 _LAB_DEFECT = "internal error of the lab"
 
 
@@ -156,6 +165,23 @@ class Fuzzer:
         self._defects.clear()
         self.failures += [f"{route}: {problem}\n    {sent}" for problem in wrong]
         self._restore()
+
+    async def steer(self, route: ControlRoute) -> None:
+        """Send one of the lab's own routes an order that nobody would give."""
+        nasty = [*NASTY, 1, -1, 1.5, None, True, [], {}, [1], {"a": 1}, 10**18, *KINDS]
+        body = {
+            self._random.choice(_ORDERS): self._random.choice(nasty) for _ in range(self._random.randrange(5))
+        }
+        if "faults" in route.parts:
+            body["kind"] = self._random.choice((*KINDS, "nothing"))
+        sent = json.dumps(body).encode() if self._random.random() < 0.9 else self._random.choice(_NO_OBJECTS)
+        parts = [str(self._random.choice(NASTY)) if part.startswith("{") else part for part in route.parts]
+        path = "/".join(urllib.parse.quote(part, safe="", errors="replace") for part in ("", *parts))
+        reply = await asyncio.wait_for(self.api.raw(route.verb, path, base="/_lab", data=sent), 30)
+        self.statuses[reply.status] += 1
+        if self._defects or reply.status >= 400 and "error" not in json.loads(reply.body):
+            self.failures.append(f"{route.verb} {path} {sent!r}: {reply.status} {self._defects}")
+        self._defects.clear()
 
     async def settle(self) -> None:
         """Wait for the tasks that still run, and look for broken rules."""

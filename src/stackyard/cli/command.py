@@ -10,7 +10,7 @@ import click
 
 from stackyard.cli.result import Result
 from stackyard.cli.settings import common_options
-from stackyard.errors import ExitStatus, UsageError
+from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,9 +132,9 @@ class Group(_CommonParameters, click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; without one, show the help and call it a wrong usage."""
+        """Run the verb; without one, show a human the help, and call it a wrong usage."""
         if not ctx._protected_args and not ctx.args:
-            raise Answer(_help_result(ctx, ExitStatus.USAGE))
+            raise Answer(_verb_missing(ctx, self.list_commands(ctx)))
         return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -164,9 +164,17 @@ def group(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Group]
 def _show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> None:
     del param
     if is_wanted and not ctx.resilient_parsing:
-        raise Answer(_help_result(ctx, ExitStatus.DONE))
+        text = ctx.get_help()
+        raise Answer(Result(document={"help": text}, show=lambda paper: paper.line(text)))
 
 
-def _help_result(ctx: click.Context, status: ExitStatus) -> Result:
+def _verb_missing(ctx: click.Context, verbs: list[str]) -> Result:
+    from stackyard import diagnostics  # lazy: only wrong usage needs it
+
     text = ctx.get_help()
-    return Result(document={"help": text}, show=lambda paper: paper.line(text), status=status)
+    error = UsageError(f"`{ctx.command_path}` needs a command: {', '.join(verbs)}.")
+    return Result(
+        document={"error": diagnostics.describe(error)},
+        show=lambda paper: paper.line(text),
+        status=error.exit_status,
+    )

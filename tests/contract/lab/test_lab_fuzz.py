@@ -14,6 +14,10 @@ from collections import Counter
 import pytest
 from tests.support.lab_fuzz import Fuzzer, bound_endpoints, seeded_lab
 
+from stackyard.lab import controls
+from stackyard.lab.control import ControlRoute
+from stackyard.lab.routing import members
+
 SEED = int(os.environ.get("STACKYARD_TEST_SEED", "1"))
 SOAK_ROUNDS = int(os.environ.get("STACKYARD_TEST_SOAK_ROUNDS", "200"))
 
@@ -41,6 +45,19 @@ def test_no_made_up_request_finds_a_defect_or_breaks_the_lab(part: int) -> None:
     assert statuses.total() == 2 * len(bound_endpoints())
     # Requests that are all refused at the door would prove nothing.
     assert statuses[200] > statuses.total() / 5
+
+
+def test_no_made_up_order_to_the_lab_itself_finds_a_defect() -> None:
+    async def main() -> None:
+        async with seeded_lab() as api:
+            fuzzer = Fuzzer(api, SEED)
+            for _ in range(10):
+                for route in members(controls, ControlRoute):
+                    await fuzzer.steer(route)
+            assert fuzzer.failures == []
+            assert fuzzer.statuses[200] > 0
+
+    asyncio.run(main())
 
 
 @pytest.mark.soak

@@ -52,7 +52,7 @@ def new_vm(rand: random.Random) -> Params:
 
 
 def clone(rand: random.Random) -> Params:
-    how = (
+    how: tuple[Params, ...] = (
         {},
         {"full": 0},
         {"full": 1, "storage": rand.choice(STORAGES)},
@@ -68,7 +68,7 @@ def move(rand: random.Random) -> Params:
 
 
 def migrate(rand: random.Random) -> Params:
-    where = ({}, {"targetstorage": "1"}, {"targetstorage": rand.choice(STORAGES)})
+    where: tuple[Params, ...] = ({}, {"targetstorage": "1"}, {"targetstorage": rand.choice(STORAGES)})
     return {"target": "pve2", "online": 1, "with-local-disks": 1, **rand.choice(where)}
 
 
@@ -116,7 +116,16 @@ def check_accounts(api: LabClient) -> None:
             assert world.storages.used(storage, node) == size
 
 
-@pytest.mark.parametrize("seed", range(4))
+async def attempt(api: LabClient, method: str, path: str, params: Params) -> str:
+    """Make a call, wait for its task if it starts one, and return how it went."""
+    try:
+        answer = await api.call(method, path, params)
+    except Refused as refusal:
+        return str(refusal)
+    return await api.done(answer) if isinstance(answer, str) and answer.startswith("UPID:") else "OK"
+
+
+@pytest.mark.parametrize("seed", range(3))
 def test_random_calls_leave_no_volume_without_an_owner(seed: int) -> None:
     async def test(api: LabClient) -> None:
         rand = random.Random(seed)
@@ -124,17 +133,11 @@ def test_random_calls_leave_no_volume_without_an_owner(seed: int) -> None:
             put = api.world.store.put
             put("storages", "nfs", {"storage": "nfs", "type": "nfs", "path": "/mnt/x", "content": "images"})
             put("storages", "tank", {"storage": "tank", "type": "zfspool", "pool": "t", "content": "images"})
-        for _ in range(300):
+        for _ in range(200):
             method, path, params = rand.choice(OPERATIONS)
             node = rand.choice(("pve1", "pve1", "pve2"))
-            try:
-                answer = await api.call(method, f"/nodes/{node}/qemu{path.format(vmid(rand))}", params(rand))
-            except Refused as refusal:
-                assert refusal.status in (400, 500)
-                assert "internal error" not in str(refusal)
-            else:
-                if isinstance(answer, str) and answer.startswith("UPID:"):
-                    assert "internal error" not in await api.done(answer)
+            outcome = await attempt(api, method, f"/nodes/{node}/qemu{path.format(vmid(rand))}", params(rand))
+            assert "internal error" not in outcome
             assert unowned(api) == set()
         check_accounts(api)
 

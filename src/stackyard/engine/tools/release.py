@@ -181,7 +181,7 @@ async def _receive(
     except ValueError as err:
         # Not quoted: it may hold a password.
         raise ToolReleaseError(
-            f"{shown} cannot be asked for: a proxy in the environment, or where it redirects to, is no address."
+            f"{shown} cannot be asked for: a proxy in the environment, or a redirect, names no address."
         ) from err
     except TimeoutError as err:
         raise ToolReleaseError(f"{shown} sent nothing for too long, after {_amount(done, total)}.") from err
