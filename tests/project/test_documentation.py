@@ -10,6 +10,9 @@ import pytest
 from scripts import generate_docs
 from tests.support.cli import stackyard
 
+from stackyard import events
+from stackyard.errors import ExitStatus
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -74,6 +77,25 @@ HELPS = {path: command.get_help(ctx) for path, command, ctx in generate_docs.all
 def test_a_help_text_shows_no_mark_of_its_maker(command: str) -> None:
     """A mark that click should have understood would be shown as it is, and the lines run together."""
     assert re.findall(r"\\[a-z]|[\x00-\x09\x0b-\x1f]|``", HELPS[command]) == []
+
+
+def test_every_variable_that_is_read_is_in_the_reference() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    read = set(re.findall(r"\b(?:STACKYARD|XDG)_[A-Z_]*[A-Z]\b", source))
+    page = (generate_docs.REFERENCE / "environment.md").read_text()
+    assert [name for name in sorted(read) if f"`{name}`" not in page] == []
+
+
+def test_every_exit_status_is_in_the_reference() -> None:
+    listed = re.findall(
+        r"^\| (\d+) \|", (generate_docs.REFERENCE / "exit-statuses.md").read_text(), re.MULTILINE
+    )
+    assert [int(status) for status in listed] == sorted(ExitStatus)
+
+
+def test_every_type_of_event_is_in_the_reference() -> None:
+    page = (generate_docs.REFERENCE / "events.md").read_text()
+    assert [event.type for event in events.EVENT_TYPES if f"`{event.type}`" not in page] == []
 
 
 def test_every_target_of_make_that_is_mentioned_exists() -> None:

@@ -179,7 +179,7 @@ class Fuzzer:
         path = "/".join(urllib.parse.quote(part, safe="", errors="replace") for part in ("", *parts))
         reply = await asyncio.wait_for(self.api.raw(route.verb, path, base="/_lab", data=sent), 30)
         self.statuses[reply.status] += 1
-        if self._defects or reply.status >= 400 and "error" not in json.loads(reply.body):
+        if self._defects or (reply.status >= 400 and "error" not in json.loads(reply.body)):
             self.failures.append(f"{route.verb} {path} {sent!r}: {reply.status} {self._defects}")
         self._defects.clear()
 
