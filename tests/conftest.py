@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -51,7 +52,11 @@ hypothesis.settings.load_profile("stackyard")
 
 
 def pytest_configure() -> None:
-    """Note which OpenTofu the developer has, before HOME becomes that of a test."""
+    """Start from ordinary signals, and note which OpenTofu the developer has before HOME becomes a test's."""
+    # Under nohup or as a background job some are ignored, and the programs of the tests would inherit that.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     chosen = os.environ.get("STACKYARD_TOFU")
     if not chosen and not shutil.which("tofu"):
         chosen = next(map(str, managed.copies()), None)
