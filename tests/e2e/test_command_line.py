@@ -173,9 +173,9 @@ def test_a_home_that_may_not_be_entered_is_no_obstacle_to_what_only_looks(tmp_pa
 def test_a_folder_that_is_gone_is_no_obstacle_to_what_does_not_need_one(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    code = f"import os, runpy; os.rmdir({str(gone)!r}); runpy.run_module('stackyard', run_name='__main__')"
+    program = Path(sys.executable).with_name("stackyard")
     done = subprocess.run(
-        [sys.executable, "-c", code, "tools", "list"],
+        ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", program, "tools", "list"],
         cwd=gone,
         capture_output=True,
         text=True,

@@ -25,17 +25,17 @@ _LATER = {
     "faults": Later(
         module="stackyard.cli.commands.lab_faults",
         name="faults",
-        help="Make calls, tasks and nodes fail on purpose.",
+        help="Make calls, tasks, guests, storages and nodes fail on purpose.",
     ),
     "journal": Later(
         module="stackyard.cli.commands.lab_journal",
         name="journal",
-        help="Show the calls that clients made.",
+        help="Show the calls that clients made, the oldest first.",
     ),
     "snapshot": Later(
         module="stackyard.cli.commands.lab_snapshot",
         name="snapshot",
-        help="Save and restore the whole lab.",
+        help="Save and restore the whole lab: guests, files, users, tasks, faults.",
     ),
 }
 

