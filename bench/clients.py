@@ -1,17 +1,24 @@
-"""Clients that cost next to nothing, so that what is measured is the server: raw requests over TLS."""
+"""Clients that cost next to nothing, so that what is measured is the server: raw requests over TLS.
+
+What a client does is a generator: it yields requests and is sent the bodies of the answers.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import selectors
+import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-__all__ = ["Address", "Connection", "Rate", "hammer", "repeat"]
+__all__ = ["Address", "Rate", "Work", "ask", "hammer", "repeat"]
+
+Work = Callable[[], Generator[bytes, bytes, None]]
 
 _FORM = "Content-Type: application/x-www-form-urlencoded\r\n"
+_PIECE = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,65 +50,106 @@ class Rate:
         return 1 / self.each_s
 
 
-class Connection:
-    """One connection that asks again and again."""
+@dataclass(slots=True)
+class _Client:
+    """One connection, and what its client is doing."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    socket: ssl.SSLSocket
+    work: Work
+    running: Generator[bytes, bytes, None] = field(init=False)
+    began_s: float = 0.0
+    received: bytearray = field(default_factory=bytearray)
 
-    async def exchange(self, request: bytes) -> bytes:
-        """Send a request and return the body of the answer.
+    def begin(self) -> None:
+        """Begin the work anew."""
+        self.began_s = time.perf_counter()
+        self.running = self.work()
+        self.socket.sendall(next(self.running))
 
-        Raises:
-            RuntimeError: The answer is not a success.
-        """
-        self._writer.write(request)
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"{request[:200]!r} was answered with {head[:300]!r}")
-        start = head.lower().index(b"content-length:") + 15
-        return await self._reader.readexactly(int(head[start : head.index(b"\r\n", start)]))
-
-    async def close(self) -> None:
-        """Go."""
-        self._writer.transport.abort()
-
-
-Work = Callable[[Connection], Awaitable[object]]
+    def go_on(self) -> bool:
+        """Take what has come; with a whole answer go on with the work, and tell whether it is done."""
+        self.received += self.socket.recv(_PIECE)
+        while self.socket.pending():
+            self.received += self.socket.recv(_PIECE)
+        body = _body(self.received)
+        if body is None:
+            return False
+        self.received.clear()
+        try:
+            self.socket.sendall(self.running.send(body))
+        except StopIteration:
+            return True
+        return False
 
 
-async def connect(address: Address) -> Connection:
-    """Connect to a server."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection("127.0.0.1", address.port, ssl=context, limit=16 * 2**20)
-    return Connection(reader, writer)
+def _body(received: bytearray) -> bytes | None:
+    """Return the body of an answer, None while it is incomplete."""
+    end = received.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    head = bytes(received[: end + 2]).lower()
+    if not head.startswith(b"http/1.1 200"):
+        raise RuntimeError(f"the server answered {bytes(received)!r}")
+    start = head.index(b"content-length:") + 15
+    size = int(head[start : head.index(b"\r\n", start)])
+    return None if len(received) < end + 4 + size else bytes(received[end + 4 :])
+
+
+def ask(address: Address, request: bytes) -> bytes:
+    """Send one request and return the body of the answer."""
+    bodies: list[bytes] = []
+
+    def work() -> Generator[bytes, bytes, None]:
+        bodies.append((yield request))
+
+    repeat(address, work, clients=1, seconds=0)
+    return bodies[0]
 
 
 def hammer(address: Address, request: bytes, *, clients: int, seconds: float) -> Rate:
     """Send one request over and over again from some connections at once."""
-    return repeat(address, lambda connection: connection.exchange(request), clients=clients, seconds=seconds)
+
+    def work() -> Generator[bytes, bytes, None]:
+        yield request
+
+    return repeat(address, work, clients=clients, seconds=seconds)
 
 
 def repeat(address: Address, work: Work, *, clients: int, seconds: float) -> Rate:
-    """Do some work over and over again on some connections at once, each after a first time to warm up."""
-
-    async def one(connection: Connection, until_s: float, took_s: list[float]) -> None:
-        while (began_s := time.perf_counter()) < until_s:
-            await work(connection)
-            took_s.append(time.perf_counter() - began_s)
-
-    async def main() -> Rate:
-        connections = [await connect(address) for _ in range(clients)]
-        await asyncio.gather(*(work(connection) for connection in connections))
-        took_s: list[float] = []
+    """Do some work over and over again on some connections at once, each at least once."""
+    with selectors.DefaultSelector() as selector:
+        context = _context()
+        crowd = [_Client(_connect(address, context), work) for _ in range(clients)]
+        for client in crowd:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+            client.begin()
         began_s = time.perf_counter()
-        await asyncio.gather(*(one(connection, began_s + seconds, took_s) for connection in connections))
+        took_s: list[float] = []
+        busy = clients
+        while busy:
+            for key, _ in selector.select():
+                client = key.data
+                if client.go_on():
+                    now_s = time.perf_counter()
+                    took_s.append(now_s - client.began_s)
+                    if now_s - began_s < seconds:
+                        client.begin()
+                    else:
+                        busy -= 1
         elapsed_s = time.perf_counter() - began_s
-        for connection in connections:
-            await connection.close()
-        ordered = sorted(took_s)
-        return Rate(each_s=elapsed_s / len(ordered), p99_s=ordered[int(len(ordered) * 0.99)])
+        for client in crowd:
+            client.socket.close()
+    ordered = sorted(took_s)
+    return Rate(each_s=elapsed_s / len(ordered), p99_s=ordered[int(len(ordered) * 0.99)])
 
-    return asyncio.run(main())
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _connect(address: Address, context: ssl.SSLContext) -> ssl.SSLSocket:
+    plain = socket.create_connection(("127.0.0.1", address.port))
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return context.wrap_socket(plain)
