@@ -1,0 +1,97 @@
+"""What should be there: one frozen model of guests, files, pools and networks that every source resolves to.
+
+Everything after the resolving of a source (render, guard, verify, inventory) reads this model and nothing of
+the source. It holds no secret: where one belongs, a `Secret` names it, and its value travels beside the model
+in `Secrets`.
+"""
+
+from __future__ import annotations
+
+from stackyard.desired.check import Problem, problems
+from stackyard.desired.container import (
+    Console,
+    Container,
+    ContainerMemory,
+    Features,
+    IdMap,
+    MountPoint,
+    RootDisk,
+)
+from stackyard.desired.disks import Cdrom, Disk, EfiDisk, SpeedLimits, Tpm
+from stackyard.desired.files import DeclaredFile, Download, File, Snippet, Upload
+from stackyard.desired.guest import Agent, Clone, CloudInit, Dns, GuestBase, Inline, Startup, User, Verify
+from stackyard.desired.hardware import Cpu, Device, Display, Memory, NumaNode, PciDevice, Serial, UsbDevice
+from stackyard.desired.model import Desired, Guest, Pool
+from stackyard.desired.network import (
+    Bridge,
+    DhcpRange,
+    SimpleZone,
+    Subnet,
+    Vlan,
+    VlanZone,
+    Vnet,
+    VxlanZone,
+    Zone,
+)
+from stackyard.desired.nic import ContainerNic, Nic
+from stackyard.desired.secret import Secret, Secrets, Text
+from stackyard.desired.values import Value
+from stackyard.desired.vm import Vm
+
+__all__ = [
+    "Agent",
+    "Bridge",
+    "Cdrom",
+    "Clone",
+    "CloudInit",
+    "Console",
+    "Container",
+    "ContainerMemory",
+    "ContainerNic",
+    "Cpu",
+    "DeclaredFile",
+    "Desired",
+    "Device",
+    "DhcpRange",
+    "Disk",
+    "Display",
+    "Dns",
+    "Download",
+    "EfiDisk",
+    "Features",
+    "File",
+    "Guest",
+    "GuestBase",
+    "IdMap",
+    "Inline",
+    "Memory",
+    "MountPoint",
+    "Nic",
+    "NumaNode",
+    "PciDevice",
+    "Pool",
+    "Problem",
+    "RootDisk",
+    "Secret",
+    "Secrets",
+    "Serial",
+    "SimpleZone",
+    "Snippet",
+    "SpeedLimits",
+    "Startup",
+    "Subnet",
+    "Text",
+    "Tpm",
+    "Upload",
+    "UsbDevice",
+    "User",
+    "Value",
+    "Verify",
+    "Vlan",
+    "VlanZone",
+    "Vm",
+    "Vnet",
+    "VxlanZone",
+    "Zone",
+    "problems",
+]

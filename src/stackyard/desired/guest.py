@@ -1,0 +1,134 @@
+"""What virtual machines and containers have in common besides their hardware."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from stackyard.desired.files import File
+from stackyard.desired.secret import Secret, Text
+from stackyard.desired.values import (
+    DnsName,
+    GuestName,
+    HostAddress,
+    Key,
+    Line,
+    Many,
+    Seconds,
+    Tags,
+    Value,
+    VmId,
+)
+
+__all__ = ["Agent", "Clone", "CloudInit", "Dns", "GuestBase", "Inline", "Startup", "User", "Verify"]
+
+UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_.-]*\$?$", max_length=32)]
+DriveInterface = Annotated[str, StringConstraints(pattern=r"^(ide[0-3]|sata[0-5]|scsi([0-9]|[12][0-9]|30))$")]
+
+
+class Startup(Value):
+    """When a guest starts and stops in relation to the others on its node."""
+
+    order: Annotated[int, Field(ge=0)] | None = None
+    up_delay_s: Seconds | None = None
+    down_delay_s: Seconds | None = None
+
+
+class Dns(Value):
+    """How a guest finds names."""
+
+    servers: Many[HostAddress] = ()
+    domain: DnsName | None = None
+
+
+class User(Value):
+    """A user that a guest gets when it first boots."""
+
+    name: UserName
+    keys: Many[Line] = ()
+    password: Secret | None = None
+    # False: no sudo at all; True: with a password; `nopasswd`: without.
+    sudo: bool | Literal["nopasswd"] = False
+    groups: Many[Line] = ()
+    shell: Line | None = None
+
+
+class Inline(Value):
+    """The content of a file, in the model itself."""
+
+    text: Text
+
+
+class CloudInit(Value):
+    """What cloud-init does when a guest first boots.
+
+    The first user goes through Proxmox's own cloud-init settings; everything that these cannot say (more
+    users, packages, commands) is rendered as user data, unless `user_data` replaces all of it.
+    """
+
+    datastore: Line | None = None
+    interface: DriveInterface = "ide2"
+    users: Many[User] = ()
+    packages: Many[Line] = ()
+    upgrade: bool = False
+    timezone: Line | None = None
+    commands: Many[Text] = ()
+    user_data: File | Inline | None = None
+    vendor_data: File | Inline | None = None
+    network_data: File | Inline | None = None
+    meta_data: File | Inline | None = None
+
+
+class Agent(Value):
+    """The QEMU guest agent."""
+
+    enabled: bool = True
+    trim: bool = False
+    type: Literal["virtio", "isa"] = "virtio"
+    timeout_s: Seconds = 900
+
+
+class Verify(Value):
+    """How it is proved that a guest is up."""
+
+    agent: bool = True
+    address: bool = True
+    tcp_ports: Many[Annotated[int, Field(ge=1, le=65535)]] = ()
+    ssh: bool = False
+    timeout_s: Seconds = 300
+
+
+class Clone(Value):
+    """The guest that a new one is copied from."""
+
+    vm_id: VmId
+    node: Line | None = None
+    datastore: Line | None = None
+    full: bool = True
+    retries: Annotated[int, Field(ge=1, le=10)] = 3
+
+
+class GuestBase(Value):
+    """What a virtual machine and a container both are to their users."""
+
+    # Names the guest in plans and states, whatever it is called and wherever it runs; it never changes.
+    key: Key
+    name: GuestName
+    node: Line
+    # None: Proxmox assigns one.
+    vm_id: VmId | None = None
+    description: Annotated[str, StringConstraints(max_length=8192)] | None = None
+    tags: Tags = ()
+    pool: Line | None = None
+    protection: bool = False
+    on_boot: bool = True
+    started: bool = True
+    is_template: bool = False
+    startup: Startup | None = None
+    clone: Clone | None = None
+    dns: Dns | None = None
+    hook_script: File | None = None
+    # Keys of guests that have to be there first.
+    depends_on: Many[Key] = ()
+    verify: Verify = Verify()
