@@ -19,7 +19,18 @@ from stackyard.desired.container import (
 )
 from stackyard.desired.disks import Cdrom, Disk, EfiDisk, SpeedLimits, Tpm
 from stackyard.desired.files import DeclaredFile, Download, File, Snippet, Upload
-from stackyard.desired.guest import Agent, Clone, CloudInit, Dns, GuestBase, Inline, Startup, User, Verify
+from stackyard.desired.guest import (
+    Agent,
+    Clone,
+    CloudInit,
+    Dns,
+    GuestBase,
+    Inline,
+    Startup,
+    User,
+    Verify,
+    WrittenFile,
+)
 from stackyard.desired.hardware import Cpu, Device, Display, Memory, NumaNode, PciDevice, Serial, UsbDevice
 from stackyard.desired.model import Desired, Guest, Pool
 from stackyard.desired.network import (
@@ -92,6 +103,7 @@ __all__ = [
     "Vm",
     "Vnet",
     "VxlanZone",
+    "WrittenFile",
     "Zone",
     "problems",
 ]

@@ -21,7 +21,18 @@ from stackyard.desired.values import (
     VmId,
 )
 
-__all__ = ["Agent", "Clone", "CloudInit", "Dns", "GuestBase", "Inline", "Startup", "User", "Verify"]
+__all__ = [
+    "Agent",
+    "Clone",
+    "CloudInit",
+    "Dns",
+    "GuestBase",
+    "Inline",
+    "Startup",
+    "User",
+    "Verify",
+    "WrittenFile",
+]
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z_][a-z0-9_.-]*\$?$", max_length=32)]
 DriveInterface = Annotated[str, StringConstraints(pattern=r"^(ide[0-3]|sata[0-5]|scsi([0-9]|[12][0-9]|30))$")]
@@ -47,11 +58,21 @@ class User(Value):
 
     name: UserName
     keys: Many[Line] = ()
+    # The value is a crypt hash, as in /etc/shadow.
     password: Secret | None = None
     # False: no sudo at all; True: with a password; `nopasswd`: without.
     sudo: bool | Literal["nopasswd"] = False
     groups: Many[Line] = ()
     shell: Line | None = None
+
+
+class WrittenFile(Value):
+    """A file that cloud-init writes in the guest."""
+
+    path: Annotated[str, StringConstraints(pattern=r"^/\S+$")]
+    content: Text
+    mode: Annotated[str, StringConstraints(pattern=r"^0[0-7]{3}$")] = "0644"
+    owner: Line = "root:root"
 
 
 class Inline(Value):
@@ -69,10 +90,13 @@ class CloudInit(Value):
 
     datastore: Line | None = None
     interface: DriveInterface = "ide2"
+    # Where the user data goes that Proxmox's own settings cannot say.
+    snippets: Line = "local"
     users: Many[User] = ()
     packages: Many[Line] = ()
     upgrade: bool = False
     timezone: Line | None = None
+    files: Many[WrittenFile] = ()
     commands: Many[Text] = ()
     user_data: File | Inline | None = None
     vendor_data: File | Inline | None = None

@@ -114,14 +114,15 @@ class Subnet(Value):
     cidr: NetworkAddress
     gateway: HostAddress | None = None
     snat: bool = False
-    dhcp_ranges: Many[DhcpRange] = ()
+    dhcp_range: DhcpRange | None = None
     dhcp_dns_server: HostAddress | None = None
     dns_zone_prefix: DnsName | None = None
 
     @model_validator(mode="after")
     def _addresses_fit(self) -> Subnet:
         network = ipaddress.ip_network(self.cidr)
-        named = [self.gateway, *(end for span in self.dhcp_ranges for end in (span.start, span.end))]
+        span = self.dhcp_range
+        named = [self.gateway, *((span.start, span.end) if span is not None else ())]
         outside = [text for text in named if text is not None and ipaddress.ip_address(text) not in network]
         if outside:
             raise ValueError(f"outside {self.cidr}: {', '.join(outside)}")

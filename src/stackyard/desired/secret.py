@@ -17,6 +17,8 @@ class Secret(Value):
     """A secret where it is used: its name, as `passwords.vm_root`, never its value."""
 
     secret: Line
+    # Inside a quoted string of JSON or YAML: the value is escaped for it.
+    is_escaped: bool = False
 
 
 # A text, or the parts of one that has secrets in it.

@@ -1,0 +1,7 @@
+"""Desired state as OpenTofu JSON: the same bytes for the same model, and no secret in any of them."""
+
+from __future__ import annotations
+
+from stackyard.render.rendering import Provider, Rendered, Variable, render
+
+__all__ = ["Provider", "Rendered", "Variable", "render"]

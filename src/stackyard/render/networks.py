@@ -1,0 +1,139 @@
+"""Bridges, VLANs and the SDN as resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.desired import SimpleZone, VlanZone, VxlanZone
+from stackyard.render.references import BRIDGE, VLAN
+from stackyard.render.terms import Json, Written, address, expression, label, present
+
+if TYPE_CHECKING:
+    from stackyard.desired import Bridge, Desired, Subnet, Vlan, Vnet, Zone
+
+__all__ = ["network_resources"]
+
+_VNET = "proxmox_sdn_vnet"
+_SUBNET = "proxmox_sdn_subnet"
+_APPLIER = "proxmox_sdn_applier"
+_FINALIZER = f"{_APPLIER}.removal"
+
+
+def network_resources(desired: Desired) -> dict[str, dict[str, Json]]:
+    """Return the resources by type and label."""
+    resources: dict[str, dict[str, Json]] = {
+        BRIDGE: {label(f"{bridge.node}/{bridge.name}"): _bridge(bridge) for bridge in desired.bridges},
+        VLAN: {label(f"{vlan.node}/{vlan.name}"): _vlan(vlan, desired) for vlan in desired.vlans},
+    }
+    for zone in desired.zones:
+        resources.setdefault(f"proxmox_sdn_zone_{zone.type}", {})[label(zone.name)] = _zone(zone)
+    resources[_VNET] = {label(vnet.name): _vnet(vnet, desired) for vnet in desired.vnets}
+    resources[_SUBNET] = {label(f"{s.vnet}/{s.cidr}"): _subnet(s, desired) for s in desired.subnets}
+    resources[_APPLIER] = _appliers(desired)
+    return {kind: found for kind, found in resources.items() if found}
+
+
+def _bridge(bridge: Bridge) -> dict[str, Json]:
+    return present({**_interface(bridge), "ports": bridge.ports, "vlan_aware": bridge.vlan_aware})
+
+
+def _vlan(vlan: Vlan, desired: Desired) -> dict[str, Json]:
+    parent = vlan.interface or vlan.name.partition(".")[0]
+    below = (
+        address(BRIDGE, f"{bridge.node}/{bridge.name}")
+        for bridge in desired.bridges
+        if (bridge.node, bridge.name) == (vlan.node, parent)
+    )
+    return present(
+        {**_interface(vlan), "interface": vlan.interface, "vlan": vlan.tag, "depends_on": tuple(below)}
+    )
+
+
+def _interface(interface: Bridge | Vlan) -> dict[str, Json]:
+    return {
+        "node_name": interface.node,
+        "name": interface.name,
+        "address": interface.address4,
+        "gateway": interface.gateway4,
+        "address6": interface.address6,
+        "gateway6": interface.gateway6,
+        "mtu": interface.mtu,
+        "autostart": interface.autostart,
+        "comment": interface.comment,
+    }
+
+
+def _zone(zone: Zone) -> dict[str, Json]:
+    own: dict[str, Json] = {}
+    if isinstance(zone, SimpleZone):
+        own = {"dhcp": zone.dhcp}
+    elif isinstance(zone, VlanZone):
+        own = {"bridge": zone.bridge}
+    elif isinstance(zone, VxlanZone):
+        own = {"peers": zone.peers}
+    return present(
+        {
+            "id": zone.name,
+            "nodes": zone.nodes,
+            "mtu": zone.mtu,
+            "dns": zone.dns,
+            "reverse_dns": zone.reverse_dns,
+            "dns_zone": zone.dns_zone,
+            "ipam": zone.ipam,
+            **own,
+            "depends_on": (_FINALIZER,),
+        }
+    )
+
+
+def _vnet(vnet: Vnet, desired: Desired) -> dict[str, Json]:
+    return present(
+        {
+            "id": vnet.name,
+            "zone": _zone_of(vnet, desired),
+            "tag": vnet.tag,
+            "alias": vnet.alias,
+            "vlan_aware": vnet.vlan_aware or None,
+            "isolate_ports": vnet.isolate_ports or None,
+            "depends_on": (_FINALIZER,),
+        }
+    )
+
+
+def _zone_of(vnet: Vnet, desired: Desired) -> str | Written:
+    for zone in desired.zones:
+        if zone.name == vnet.zone:
+            return expression(f"{address(f'proxmox_sdn_zone_{zone.type}', zone.name)}.id")
+    return vnet.zone
+
+
+def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
+    is_ours = any(vnet.name == subnet.vnet for vnet in desired.vnets)
+    span = subnet.dhcp_range
+    return present(
+        {
+            "vnet": expression(f"{address(_VNET, subnet.vnet)}.id") if is_ours else subnet.vnet,
+            "cidr": subnet.cidr,
+            "gateway": subnet.gateway,
+            "snat": subnet.snat or None,
+            "dhcp_range": span and {"start_address": span.start, "end_address": span.end},
+            "dhcp_dns_server": subnet.dhcp_dns_server,
+            "dns_zone_prefix": subnet.dns_zone_prefix,
+            "depends_on": (_FINALIZER,),
+        }
+    )
+
+
+def _appliers(desired: Desired) -> dict[str, Json]:
+    """Return what makes changes of the SDN take effect: one after all changes, one after all removals."""
+    parts = [
+        *(address(f"proxmox_sdn_zone_{zone.type}", zone.name) for zone in desired.zones),
+        *(address(_VNET, vnet.name) for vnet in desired.vnets),
+        *(address(_SUBNET, f"{subnet.vnet}/{subnet.cidr}") for subnet in desired.subnets),
+    ]
+    if not parts:
+        return {}
+    return {
+        "sdn": {"depends_on": parts, "lifecycle": [{"replace_triggered_by": parts}]},
+        "removal": {"on_create": False},
+    }

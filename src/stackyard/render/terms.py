@@ -1,0 +1,108 @@
+"""The words of OpenTofu JSON: labels, literal texts, and the expressions between them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from stackyard.desired import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.desired import Text
+
+__all__ = [
+    "Json",
+    "Written",
+    "address",
+    "blocks",
+    "expression",
+    "label",
+    "literal",
+    "present",
+    "template",
+    "variable",
+    "whole",
+]
+
+# What a JSON document is made of.
+Json = Any
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]")
+
+
+class Written(str):
+    """A text that is OpenTofu's already, as opposed to one that only looks like it."""
+
+    __slots__ = ()
+
+
+def expression(code: str) -> Written:
+    """Return what OpenTofu computes."""
+    return Written("${" + code + "}")
+
+
+def label(key: str) -> str:
+    """Return the name of a resource for a key: the key itself where that is a name, never the same for two.
+
+    Other characters become `_xHH_`, with their number in hexadecimal; a key that has `_x` in it has that
+    escaped as well, so that no two keys meet.
+    """
+    escaped = key.replace("_x", "_x5f_x")
+    name = "".join(c if _PLAIN.fullmatch(c) else f"_x{ord(c):x}_" for c in escaped)
+    return name if name[:1].isalpha() else f"_{name}"
+
+
+def literal(text: str) -> Written:
+    """Return a text so that OpenTofu reads it as it is."""
+    return Written(text.replace("${", "$${").replace("%{", "%%{"))
+
+
+def variable(secret: Secret) -> str:
+    """Return the name of the variable that brings a secret."""
+    return f"secret_{label(secret.secret)}"
+
+
+def template(text: Text) -> Written:
+    """Return a text with its secrets as variables."""
+    parts = (text,) if isinstance(text, str) else text
+    return Written("".join(_part(part) for part in parts))
+
+
+def _part(part: str | Secret) -> Written:
+    if not isinstance(part, Secret):
+        return literal(part)
+    value = f"var.{variable(part)}"
+    quoted = f"jsonencode({value})"
+    return expression(f"substr({quoted}, 1, length({quoted}) - 2)" if part.is_escaped else value)
+
+
+def address(kind: str, key: str) -> str:
+    """Return the address of a resource."""
+    return f"{kind}.{label(key)}"
+
+
+def present(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what is there: no None, no empty list; plain texts as literals."""
+    return {
+        name: _term(value) for name, value in values.items() if value is not None and value not in ((), [])
+    }
+
+
+def blocks(*values: Mapping[str, Json] | None) -> list[dict[str, Json]]:
+    """Return nested blocks, one for each mapping that is there."""
+    return [present(value) for value in values if value is not None]
+
+
+def _term(value: Json) -> Json:
+    if isinstance(value, str) and not isinstance(value, Written):
+        return literal(value)
+    if isinstance(value, tuple):
+        return [_term(item) for item in value]
+    return value
+
+
+def whole(number: float | None) -> float | int | None:
+    """Return a number as OpenTofu writes it, so that 1.0 and 1 are one text."""
+    return int(number) if number is not None and number == int(number) else number

@@ -1,0 +1,173 @@
+"""Rendering: the same bytes for the same model, labels that never meet, texts that stay texts, no secret."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.desired.test_desired import FULL, changed
+
+from stackyard.desired import CloudInit, Desired, Secret, User, Vm, WrittenFile
+from stackyard.render import Provider, render
+from stackyard.render.terms import label, literal, template
+
+KEYS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_./@-]{0,12}\Z")
+
+
+def document(desired: Desired, provider: Provider | None = None) -> dict[str, Any]:
+    found = json.loads(render(desired, provider).files["main.tf.json"])
+    assert isinstance(found, dict)
+    return found
+
+
+def vm(**values: Any) -> dict[str, Any]:
+    desired = Desired.model_validate({"vms": [{"key": "a", "name": "a", "node": "pve1", **values}]})
+    rendered = document(desired)["resource"]["proxmox_virtual_environment_vm"]["a"]
+    assert isinstance(rendered, dict)
+    return rendered
+
+
+def test_the_same_model_gives_the_same_bytes_whatever_the_order_of_its_words() -> None:
+    one = Desired.model_validate(FULL)
+    other = Desired.model_validate(dict(reversed(FULL.items())))
+    assert render(one).files == render(other).files
+
+
+@given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
+def test_no_two_keys_share_a_label_and_every_label_is_a_name(keys: list[str]) -> None:
+    labels = [label(key) for key in keys]
+    assert len(set(labels)) == len(keys)
+    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", found) for found in labels)
+
+
+def test_common_keys_are_their_own_labels() -> None:
+    assert [label(key) for key in ("web", "web_1", "kube-01")] == ["web", "web_1", "kube-01"]
+
+
+def test_keys_that_look_like_escapes_stay_apart() -> None:
+    tricky = ["a/b", "a_x2f_b", "a_x5f_x2f_b", "a.b", "_x".join("ab"), "1a", "a1"]
+    assert all(label(one) != label(other) for one, other in itertools.combinations(tricky, 2))
+
+
+@given(st.text())
+def test_any_text_is_read_back_as_it_was(text: str) -> None:
+    written = literal(text)
+    assert not re.search(r"(?<!\$)\$\{|(?<!%)%\{", written)
+    assert written.replace("$${", "${").replace("%%{", "%{") == text
+
+
+def test_what_looks_like_an_expression_is_a_text() -> None:
+    assert vm(description="costs ${var.price} %{if x}")["description"] == "costs $${var.price} %%{if x}"
+
+
+def test_secrets_are_variables_and_nowhere_in_the_files() -> None:
+    rendered = render(Desired.model_validate(FULL))
+    assert [(v.name, v.secret.secret) for v in rendered.variables] == [
+        ("secret_passwords_x2e_ops", "passwords.ops")
+    ]
+    assert document(Desired.model_validate(FULL))["variable"] == {
+        "secret_passwords_x2e_ops": {"type": "string", "sensitive": True}
+    }
+    assert b"${var.secret_passwords_x2e_ops}" in rendered.files["main.tf.json"]
+
+
+def test_every_vm_has_a_serial_port_unless_told_otherwise() -> None:
+    assert vm()["serial_device"] == [{"device": "socket"}]
+    assert "serial_device" not in vm(serials=[])
+
+
+def test_an_import_is_imported_and_another_image_copied() -> None:
+    disk = {"interface": "scsi0", "datastore": "local-lvm"}
+    assert (
+        vm(disks=[{**disk, "file": "local:import/a.qcow2"}])["disk"][0]["import_from"]
+        == "local:import/a.qcow2"
+    )
+    assert vm(disks=[{**disk, "file": "local:iso/a.img"}])["disk"][0]["file_id"] == "local:iso/a.img"
+
+
+def test_a_card_without_addresses_between_others_keeps_its_place() -> None:
+    nics = [{"ipv4": "dhcp"}, {}, {"ipv4": "192.0.2.5/24"}, {}]
+    configs = vm(nics=nics, cloud_init={})["initialization"][0]["ip_config"]
+    assert configs == [
+        {"ipv4": [{"address": "dhcp"}]},
+        {},
+        {"ipv4": [{"address": "192.0.2.5/24"}]},
+    ]
+
+
+def test_one_plain_user_needs_no_snippet() -> None:
+    rendered = vm(cloud_init={"users": [{"name": "ops", "keys": ["ssh-ed25519 A"]}]})
+    assert rendered["initialization"][0]["user_account"] == [{"username": "ops", "keys": ["ssh-ed25519 A"]}]
+    assert "user_data_file_id" not in rendered["initialization"][0]
+
+
+def test_more_than_proxmox_can_say_becomes_user_data_that_says_all_of_it() -> None:
+    init = CloudInit(
+        users=(
+            User(name="ops", keys=("ssh-ed25519 A",), sudo="nopasswd", password=Secret(secret="p")),
+            User(name="dev", keys=("ssh-ed25519 B",)),
+        ),
+        packages=("htop",),
+        timezone="Europe/Berlin",
+        files=(WrittenFile(path="/etc/token", content=('say "', Secret(secret="t"), '"\n'), mode="0600"),),
+        commands=("echo ${HOME}",),
+    )
+    desired = Desired(vms=(Vm(key="web", name="web", node="pve1", cloud_init=init),))
+    resources = document(desired)["resource"]
+    guest = resources["proxmox_virtual_environment_vm"]["web"]
+    address = "proxmox_virtual_environment_file.web_x2f_user_data"
+    assert guest["initialization"][0]["user_data_file_id"] == f"${{{address}.id}}"
+    assert "user_account" not in guest["initialization"][0]
+    data = resources["proxmox_virtual_environment_file"]["web_x2f_user_data"]["source_raw"][0]["data"]
+    # What OpenTofu makes of it, with values that would break a careless quoting.
+    values = {"p": '$6$sa"lt\\$hash', "t": 'to"ken'}
+    for name, value in values.items():
+        quoted = f"jsonencode(var.secret_{name})"
+        data = data.replace(f"${{substr({quoted}, 1, length({quoted}) - 2)}}", json.dumps(value)[1:-1])
+    config = yaml.safe_load(data.replace("$${", "${"))
+    assert data.startswith("#cloud-config\n")
+    assert [user["name"] for user in config["users"]] == ["ops", "dev"]
+    assert config["users"][0]["hashed_passwd"] == values["p"]
+    assert config["users"][0]["sudo"] == "ALL=(ALL) NOPASSWD:ALL"
+    assert "sudo" not in config["users"][1]
+    assert config["write_files"][0]["content"] == 'say "to"ken"\n'
+    assert config["packages"] == ["htop"]
+    assert config["runcmd"] == ["echo ${HOME}"]
+    assert config["hostname"] == "web"
+
+
+def test_guests_wait_for_the_networks_they_plug_into() -> None:
+    nics = [{"bridge": "vmbr1"}, {"bridge": "vnet1"}]
+    desired = Desired.model_validate(changed("vms", 0, "nics", to=nics))
+    needed = document(desired)["resource"]["proxmox_virtual_environment_vm"]["web"]["depends_on"]
+    assert needed == ["proxmox_network_linux_bridge.pve1_x2f_vmbr1", "proxmox_sdn_applier.sdn"]
+
+
+def test_swap_is_as_large_as_memory_unless_said_and_zero_is_zero() -> None:
+    def memory(document_of: dict[str, Any]) -> Any:
+        desired = Desired.model_validate(document_of)
+        return document(desired)["resource"]["proxmox_virtual_environment_container"]["dns"]["memory"]
+
+    assert memory(FULL) == [{"dedicated": 512, "swap": 512}]
+    assert memory(changed("containers", 0, "memory", to={"swap_mib": 0})) == [{"dedicated": 512, "swap": 0}]
+
+
+def test_providers_are_pinned_and_reached_without_a_word_in_the_file() -> None:
+    found = document(Desired.model_validate(FULL))
+    assert found["terraform"]["required_providers"]["proxmox"] == {
+        "source": "bpg/proxmox",
+        "version": "~> 0.111",
+    }
+    assert found["provider"] == {"proxmox": {}}
+    provider = Provider(ssh_user="root", ssh_nodes=(("pve1", "192.0.2.1", 22),))
+    ssh = document(Desired.model_validate(FULL), provider)["provider"]["proxmox"]["ssh"]
+    assert ssh == [{"username": "root", "node": [{"name": "pve1", "address": "192.0.2.1", "port": 22}]}]
+
+
+def test_a_secret_outside_quotes_comes_as_it_is() -> None:
+    assert template(("key=", Secret(secret="api.token"))) == "key=${var.secret_api_x2e_token}"
