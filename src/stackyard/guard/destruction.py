@@ -1,0 +1,167 @@
+"""What goes: guests, disks, and everything else that a plan would delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.diagnostics import Kind
+from stackyard.engine.changes import Action
+from stackyard.guard.findings import Finding, Permit
+from stackyard.guard.subjects import describe, is_guest, name_of, owner_of, short_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from stackyard.engine.changes import Change, Changes
+
+__all__ = ["ALLOW_DESTROY", "ALLOW_DISK_LOSS", "find_destruction", "find_disk_loss", "find_foreign_state"]
+
+ALLOW_DESTROY = "--allow-destroy"
+ALLOW_DISK_LOSS = "--allow-disk-loss"
+
+DESTROYS_GUEST = Kind(
+    code="G-DESTROYS-GUEST",
+    summary="A guest would be destroyed",
+    remedy="Keep it in the input; or name it with --allow-destroy.",
+)
+DESTROYS_PROTECTED = Kind(
+    code="G-DESTROYS-PROTECTED",
+    summary="A protected guest would be destroyed",
+    remedy="Take its protection off in one apply, and destroy it in the next.",
+)
+DESTROYS_OBJECT = Kind(
+    code="G-DESTROYS-OBJECT",
+    summary="Something that guests may depend on would be destroyed",
+    remedy="Keep it in the input; or name it with --allow-destroy.",
+)
+LOSES_DISK = Kind(
+    code="G-LOSES-DISK",
+    summary="A guest would lose a disk, or part of one",
+    remedy="Keep the disk as it is; or name the guest with --allow-disk-loss.",
+)
+NOTHING_IN_COMMON = Kind(
+    code="G-NOTHING-IN-COMMON",
+    summary="The input has nothing in common with the state",
+    remedy="Check that this is the right target and the right input; `stackyard destroy` removes everything.",
+)
+
+
+def find_destruction(changes: Changes, spared: Collection[str] = ()) -> Iterator[Finding]:
+    """Report each thing that would go; what belongs to a guest goes with it.
+
+    Args:
+        changes: What the plan does.
+        spared: Addresses that are reported elsewhere.
+    """
+    going = {change.name for change in changes.planned if is_guest(change) and change.destroys}
+    for change in changes.planned:
+        if not change.destroys or short_kind(change) == "sdn_applier" or change.address in spared:
+            continue
+        if is_guest(change):
+            yield from _guest(change)
+        elif owner_of(change) not in going:
+            yield _object(change)
+
+
+def _guest(change: Change) -> Iterator[Finding]:
+    name = name_of(change)
+    what = "destroyed and made anew" if change.action is Action.REPLACE else "destroyed"
+    if (change.before or {}).get("protection") is True:
+        yield Finding(kind=DESTROYS_PROTECTED, detail=f"{describe(change)} is protected and would be {what}.")
+        return
+    because = _because(change)
+    yield Finding(
+        kind=DESTROYS_GUEST,
+        detail=f"{describe(change)} would be {what}{because}.",
+        permit=Permit(option=ALLOW_DESTROY, name=name),
+    )
+
+
+def _because(change: Change) -> str:
+    forcing = [difference.name for difference in change.differences if difference.forces_replace]
+    return f", because of {', '.join(forcing)}" if forcing else ""
+
+
+def _object(change: Change) -> Finding:
+    what = "destroyed and made anew" if change.action is Action.REPLACE else "destroyed"
+    return Finding(
+        kind=DESTROYS_OBJECT,
+        detail=f"{describe(change)} would be {what}{_because(change)}.",
+        permit=Permit(option=ALLOW_DESTROY, name=name_of(change)),
+    )
+
+
+def find_disk_loss(changes: Changes) -> Iterator[Finding]:
+    """Report updates in place that detach, delete, shrink or move a disk or mount point."""
+    for change in changes.planned:
+        if change.action is Action.UPDATE and is_guest(change):
+            for loss in _losses(change.before or {}, change.after or {}):
+                yield Finding(
+                    kind=LOSES_DISK,
+                    detail=f"{describe(change)}: {loss}.",
+                    permit=Permit(option=ALLOW_DISK_LOSS, name=name_of(change)),
+                )
+
+
+# How the disks of each sort are told apart, and where their place and size are.
+_SORTS = (
+    ("disk", "interface", "disk"),
+    ("efi_disk", None, "EFI disk"),
+    ("tpm_state", None, "TPM state"),
+    ("mount_point", "path", "mount point"),
+)
+
+
+def _losses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for field, key, title in _SORTS:
+        old, new = _by_key(before.get(field), key), _by_key(after.get(field), key)
+        for name, disk in old.items():
+            label = f"{title} {name}".strip()
+            if name not in new:
+                yield f"the {label} would be removed"
+            else:
+                yield from _worse(label, disk, new[name])
+
+
+def _by_key(disks: Any, key: str | None) -> dict[str, Mapping[str, Any]]:
+    if not isinstance(disks, list):
+        return {}
+    return {str(disk.get(key, "")) if key else "": disk for disk in disks if isinstance(disk, dict)}
+
+
+def _worse(label: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for place in ("datastore_id", "volume"):
+        if place in old and isinstance(new.get(place), str) and old[place] != new[place]:
+            yield f"the {label} would move from {old[place]} to {new[place]}"
+    before, after = _gib(old.get("size")), _gib(new.get("size"))
+    if before is not None and after is not None and after < before:
+        yield f"the {label} would shrink from {old['size']} to {new['size']}"
+
+
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def _gib(size: Any) -> float | None:
+    """Return a size in GiB: a number is that already, a text has a unit."""
+    if isinstance(size, int | float) and not isinstance(size, bool):
+        return float(size)
+    if isinstance(size, str) and size[-1:] in _UNITS and size[:-1].replace(".", "", 1).isdigit():
+        return float(size[:-1]) * _UNITS[size[-1]] / 2**30
+    return None
+
+
+def find_foreign_state(changes: Changes, spared: Collection[str] = ()) -> Iterator[Finding]:
+    """Report a plan that removes all that the state has: another target's state, or a truncated input.
+
+    Args:
+        changes: What the plan does.
+        spared: Addresses that would stay under another name.
+    """
+    existing = [change for change in changes.planned if change.before is not None]
+    kept = [change for change in existing if not change.destroys or change.address in spared]
+    if existing and not kept and any(is_guest(change) for change in existing):
+        gone = ", ".join(sorted(name_of(change) for change in existing if is_guest(change)))
+        yield Finding(
+            kind=NOTHING_IN_COMMON,
+            detail=f"Not one of the {len(existing)} resources in the state would stay; gone would be {gone}.",
+        )

@@ -1,0 +1,93 @@
+"""All checks of one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.diagnostics import Severity
+from stackyard.engine.changes import Action
+from stackyard.guard.cluster import find_collisions, find_misfits
+from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
+from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
+from stackyard.guard.interruption import find_network_reloads, find_reboots
+from stackyard.guard.renames import Rename, find_renames, renames
+from stackyard.render.terms import label
+
+if TYPE_CHECKING:
+    from stackyard.desired import Desired
+    from stackyard.engine.changes import Changes
+    from stackyard.guard.cluster import Cluster
+
+__all__ = ["Verdict", "inspect", "inspect_placement"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the checks say of a plan.
+
+    Attributes:
+        refused: Reasons not to apply it.
+        permitted: What would be refused, had the user not named it.
+        warnings: What the user should know.
+        renames: Guests that could be moved in the state instead.
+    """
+
+    refused: tuple[Finding, ...]
+    permitted: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    renames: tuple[Rename, ...] = ()
+
+    def raise_refusal(self, what: str) -> None:
+        """Raise when there is a reason not to apply.
+
+        Args:
+            what: The target, as the start of a sentence.
+
+        Raises:
+            GuardRefusedError: With every reason.
+        """
+        if self.refused:
+            reasons = "1 reason" if len(self.refused) == 1 else f"{len(self.refused)} reasons"
+            raise GuardRefusedError(
+                f"{what} is not applied, for {reasons}; nothing was changed.", self.refused
+            )
+
+
+def inspect(changes: Changes, allowances: Allowances, cluster: Cluster | None = None) -> Verdict:
+    """Run every check of a plan.
+
+    Args:
+        changes: What the plan does.
+        allowances: What the user has named.
+        cluster: What is on the cluster, where that is known.
+    """
+    moved = renames(changes)
+    spared = {rename.source for rename in moved}
+    findings = [*find_renames(changes), *find_disk_loss(changes), *find_reboots(changes)]
+    # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
+    findings += find_destruction(changes, spared)
+    if not allowances.everything:
+        findings += find_foreign_state(changes, spared)
+    findings += find_network_reloads(changes)
+    if cluster is not None:
+        findings += find_collisions(changes, cluster)
+    return _verdict(findings, allowances, moved)
+
+
+def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> Verdict:
+    """Check that what a model needs is there."""
+    created = {change.name for change in changes.planned if change.action is Action.CREATE}
+    new = {guest.key for guest in desired.guests if label(guest.key) in created}
+    return _verdict(list(find_misfits(desired, cluster, new)), Allowances(), ())
+
+
+def _verdict(findings: list[Finding], allowances: Allowances, moved: tuple[Rename, ...]) -> Verdict:
+    warnings = tuple(f for f in findings if f.kind.severity is Severity.WARNING)
+    others = [f for f in findings if f.kind.severity is not Severity.WARNING]
+    return Verdict(
+        refused=tuple(f for f in others if not allowances.allow(f)),
+        permitted=tuple(f for f in others if allowances.allow(f)),
+        warnings=warnings,
+        renames=moved,
+    )

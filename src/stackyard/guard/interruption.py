@@ -1,0 +1,102 @@
+"""What stops for a while: running guests, and the network of a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.diagnostics import Kind
+from stackyard.engine.changes import Action
+from stackyard.guard.findings import Finding, Permit
+from stackyard.guard.subjects import describe, is_guest, name_of, node_of, short_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackyard.engine.changes import Change, Changes
+
+__all__ = ["ALLOW_NETWORK_RELOAD", "ALLOW_REBOOT", "find_network_reloads", "find_reboots"]
+
+ALLOW_REBOOT = "--allow-reboot"
+ALLOW_NETWORK_RELOAD = "--allow-network-reload"
+
+REBOOTS_GUEST = Kind(
+    code="G-REBOOTS-GUEST",
+    summary="A running guest would be stopped or rebooted",
+    remedy="Choose the moment, then name the guest with --allow-reboot.",
+)
+RELOADS_NETWORK = Kind(
+    code="G-RELOADS-NETWORK",
+    summary="The network of a node would be reloaded",
+    remedy="Make sure that the node stays reachable, then name it with --allow-network-reload.",
+)
+
+# What Proxmox changes while a guest runs, or what only matters to the provider.
+_LIVE_VM = frozenset(
+    "name description tags pool_id protection on_boot startup migrate stop_on_destroy reboot_after_update "
+    "hook_script_file_id network_device timeout_clone timeout_create timeout_migrate timeout_reboot "
+    "timeout_shutdown_vm timeout_start_vm timeout_stop_vm purge_on_destroy "
+    "delete_unreferenced_disks_on_destroy id ipv4_addresses ipv6_addresses mac_addresses "
+    "network_interface_names node_name clone".split()
+)
+_LIVE_DISK = frozenset(
+    ("size", "backup", "replicate", "speed", "file_format", "path_in_datastore", "file_id")
+)
+_LIVE_CONTAINER = frozenset(
+    "description tags pool_id protection start_on_boot startup cpu memory timeout_clone timeout_create "
+    "timeout_delete timeout_update hook_script_file_id id ipv4 ipv6 clone wait_for_ip".split()
+)
+
+
+def find_reboots(changes: Changes) -> Iterator[Finding]:
+    """Report running guests that an update would stop or reboot."""
+    for change in changes.planned:
+        if change.action is not Action.UPDATE or not is_guest(change) or not _runs(change):
+            continue
+        why = sorted(_stopping(change))
+        if why:
+            yield Finding(
+                kind=REBOOTS_GUEST,
+                detail=f"{describe(change)} would stop or reboot for {', '.join(why)}.",
+                permit=Permit(option=ALLOW_REBOOT, name=name_of(change)),
+            )
+
+
+def _runs(change: Change) -> bool:
+    return (change.before or {}).get("started") is True
+
+
+def _stopping(change: Change) -> set[str]:
+    """Return the attributes that cannot change while the guest runs."""
+    after = change.after or {}
+    if after.get("started") is False:
+        return {"started"}
+    is_vm = short_kind(change) == "vm"
+    if is_vm and after.get("reboot_after_update") is False:
+        # The change waits for the next start, whenever the user makes one.
+        return set()
+    live = _LIVE_VM if is_vm else _LIVE_CONTAINER
+    return {
+        difference.name
+        for difference in change.differences
+        if difference.path[0] not in live
+        and not (difference.path[0] == "disk" and _is_live_part(difference.path))
+    }
+
+
+def _is_live_part(path: tuple[str | int, ...]) -> bool:
+    return any(part in _LIVE_DISK for part in path[1:])
+
+
+def find_network_reloads(changes: Changes) -> Iterator[Finding]:
+    """Report nodes whose network would be reloaded, with what for."""
+    nodes: dict[str, list[str]] = {}
+    for change in changes.planned:
+        is_interface = short_kind(change) in ("network_linux_bridge", "network_linux_vlan")
+        if is_interface and change.action not in (Action.NOTHING, Action.READ, Action.FORGET):
+            nodes.setdefault(node_of(change) or "?", []).append(describe(change))
+    for node, interfaces in sorted(nodes.items()):
+        yield Finding(
+            kind=RELOADS_NETWORK,
+            detail=f"{node} would reload its network for {', '.join(sorted(interfaces))}.",
+            permit=Permit(option=ALLOW_NETWORK_RELOAD, name=node),
+        )

@@ -1,0 +1,92 @@
+"""Guests under a new key: the same machine, which OpenTofu takes for one to destroy and one to make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.diagnostics import Kind
+from stackyard.engine.changes import Action
+from stackyard.guard.findings import Finding
+from stackyard.guard.subjects import describe, is_guest, name_of, vm_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackyard.engine.changes import Change, Changes
+
+__all__ = ["Rename", "find_renames", "renames"]
+
+RENAMES_GUEST = Kind(
+    code="G-RENAMES-GUEST",
+    summary="A guest has a new key",
+    remedy="Repeat with --accept-renames to move it in the state, or give it its old key back.",
+)
+
+# What two descriptions of one guest agree on, whatever its key and name are.
+_IDENTITY = ("node_name", "cpu", "memory", "disk", "network_device", "network_interface", "mount_point")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """A guest that is in the state under one address and in the input under another."""
+
+    source: str
+    destination: str
+    reason: str
+
+
+def renames(changes: Changes) -> tuple[Rename, ...]:
+    """Return the pairs of a guest that would go and one that would come which are the same machine."""
+    going = [change for change in changes.planned if change.action is Action.DELETE and is_guest(change)]
+    coming = [change for change in changes.planned if change.action is Action.CREATE and is_guest(change)]
+    found: list[Rename] = []
+    for old in going:
+        for new in coming:
+            reason = _same(old, new)
+            taken = {rename.destination for rename in found}
+            if reason is not None and new.address not in taken:
+                found.append(Rename(source=old.address, destination=new.address, reason=reason))
+                break
+    return tuple(found)
+
+
+def find_renames(changes: Changes) -> Iterator[Finding]:
+    """Report each rename."""
+    by_address = {change.address: change for change in changes.planned}
+    for rename in renames(changes):
+        old, new = by_address[rename.source], by_address[rename.destination]
+        yield Finding(
+            kind=RENAMES_GUEST,
+            detail=f"{describe(old)} looks like {name_of(new)} under a new key: {rename.reason}.",
+        )
+
+
+def _same(old: Change, new: Change) -> str | None:
+    if old.kind != new.kind:
+        return None
+    vm_id = vm_id_of(new)
+    if vm_id is not None:
+        return f"both have the vm id {vm_id}" if vm_id == vm_id_of(old) else None
+    before, after = old.before or {}, new.after or {}
+    shared = [field for field in _IDENTITY if field in before and field in after]
+    # Without a disk to compare, any two guests are alike.
+    if "disk" in shared and all(_agrees(before[field], after[field]) for field in shared):
+        return "both are of the same make"
+    return None
+
+
+def _agrees(before: Any, after: Any) -> bool:
+    """Tell whether all that is known of the new one is so in the old one."""
+    if isinstance(after, dict):
+        return isinstance(before, dict) and all(
+            _agrees(before.get(key), value) for key, value in after.items()
+        )
+    if isinstance(after, list):
+        return (
+            isinstance(before, list)
+            and len(before) == len(after)
+            and all(_agrees(one, other) for one, other in zip(before, after, strict=True))
+        )
+    is_known = after is not None and isinstance(after, str | int | float | bool)
+    return not is_known or before == after

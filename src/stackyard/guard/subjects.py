@@ -1,0 +1,96 @@
+"""Who a change is about, in the words of the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stackyard.engine.changes import Change
+
+__all__ = ["KINDS", "describe", "is_guest", "name_of", "node_of", "owner_of", "vm_id_of"]
+
+# What users call the resources that stackyard renders, the older names of the provider included.
+KINDS = {
+    "vm": "VM",
+    "container": "container",
+    "pool": "pool",
+    "download_file": "file",
+    "file": "file",
+    "network_linux_bridge": "bridge",
+    "network_linux_vlan": "VLAN",
+    "sdn_zone_simple": "SDN zone",
+    "sdn_zone_vlan": "SDN zone",
+    "sdn_zone_vxlan": "SDN zone",
+    "sdn_vnet": "SDN vnet",
+    "sdn_subnet": "SDN subnet",
+    "sdn_applier": "SDN applier",
+}
+_PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
+
+
+def short_kind(change: Change) -> str:
+    """Return the type of a resource without the provider's prefix."""
+    for prefix in _PREFIXES:
+        if change.kind.startswith(prefix):
+            return change.kind.removeprefix(prefix)
+    return change.kind
+
+
+def describe(change: Change) -> str:
+    """Return what a change is about, as `VM web (100 on pve1)`."""
+    kind = short_kind(change)
+    about = f"{KINDS.get(kind, change.kind)} {name_of(change)}"
+    facts = [str(fact) for fact in (vm_id_of(change), node_of(change)) if fact is not None]
+    return f"{about} ({' on '.join(facts)})" if is_guest(change) and facts else about
+
+
+def is_guest(change: Change) -> bool:
+    """Tell whether a change is about a guest."""
+    return short_kind(change) in ("vm", "container")
+
+
+def name_of(change: Change) -> str:
+    """Return the name that the user gives when permitting something."""
+    values = change.before or change.after or {}
+    kind = short_kind(change)
+    found: Any = None
+    if kind == "vm":
+        found = values.get("name")
+    elif kind == "container":
+        found = (_first(values.get("initialization")) or {}).get("hostname")
+    elif kind == "pool":
+        found = values.get("pool_id")
+    elif kind in ("file", "download_file"):
+        found = values.get("file_name")
+    elif kind.startswith("network_"):
+        found = values.get("name")
+    elif kind == "sdn_subnet":
+        found = values.get("cidr")
+    elif kind.startswith("sdn_"):
+        found = values.get("id")
+    return found if isinstance(found, str) and found else change.name
+
+
+def owner_of(change: Change) -> str | None:
+    """Return the label of the guest whose generated cloud-init data a change is about."""
+    label, slash, _ = change.name.rpartition("_x2f_")
+    return label if slash and short_kind(change) == "file" else None
+
+
+def node_of(change: Change) -> str | None:
+    """Return the node that a change is about."""
+    found = (change.before or change.after or {}).get("node_name")
+    return found if isinstance(found, str) else None
+
+
+def vm_id_of(change: Change) -> int | None:
+    """Return the vm id of a guest, as far as it is known."""
+    for values in (change.before, change.after):
+        found = (values or {}).get("vm_id")
+        if isinstance(found, int) and not isinstance(found, bool):
+            return found
+    return None
+
+
+def _first(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and values else None

@@ -1,0 +1,276 @@
+"""The guard: what would destroy, stop or collide is refused until it is named, all of it at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stackyard.desired import Desired
+from stackyard.engine.changes import Action, Change, Changes, Difference
+from stackyard.guard import (
+    Allowances,
+    Cluster,
+    ClusterGuest,
+    GuardRefusedError,
+    Node,
+    Permit,
+    Storage,
+    Verdict,
+    inspect,
+    inspect_placement,
+)
+
+VM = "proxmox_virtual_environment_vm"
+CT = "proxmox_virtual_environment_container"
+GIB = 2**30
+
+
+def change(kind: str, name: str, action: Action, **values: Any) -> Change:
+    """Return a change; `before` and `after` are derived from the action unless given."""
+    base = {"name": name, "node_name": "pve1"} if kind == VM else {"node_name": "pve1"}
+    before = None if action is Action.CREATE else {**base, **values.get("before", {})}
+    after = None if action is Action.DELETE else {**base, **values.get("after", {})}
+    return Change(
+        address=f"{kind}.{name}",
+        kind=kind,
+        name=name,
+        action=action,
+        before=before,
+        after=after,
+        differences=values.get("differences", ()),
+    )
+
+
+KEPT = change(VM, "kept", Action.NOTHING)
+
+
+def verdict(
+    *changes: Change, permits: tuple[tuple[str, str], ...] = (), cluster: Cluster | None = None
+) -> Verdict:
+    named = frozenset(Permit(option=option, name=name) for option, name in permits)
+    return inspect(Changes(planned=changes), Allowances(permits=named), cluster)
+
+
+def codes(found: Verdict) -> list[str]:
+    return [finding.kind.code for finding in found.refused]
+
+
+def test_a_plan_that_only_adds_is_let_through() -> None:
+    assert codes(verdict(KEPT, change(VM, "web", Action.CREATE))) == []
+
+
+@pytest.mark.parametrize("action", [Action.DELETE, Action.REPLACE])
+@pytest.mark.parametrize("kind", [VM, CT])
+def test_each_guest_that_goes_has_to_be_named(action: Action, kind: str) -> None:
+    gone = [change(kind, "web", action), change(kind, "db", action)]
+    assert codes(verdict(KEPT, *gone)) == ["G-DESTROYS-GUEST", "G-DESTROYS-GUEST"]
+    one = verdict(KEPT, *gone, permits=(("--allow-destroy", "web"),))
+    assert [str(finding.permit) for finding in one.refused] == ["--allow-destroy db"]
+    both = verdict(KEPT, *gone, permits=(("--allow-destroy", "web"), ("--allow-destroy", "db")))
+    assert codes(both) == []
+    assert len(both.permitted) == 2
+
+
+def test_a_protected_guest_cannot_be_named_away() -> None:
+    gone = change(VM, "web", Action.DELETE, before={"protection": True})
+    assert codes(verdict(KEPT, gone, permits=(("--allow-destroy", "web"),))) == ["G-DESTROYS-PROTECTED"]
+
+
+def test_a_container_is_called_by_its_hostname() -> None:
+    gone = change(CT, "key1", Action.DELETE, before={"initialization": [{"hostname": "dns"}], "vm_id": 105})
+    found = verdict(KEPT, gone).refused[0]
+    assert found.detail == "container dns (105 on pve1) would be destroyed."
+    assert str(found.permit) == "--allow-destroy dns"
+
+
+def test_the_reason_of_a_replacement_is_said() -> None:
+    moved = Difference(path=("node_name",), before="pve1", after="pve2", forces_replace=True)
+    found = verdict(KEPT, change(CT, "web", Action.REPLACE, differences=(moved,))).refused[0]
+    assert "because of node_name" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "name"),
+    [
+        ("proxmox_virtual_environment_pool", {"pool_id": "prod"}, "prod"),
+        ("proxmox_download_file", {"file_name": "debian.img"}, "debian.img"),
+        ("proxmox_network_linux_bridge", {"name": "vmbr1", "node_name": "pve1"}, "vmbr1"),
+        ("proxmox_sdn_vnet", {"id": "vnet1"}, "vnet1"),
+        ("proxmox_virtual_environment_storage_nfs", {}, "label"),
+    ],
+)
+def test_what_guests_depend_on_has_to_be_named_too(kind: str, values: dict[str, Any], name: str) -> None:
+    gone = change(kind, "label", Action.DELETE, before=values)
+    found = verdict(KEPT, gone)
+    assert "G-DESTROYS-OBJECT" in codes(found)
+    assert f"--allow-destroy {name}" in [str(finding.permit) for finding in found.refused]
+
+
+def test_the_data_of_a_guest_goes_with_it() -> None:
+    data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.DELETE)
+    found = verdict(KEPT, data, change(VM, "web", Action.DELETE))
+    assert codes(found) == ["G-DESTROYS-GUEST"]
+    assert codes(verdict(KEPT, data)) == ["G-DESTROYS-OBJECT"]
+
+
+def test_a_plan_that_keeps_nothing_of_the_state_is_not_this_target() -> None:
+    found = verdict(
+        change(VM, "a", Action.DELETE), change(VM, "b", Action.CREATE), permits=(("--allow-destroy", "a"),)
+    )
+    assert codes(found) == ["G-NOTHING-IN-COMMON"]
+
+
+def test_destroying_everything_on_purpose_is_no_accident() -> None:
+    named = Allowances(permits=frozenset((Permit(option="--allow-destroy", name="a"),)), everything=True)
+    assert inspect(Changes(planned=(change(VM, "a", Action.DELETE),)), named).refused == ()
+
+
+DISK = {"interface": "scsi0", "datastore_id": "local-lvm", "size": 20}
+MOUNT = {"path": "/srv", "volume": "local-lvm", "size": "10G"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ({"disk": [DISK]}, {"disk": []}, "the disk scsi0 would be removed"),
+        ({"disk": [DISK]}, {"disk": [{**DISK, "size": 10}]}, "would shrink from 20 to 10"),
+        ({"disk": [DISK]}, {"disk": [{**DISK, "datastore_id": "ssd"}]}, "would move from local-lvm to ssd"),
+        ({"disk": [DISK]}, {"disk": [{**DISK, "interface": "scsi1"}]}, "the disk scsi0 would be removed"),
+        ({"efi_disk": [{"datastore_id": "a"}]}, {"efi_disk": []}, "the EFI disk would be removed"),
+        ({"mount_point": [MOUNT]}, {"mount_point": []}, "the mount point /srv would be removed"),
+        ({"mount_point": [MOUNT]}, {"mount_point": [{**MOUNT, "size": "1G"}]}, "would shrink from 10G to 1G"),
+    ],
+)
+def test_a_disk_is_not_lost_in_an_update(before: dict[str, Any], after: dict[str, Any], part: str) -> None:
+    update = change(VM, "web", Action.UPDATE, before=before, after=after)
+    found = verdict(update)
+    assert codes(found) == ["G-LOSES-DISK"]
+    assert part in found.refused[0].detail
+    assert codes(verdict(update, permits=(("--allow-disk-loss", "web"),))) == []
+
+
+def test_a_disk_may_grow_and_a_new_one_come() -> None:
+    after = {"disk": [{**DISK, "size": 30}, {**DISK, "interface": "scsi1"}]}
+    assert codes(verdict(change(VM, "web", Action.UPDATE, before={"disk": [DISK]}, after=after))) == []
+
+
+def update(name: str, path: tuple[str | int, ...], **sides: Any) -> Change:
+    difference = Difference(path=path, before=1, after=2)
+    return change(VM, name, Action.UPDATE, differences=(difference,), **sides)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_refused"),
+    [
+        (("cpu", 0, "cores"), True),
+        (("machine",), True),
+        (("disk", 0, "cache"), True),
+        (("disk", 0, "size"), False),
+        (("description",), False),
+        (("tags", 0), False),
+    ],
+)
+def test_a_running_guest_is_rebooted_only_by_name(path: tuple[str | int, ...], is_refused: bool) -> None:
+    running = {"before": {"started": True}, "after": {"started": True}}
+    assert codes(verdict(update("web", path, **running))) == (["G-REBOOTS-GUEST"] if is_refused else [])
+    assert codes(verdict(update("web", path, **running), permits=(("--allow-reboot", "web"),))) == []
+    assert codes(verdict(update("web", path, before={"started": False}))) == []
+
+
+def test_stopping_a_guest_is_as_much_as_rebooting_it() -> None:
+    stopped = update("web", ("started",), before={"started": True}, after={"started": False})
+    assert codes(verdict(stopped)) == ["G-REBOOTS-GUEST"]
+
+
+def test_a_node_reloads_its_network_only_by_name() -> None:
+    bridge = change("proxmox_network_linux_bridge", "x", Action.CREATE, after={"name": "vmbr1"})
+    assert codes(verdict(KEPT, bridge)) == ["G-RELOADS-NETWORK"]
+    assert codes(verdict(KEPT, bridge, permits=(("--allow-network-reload", "pve1"),))) == []
+
+
+def test_the_same_vm_id_under_a_new_key_is_a_rename() -> None:
+    old = change(VM, "web", Action.DELETE, before={"vm_id": 100})
+    new = change(VM, "www", Action.CREATE, after={"vm_id": 100})
+    found = verdict(KEPT, old, new)
+    assert codes(found) == ["G-RENAMES-GUEST"]
+    assert [(r.source, r.destination) for r in found.renames] == [(f"{VM}.web", f"{VM}.www")]
+
+
+def test_the_same_make_under_a_new_key_is_a_rename_when_no_id_is_given() -> None:
+    make = {"disk": [DISK], "memory": [{"dedicated": 512}]}
+    old = change(VM, "web", Action.DELETE, before={"vm_id": 100, **make})
+    new = change(VM, "www", Action.CREATE, after=make)
+    assert codes(verdict(KEPT, old, new)) == ["G-RENAMES-GUEST"]
+    other = change(VM, "www", Action.CREATE, after={**make, "memory": [{"dedicated": 1024}]})
+    assert codes(verdict(KEPT, old, other)) == ["G-DESTROYS-GUEST"]
+
+
+def test_one_guest_is_the_new_key_of_one_other_at_most() -> None:
+    make = {"disk": [DISK]}
+    old = [change(VM, f"old{n}", Action.DELETE, before={"vm_id": 100 + n, **make}) for n in range(2)]
+    found = verdict(KEPT, *old, change(VM, "new", Action.CREATE, after=make))
+    assert sorted(codes(found)) == ["G-DESTROYS-GUEST", "G-RENAMES-GUEST"]
+
+
+CLUSTER = Cluster(
+    nodes=(
+        Node(name="pve1", memory_bytes=8 * GIB, bridges=frozenset(("vmbr0",))),
+        Node(name="pve2", memory_bytes=8 * GIB, bridges=frozenset(), is_online=False),
+    ),
+    storages=(
+        Storage(name="local-lvm", node="pve1", free_bytes=100 * GIB),
+        Storage(name="local", node="pve1", free_bytes=10 * GIB),
+    ),
+    guests=(ClusterGuest(vm_id=100, name="stranger", node="pve1", kind="qemu", memory_bytes=4 * GIB),),
+)
+
+
+def test_a_stranger_with_the_same_vm_id_or_name_is_in_the_way() -> None:
+    same_id = change(VM, "web", Action.CREATE, after={"vm_id": 100})
+    same_name = change(VM, "stranger", Action.CREATE)
+    other = change(VM, "db", Action.CREATE, after={"vm_id": 101})
+    found = verdict(KEPT, same_id, same_name, other, cluster=CLUSTER)
+    assert codes(found) == ["G-UNMANAGED-GUEST", "G-UNMANAGED-GUEST"]
+
+
+def test_a_guest_of_the_state_is_no_stranger() -> None:
+    known = change(VM, "stranger", Action.NOTHING, before={"vm_id": 100})
+    assert codes(verdict(known, change(VM, "stranger2", Action.CREATE), cluster=CLUSTER)) == []
+
+
+def placed(**values: Any) -> Verdict:
+    guest = {"key": "web", "name": "web", "node": "pve1", **values}
+    desired = Desired.model_validate({"vms": [guest]})
+    return inspect_placement(desired, Changes(planned=(change(VM, "web", Action.CREATE),)), CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"node": "pve9"}, "G-NO-SUCH-NODE"),
+        ({"node": "pve2"}, "G-NO-SUCH-NODE"),
+        ({"disks": [{"interface": "scsi0", "datastore": "gone"}]}, "G-NO-SUCH-STORAGE"),
+        ({"disks": [{"interface": "scsi0", "datastore": "local", "size_gib": 11}]}, "G-TOO-MUCH-STORAGE"),
+        ({"nics": [{"bridge": "vmbr7"}]}, "G-NO-SUCH-BRIDGE"),
+        ({"memory": {"dedicated_mib": 9000}}, "G-TOO-MUCH-MEMORY"),
+    ],
+)
+def test_what_the_cluster_has_not_is_said_before_anything_is_made(values: dict[str, Any], code: str) -> None:
+    assert code in codes(placed(**values))
+
+
+def test_what_fits_is_let_through_and_a_full_node_is_a_warning() -> None:
+    assert codes(placed(nics=[{}], disks=[{"interface": "scsi0", "datastore": "local-lvm"}])) == []
+    crowded = placed(memory={"dedicated_mib": 6 * 1024})
+    assert codes(crowded) == []
+    assert [finding.kind.code for finding in crowded.warnings] == ["G-OVERCOMMITS-MEMORY"]
+
+
+def test_a_refusal_carries_every_finding_and_what_would_permit_them() -> None:
+    found = verdict(KEPT, change(VM, "b", Action.DELETE), change(VM, "a", Action.DELETE))
+    with pytest.raises(GuardRefusedError) as caught:
+        found.raise_refusal("env:dev")
+    assert caught.value.detail == "env:dev is not applied, for 2 reasons; nothing was changed."
+    assert [str(permit) for permit in caught.value.permits] == ["--allow-destroy a", "--allow-destroy b"]
+    assert len(caught.value.diagnostics) == 2
