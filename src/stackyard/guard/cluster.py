@@ -75,9 +75,15 @@ class Storage:
     name: str
     node: str
     free_bytes: int
+    total_bytes: int
     is_shared: bool = False
-    # A thin storage may promise more than it has.
+    # A thin storage may promise more than it has left, though never to one plan more than it is large.
     is_thin: bool = False
+
+    @property
+    def room_bytes(self) -> int:
+        """How much new disks may take."""
+        return self.total_bytes if self.is_thin else self.free_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,15 +251,15 @@ def _room(desired: Desired, cluster: Cluster, new: Collection[str]) -> Iterator[
         if guest.key in new:
             for datastore, size_gib in _storages_of(guest):
                 storage = cluster.storage(guest.node, datastore)
-                if storage is not None and not storage.is_thin:
+                if storage is not None:
                     needed["" if storage.is_shared else guest.node, datastore] += size_gib * 2**30
     for (node, datastore), wanted in sorted(needed.items()):
         storage = next(s for s in cluster.storages if s.name == datastore and node in ("", s.node))
-        if wanted > storage.free_bytes:
+        if wanted > storage.room_bytes:
             where = f"{datastore} on {node}" if node else datastore
             yield Finding(
                 kind=TOO_MUCH_STORAGE,
-                detail=f"New disks need {_gib(wanted)} on {where}; it has {_gib(storage.free_bytes)} left.",
+                detail=f"New disks need {_gib(wanted)} on {where}; room is for {_gib(storage.room_bytes)}.",
             )
 
 

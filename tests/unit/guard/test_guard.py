@@ -219,8 +219,8 @@ CLUSTER = Cluster(
         Node(name="pve2", memory_bytes=8 * GIB, bridges=frozenset(), is_online=False),
     ),
     storages=(
-        Storage(name="local-lvm", node="pve1", free_bytes=100 * GIB),
-        Storage(name="local", node="pve1", free_bytes=10 * GIB),
+        Storage(name="local-lvm", node="pve1", free_bytes=1 * GIB, total_bytes=100 * GIB, is_thin=True),
+        Storage(name="local", node="pve1", free_bytes=10 * GIB, total_bytes=100 * GIB),
     ),
     guests=(ClusterGuest(vm_id=100, name="stranger", node="pve1", kind="qemu", memory_bytes=4 * GIB),),
 )
@@ -252,6 +252,10 @@ def placed(**values: Any) -> Verdict:
         ({"node": "pve2"}, "G-NO-SUCH-NODE"),
         ({"disks": [{"interface": "scsi0", "datastore": "gone"}]}, "G-NO-SUCH-STORAGE"),
         ({"disks": [{"interface": "scsi0", "datastore": "local", "size_gib": 11}]}, "G-TOO-MUCH-STORAGE"),
+        (
+            {"disks": [{"interface": "scsi0", "datastore": "local-lvm", "size_gib": 101}]},
+            "G-TOO-MUCH-STORAGE",
+        ),
         ({"nics": [{"bridge": "vmbr7"}]}, "G-NO-SUCH-BRIDGE"),
         ({"memory": {"dedicated_mib": 9000}}, "G-TOO-MUCH-MEMORY"),
     ],

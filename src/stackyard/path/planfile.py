@@ -1,0 +1,226 @@
+"""A saved plan: what the engine planned and what it was planned for, in one encrypted file.
+
+A plan of the engine holds every secret in clear. OpenTofu encrypts it before it reaches a disk; for Terraform
+it lies in a private folder for the moment between planning and sealing. The file as a whole is encrypted and
+authenticated with a key of the user's own, so that nobody can read it, change it, or make one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from stackyard import directories, files
+from stackyard.errors import FileError, InvalidInputError, Location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Binding", "PlanFile", "PlanFileError", "PlanKey", "PlanMovedError", "read_key", "tofu_encryption"]
+
+_MAGIC = b"stackyard plan 1\n"
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_KEY_FILE = "plan.key"
+# The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
+_ITERATIONS = 200_000
+
+
+class PlanFileError(InvalidInputError):
+    """A file that should be a saved plan is none of this user's: damaged, foreign, or of another key."""
+
+    code = "E-PLAN-FILE"
+    summary = "This is no plan that can be applied here"
+    default_remedy = "Plan anew; a plan can be applied only by the user and on the machine that made it."
+
+
+class PlanMovedError(InvalidInputError):
+    """Something that a saved plan was made for has changed since; nothing was applied."""
+
+    code = "E-PLAN-MOVED"
+    summary = "The plan no longer fits"
+    default_remedy = "Plan anew, look at what changed, and apply that."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """What a plan was made for; it is applied only while all of it still holds.
+
+    Attributes:
+        target: Which target.
+        state_name: The state of it.
+        input: The fingerprint of what should be there.
+        state: The version of the state, empty where there is none yet.
+        code: The version of stackyard.
+        engine: The engine and its version.
+        provider: Which provider.
+        mode: What the plan is for.
+    """
+
+    target: str
+    state_name: str
+    input: str
+    state: str
+    code: str
+    engine: str
+    provider: str
+    mode: str
+
+    def require(self, now: Binding) -> None:
+        """Refuse when anything has moved.
+
+        Raises:
+            PlanMovedError: With everything that did.
+        """
+        moved = [
+            f"{_TITLES[item.name]} was {getattr(self, item.name) or 'nothing'} and is now "
+            f"{getattr(now, item.name) or 'nothing'}"
+            for item in fields(self)
+            if getattr(self, item.name) != getattr(now, item.name)
+        ]
+        if moved:
+            raise PlanMovedError(f"Since the plan was made, {'; '.join(moved)}.")
+
+
+_TITLES = {
+    "target": "the target",
+    "state_name": "the name of the state",
+    "input": "the input",
+    "state": "the state",
+    "code": "stackyard",
+    "engine": "the engine",
+    "provider": "the provider",
+    "mode": "the purpose",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanKey:
+    """The key of a user's saved plans."""
+
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return "PlanKey()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A saved plan."""
+
+    binding: Binding
+    plan: bytes
+
+    def __repr__(self) -> str:
+        return f"PlanFile(binding={self.binding!r})"
+
+    def save(self, path: Path, key: PlanKey) -> None:
+        """Write it, readable by its owner with the key alone.
+
+        Raises:
+            FileError: It cannot be written.
+        """
+        head = orjson.dumps(asdict(self.binding))
+        nonce = os.urandom(_NONCE_BYTES)
+        body = AESGCM(key.secret).encrypt(nonce, len(head).to_bytes(4, "big") + head + self.plan, _MAGIC)
+        directories.ensure_private(path.parent)
+        files.replace_file(path, _MAGIC + nonce + body)
+
+    @classmethod
+    def load(cls, path: Path, key: PlanKey) -> PlanFile:
+        """Read one.
+
+        Raises:
+            FileError: It cannot be read.
+            PlanFileError: It is no plan of this user's.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as err:
+            raise FileError.from_os_error(err, "read", path) from err
+        where = Location(str(path))
+        if not data.startswith(_MAGIC):
+            raise PlanFileError(f"{path} is not a plan that stackyard saved.", where=where)
+        nonce, body = data[len(_MAGIC) :][:_NONCE_BYTES], data[len(_MAGIC) + _NONCE_BYTES :]
+        try:
+            content = AESGCM(key.secret).decrypt(nonce, body, _MAGIC)
+        except (InvalidTag, ValueError) as err:
+            raise PlanFileError(
+                f"{path} is damaged, or somebody else's: it does not open with your key.", where=where
+            ) from err
+        size = int.from_bytes(content[:4], "big")
+        return cls(binding=Binding(**orjson.loads(content[4 : 4 + size])), plan=content[4 + size :])
+
+
+def read_key(folder: Path | None = None) -> PlanKey:
+    """Return the user's key, made at its first use.
+
+    Raises:
+        FileError: It cannot be read or made, or others could read it.
+    """
+    path = (folder or directories.data_folder()) / _KEY_FILE
+    directories.ensure_private(path.parent)
+    if not path.exists():
+        _make_key(path)
+    return _existing_key(path)
+
+
+def _make_key(path: Path) -> None:
+    """Make a key; of two that are made at once, one becomes the key."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(secrets.token_bytes(_KEY_BYTES))
+                stream.flush()
+                os.fsync(stream.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(name, path)
+            files.sync_folder(path.parent)
+        finally:
+            os.unlink(name)
+    except OSError as err:
+        raise FileError.from_os_error(err, "make", path) from err
+
+
+def _existing_key(path: Path) -> PlanKey:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        data = path.read_bytes()
+    except OSError as err:
+        raise FileError.from_os_error(err, "read", path) from err
+    if mode & 0o077:
+        raise FileError(
+            f"Others can read {path}, the key of your saved plans.",
+            where=Location(str(path)),
+            remedy=f"Remove {path}; the next plan makes a new key.",
+        )
+    if len(data) != _KEY_BYTES:
+        raise FileError(
+            f"{path} is not a key of saved plans.",
+            where=Location(str(path)),
+            remedy=f"Remove {path}; the next plan makes a new key.",
+        )
+    return PlanKey(data)
+
+
+def tofu_encryption(key: PlanKey) -> str:
+    """Return the setting (`TF_ENCRYPTION`) with which OpenTofu encrypts its plans, and nothing else."""
+    return orjson.dumps(
+        {
+            "key_provider": {
+                "pbkdf2": {"stackyard": {"passphrase": key.secret.hex(), "iterations": _ITERATIONS}}
+            },
+            "method": {"aes_gcm": {"stackyard": {"keys": "${key_provider.pbkdf2.stackyard}"}}},
+            "plan": {"method": "${method.aes_gcm.stackyard}", "enforced": True},
+        }
+    ).decode()

@@ -1,0 +1,141 @@
+"""What is planned and applied as one: `env:dev` on a node, with a state of its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stackyard.desired import Desired, Secrets
+    from stackyard.proxmox import Connection
+    from stackyard.redaction import Redactor
+
+__all__ = ["Resolved", "Source", "SshAccess", "Target", "find_target"]
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One thing to plan and apply.
+
+    Attributes:
+        kind: Which source it comes from.
+        name: What it is called there.
+        node: The node or cluster that it is for.
+    """
+
+    kind: str
+    name: str
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def state_name(self) -> str:
+        """The name of its state; no two targets share one."""
+        return f"{self.kind}/{_escaped(self.name)}/{_escaped(self.node)}"
+
+
+def _escaped(part: str) -> str:
+    """Return a part of a name of a state: itself where that is plain, never the same for two."""
+    if _SAFE.fullmatch(part):
+        return part
+    return "".join(c if _SAFE.fullmatch(c) or c in "._-" else f"~{ord(c):x}~" for c in part) or "~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshAccess:
+    """How the provider reaches the shell of nodes, for the few things the API cannot do.
+
+    Attributes:
+        user: Who logs in.
+        nodes: Name, address and port of each node.
+        password: Their password, where one is known; keys come from the user's agent.
+    """
+
+    user: str
+    nodes: tuple[tuple[str, str, int], ...]
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"SshAccess(user={self.user!r}, nodes={self.nodes!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A target with everything that the way to its guests needs; its representation shows no secret."""
+
+    target: Target
+    desired: Desired
+    secrets: Secrets
+    connection: Connection
+    redactor: Redactor
+    ssh: SshAccess | None = None
+
+
+class Source(Protocol):
+    """One kind of desired state, as the path sees it."""
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """Return what there is of this kind."""
+        ...
+
+    def resolve(self, name: str, host: str | None) -> Resolved:
+        """Return one of them, ready to be rendered.
+
+        Raises:
+            StackyardError: It is not there, or something is wrong with it.
+        """
+        ...
+
+
+def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
+    """Find the source that a target names: `KIND:NAME`, or a name alone where it is the only one.
+
+    Raises:
+        UsageError: There is no such target, or more than one.
+    """
+    kind, colon, name = text.partition(":")
+    if colon:
+        source = sources.get(kind)
+        if source is None:
+            known = ", ".join(f"`{word}:`" for word in sorted(sources))
+            raise UsageError(f"There is no kind of target called `{kind}`; there is {known}.")
+        _require_name(source, name)
+        return source, name
+    found = [source for source in sources.values() if text in source.names()]
+    if len(found) == 1:
+        return found[0], text
+    if found:
+        options = " or ".join(f"`{source.kind}:{text}`" for source in found)
+        raise UsageError(f"`{text}` is more than one target: say {options}.")
+    raise UsageError(f"There is no target `{text}`.{_offer(sources.values(), text)}")
+
+
+def _require_name(source: Source, name: str) -> None:
+    if name not in source.names():
+        raise UsageError(f"There is no {source.kind} `{name}`.{_offer((source,), name)}")
+
+
+def _offer(sources: Iterable[Source], text: str) -> str:
+    import difflib  # lazy: for those who mistype
+
+    known = [f"{source.kind}:{name}" for source in sources for name in source.names()]
+    if not known:
+        return " There is none at all here: is this the right folder?"
+    close = difflib.get_close_matches(text, [word.partition(":")[2] for word in known])
+    if close:
+        return f" Did you mean {' or '.join(f'`{word}`' for word in close)}?"
+    return f" There is {', '.join(f'`{word}`' for word in known[:10])}."

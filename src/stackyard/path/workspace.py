@@ -1,0 +1,81 @@
+"""Where the engine works on a target: a folder that holds the rendered configuration and no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard import directories, files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stackyard.path.planfile import PlanKey
+    from stackyard.path.target import Target
+    from stackyard.render import Rendered
+
+__all__ = ["Workspace", "input_digest"]
+
+_BACKEND = b'{"terraform": {"backend": {"http": {}}}}\n'
+_STAMP = "initialised"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The folder of one target."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, base: Path, target: Target) -> Workspace:
+        """Return the folder of a target below a base."""
+        return cls(folder=base / "work" / target.state_name.replace("/", "--"))
+
+    def write(self, rendered: Rendered) -> None:
+        """Make the configuration in the folder exactly this one.
+
+        Raises:
+            FileError: The folder cannot be written.
+        """
+        directories.ensure_private(self.folder)
+        wanted: Mapping[str, bytes] = {**rendered.files, "backend.tf.json": _BACKEND}
+        for path in self.folder.glob("*.tf*"):
+            if path.name not in wanted and path.suffixes[-2:] in ([".tf", ".json"], [".tf"]):
+                path.unlink()
+        for name, content in wanted.items():
+            path = self.folder / name
+            if not path.exists() or path.read_bytes() != content:
+                files.replace_file(path, content)
+
+    def is_initialised(self, stamp: str) -> bool:
+        """Tell whether the engine prepared the folder for the same providers, backend and version before."""
+        path = self._stamp
+        return path.exists() and path.read_text() == stamp
+
+    def mark_initialised(self, stamp: str) -> None:
+        """Remember that the engine prepared the folder."""
+        files.replace_file(self._stamp, stamp.encode())
+
+    @property
+    def _stamp(self) -> Path:
+        return self.folder / ".terraform" / _STAMP
+
+
+def input_digest(rendered: Rendered, values: Mapping[str, str], key: PlanKey) -> str:
+    """Return the fingerprint of what should be there, which tells nothing of the secrets in it.
+
+    Args:
+        rendered: The configuration.
+        values: The secrets by the names of their variables.
+        key: The user's key; without it nobody can try values against the fingerprint.
+    """
+    digest = hmac.new(key.secret, digestmod=hashlib.sha256)
+    for name, content in sorted(rendered.files.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    for name, value in sorted(values.items()):
+        encoded = value.encode()
+        digest.update(f"{name}\0{len(encoded)}\0".encode() + encoded)
+    return digest.hexdigest()[:32]
