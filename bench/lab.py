@@ -92,12 +92,21 @@ def _lab_command(data: Path) -> list[str]:
 @contextlib.contextmanager
 def _started(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
     """Run a server and give its ready line."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
         yield process, _ready_line(process.stdout)
     finally:
         process.kill()
         process.communicate()
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which Python keeps what it compiled, as it does for users."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {
+        **kept,
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / f"stackyard-bench-{os.getuid()}"),
+    }
 
 
 def _ready_line(stream: IO[bytes] | None) -> bytes:
@@ -140,8 +149,8 @@ def _fill(data: Path) -> None:
 def _start(data: Path) -> Figure:
     """Time the way from a command to the first answer, on a data folder that is not new."""
     command = _lab_command(data)
-    with _started(command):
-        pass
+    # The first start fills the folder, and the cache of compiled code.
+    _time_to_ready_s(command)
     floor_s = ours_s = float("inf")
     for _ in range(ROUNDS):
         floor_s = min(floor_s, _time_to_ready_s(_BARE))

@@ -79,7 +79,9 @@ def score(engine: str, programs: Sequence[Path], asked: argparse.Namespace) -> S
                 else:
                     results[name] = outcome
     version = subprocess.run([engine, "version"], capture_output=True, text=True, check=True)
-    ended = Score(engine=version.stdout.split("\n\n")[0].strip().splitlines()[0], results=results, subtests=subtests)
+    ended = Score(
+        engine=version.stdout.split("\n\n")[0].strip().splitlines()[0], results=results, subtests=subtests
+    )
     say(ended.summary())
     if asked.list:
         say("\n".join(f"{outcome} {name}" for name, outcome in sorted(results.items())))

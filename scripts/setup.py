@@ -71,6 +71,8 @@ def install() -> None:
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run([*pip, "--require-hashes", "-r", ROOT / "requirements.lock"])
     run([*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT])
+    # What pip copies it compiles too; of an editable install the first command would have to do it.
+    run([PYTHON, "-m", "compileall", "-q", ROOT / "src"])
 
 
 def make_venv() -> None:

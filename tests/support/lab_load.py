@@ -20,7 +20,7 @@ import aiohttp
 __all__ = ["Crowd", "Door", "LostError", "Member", "RefusedError"]
 
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
-CHANGED = "detected modified configuration"
+CHANGED = "checksum mismatch"
 NODES = ("pve1", "pve2")
 _GONE = (aiohttp.ClientError, ConnectionError, TimeoutError)
 
@@ -210,8 +210,7 @@ class Member:
             try:
                 await self._make(f"/nodes/{node}/{kind}", vmid, **_new(kind, vmid, self._random))
             except RefusedError as err:
-                err.must_say("already exists")
-                self._crowd.counts["numbers taken"] += 1
+                self._count_refusal(err)
                 continue
             self._crowd.own(vmid, f"/nodes/{node}/{kind}/{vmid}")
             self._crowd.counts["created"] += 1
@@ -244,8 +243,7 @@ class Member:
                 await self._door.finish(upid)
             except RefusedError as err:
                 self._crowd.doubts.subtract((vmid, newid))
-                err.must_say("already exists")
-                self._crowd.counts["numbers taken"] += 1
+                self._count_refusal(err)
                 continue
             self._crowd.doubts.subtract((vmid, newid))
             self._crowd.own(newid, f"{path.rpartition('/')[0]}/{newid}")
@@ -277,6 +275,14 @@ class Member:
         await self._task(vmid, "DELETE", path, purge=1)
         self._crowd.counts["destroyed"] += 1
 
+    def _count_refusal(self, err: RefusedError) -> None:
+        """Take note of what many clients must expect: another has the number, or the storage for too long."""
+        if "got timeout" in str(err):
+            self._crowd.counts["lock timeouts"] += 1
+        else:
+            err.must_say("already exists")
+            self._crowd.counts["numbers taken"] += 1
+
     async def _free_number(self) -> int:
         """Ask for the next free number, as some clients do, or for one of our own choice, as others do."""
         if self._number % 10 == 0:
@@ -300,7 +306,7 @@ class Member:
 
 def _new(kind: str, vmid: int, randomness: random.Random) -> dict[str, Any]:
     """Return the parameters of a new guest with disks of odd sizes."""
-    size = randomness.choice(("1", "0.3", "0.0017", "2.71828"))
+    size = randomness.choice(("0.1", "0.03", "0.0017", "0.0271828"))
     if kind == "lxc":
         return {
             "ostemplate": TEMPLATE,

@@ -17,7 +17,7 @@ from stackyard.redaction import Redactor
 
 
 def python(source: str, **settings: float) -> process.Command:
-    return process.Command(argv=(sys.executable, "-c", source), env=process.environment(), **settings)  # type: ignore[arg-type] # both settings are numbers
+    return process.Command(argv=(sys.executable, "-c", source), env=process.environment(), **settings)  # type: ignore[arg-type] # the settings are numbers
 
 
 def start(command: process.Command, log: Path, ready: str = "ready") -> process.Detached:
@@ -75,6 +75,15 @@ def test_a_program_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
         start(python(source, timeout_s=2.0), tmp_path / "log")
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
+
+
+@pytest.mark.parametrize("endless", ["print('up')", "print('up', end='')"], ids=["lines", "one line"])
+def test_a_program_that_writes_without_end_and_is_never_ready_is_ended(tmp_path: Path, endless: str) -> None:
+    source = f"import os, sys; print(os.getpid(), file=sys.stderr, flush=True)\nwhile True: {endless}"
+    with pytest.raises(process.ProcessOutputError, match="wrote more than"):
+        start(python(source, output_limit_bytes=10_000), tmp_path / "log")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "log").read_text().split()[0]), 0)
 
 
 def test_a_cancelled_wait_ends_a_program_that_does_not_listen(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.processes import PATIENCE_S, Watched, open_descriptors, shell
 
 from stackyard import process
-from stackyard.process import Command, Completed, Stream, environment
+from stackyard.process import Command, Completed, ProcessOutputError, Stream, environment
 
 
 def run_lines(command: Command) -> tuple[list[tuple[Stream, str]], Completed]:
@@ -223,3 +223,35 @@ def test_a_process_that_escapes_with_the_pipes_does_not_hold_us_up(tmp_path: Pat
     assert completed.left_processes
     assert (completed.returncode, completed.stdout) == (0, f"{pid}\nunfinished")
     assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("redirect", ["", ">&2"])
+def test_a_program_that_writes_without_end_is_stopped(redirect: str) -> None:
+    endless = shell(f"exec yes {redirect}", output_limit_bytes=2**20)
+    with pytest.raises(ProcessOutputError) as caught:
+        asyncio.run(process.run(endless))
+    where = "standard error" if redirect else "standard output"
+    assert caught.value.detail.endswith(f"wrote more than 1 MiB to its {where} and was stopped.")
+
+
+def test_a_program_that_wrote_too_much_may_save_its_work(tmp_path: Path) -> None:
+    script = "trap 'echo saved > work; exit 0' INT; while :; do echo 0123456789; done"
+    with pytest.raises(ProcessOutputError):
+        asyncio.run(process.run(shell(script, cwd=tmp_path, output_limit_bytes=1000, grace_s=PATIENCE_S)))
+    assert (tmp_path / "work").read_text() == "saved\n"
+
+
+def test_too_much_at_the_very_end_is_too_much() -> None:
+    with pytest.raises(ProcessOutputError):
+        asyncio.run(process.run(shell("printf 12345", output_limit_bytes=4)))
+    assert asyncio.run(process.run(shell("printf 1234", output_limit_bytes=4))).stdout == "1234"
+
+
+def test_output_that_is_not_kept_may_be_endless_as_long_as_it_has_lines() -> None:
+    command = shell("seq 20000; printf 1234567", output_limit_bytes=7, keeps_output=False)
+    lines, completed = run_lines(command)
+    assert [line for _, line in lines] == [*map(str, range(1, 20001)), "1234567"]
+    assert completed.stdout == ""
+    too_long = shell("seq 3; printf 12345678; exec sleep 1000", output_limit_bytes=7, keeps_output=False)
+    with pytest.raises(ProcessOutputError, match="wrote a line of more than"):
+        run_lines(too_long)

@@ -11,15 +11,70 @@ from stackyard.cli.result import Result
 __all__ = ["root"]
 
 _COMMANDS = {
+    "apply": Later(
+        module="stackyard.cli.commands.apply",
+        name="apply",
+        help="Plan, ask the guard, apply exactly that plan, and prove that the guests are up.",
+    ),
     "completion": Later(
         module="stackyard.cli.commands.completion",
         name="completion",
         help="Print the completion script of a shell.",
     ),
+    "destroy": Later(
+        module="stackyard.cli.commands.destroy",
+        name="destroy",
+        help="Destroy everything that a target has.",
+    ),
+    "drift": Later(
+        module="stackyard.cli.commands.drift",
+        name="drift",
+        help="Show what is no longer as the input says, and which guests nobody manages.",
+    ),
+    "init": Later(
+        module="stackyard.cli.commands.init",
+        name="init",
+        help="Make a commented site that works, for the lab.",
+    ),
+    "explain": Later(
+        module="stackyard.cli.commands.explain",
+        name="explain",
+        help="Show each resolved value of an env, and where it came from.",
+    ),
     "lab": Later(
         module="stackyard.cli.commands.lab",
         name="lab",
         help="Run a Proxmox VE API without hardware, to try and test things on.",
+    ),
+    "output": Later(
+        module="stackyard.cli.commands.output",
+        name="output",
+        help="Show the guests of a target: ids, names, nodes, addresses.",
+    ),
+    "plan": Later(
+        module="stackyard.cli.commands.plan",
+        name="plan",
+        help="Show what would change for a target, and what the guard says to it.",
+    ),
+    "site": Later(
+        module="stackyard.cli.commands.site",
+        name="site",
+        help="Look at the site: the files that say what there should be.",
+    ),
+    "spec": Later(
+        module="stackyard.cli.commands.spec",
+        name="spec",
+        help="Look at specs: users, packages, services and posture of a guest.",
+    ),
+    "secrets": Later(
+        module="stackyard.cli.commands.secrets",
+        name="secrets",
+        help="Read and write secrets files of SOPS and Ansible Vault.",
+    ),
+    "state": Later(
+        module="stackyard.cli.commands.state",
+        name="state",
+        help="Look after the states of OpenTofu: versions, locks, rollback, audit.",
     ),
     "tools": Later(
         module="stackyard.cli.commands.tools",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -34,6 +35,8 @@ __all__ = [
 # A verb that only reads has nothing to save when it is interrupted.
 _READ_GRACE_S = 5.0
 _QUOTED_CHARACTERS = 2000
+# A state of ten thousand guests is some 100 MB of JSON, and a plan holds it twice.
+_OUTPUT_LIMIT_BYTES = 512 * 2**20
 
 
 def name(workdir: Workdir, verb: str) -> str:
@@ -71,7 +74,9 @@ async def run_stream(
         EngineTimeoutError: It took too long.
     """
     workdir = answer.workdir
-    completed = await _run(workdir, verb, _command(workdir, verb, ("-json", *args), reads=False), answer)
+    command = _command(workdir, verb, ("-json", *args), reads=False)
+    # However much it reports, nothing may stop an apply for that: each message is read and let go.
+    completed = await _run(workdir, verb, dataclasses.replace(command, keeps_output=False), answer)
     answer.status = completed.returncode
     said = "\n".join(answer.stray)
     if answer.status not in accepted:
@@ -139,6 +144,7 @@ def _command(
         stdin=stdin,
         timeout_s=limits.read_s if reads else limits.work_s,
         grace_s=_READ_GRACE_S if reads else limits.grace_s,
+        output_limit_bytes=_OUTPUT_LIMIT_BYTES,
         redactor=workdir.redactor,
     )
 
@@ -153,6 +159,8 @@ async def _run(
         raise EngineTimeoutError(
             f"{name(workdir, verb)} did not end within {command.timeout_s:g} s and was stopped."
         ) from None
+    except process.ProcessOutputError as err:
+        raise EngineBrokenError(err.detail) from err
 
 
 def _raise_text_failure(workdir: Workdir, verb: str, completed: process.Completed) -> None:

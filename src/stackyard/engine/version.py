@@ -43,6 +43,8 @@ class Flavour(enum.StrEnum):
 
 
 # No number or word in a version is longer than this; one that is would not even fit into a file's name.
+# A program that has more to say of its version is no engine.
+_ANSWER_LIMIT_BYTES = 2**20
 _VERSION = re.compile(
     r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,60}))?(?:\+[0-9A-Za-z.-]{1,60})?", re.ASCII
 )
@@ -155,11 +157,13 @@ async def probe_version(path: Path, timeout_s: float) -> tuple[Flavour, Version]
         cwd=Path("/"),
         timeout_s=timeout_s,
         grace_s=1.0,
+        output_limit_bytes=_ANSWER_LIMIT_BYTES,
     )
     try:
         completed = await process.run(command)
     except (
         process.ProcessFailedError,
+        process.ProcessOutputError,
         process.ProcessTimeoutError,
         process.ProgramUnusableError,
     ) as err:

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired, Guest
     from stackyard.engine.changes import Changes
 
-__all__ = ["Cluster", "ClusterGuest", "Node", "Storage", "find_collisions", "find_misfits"]
+__all__ = [
+    "Adoption",
+    "Cluster",
+    "ClusterGuest",
+    "Node",
+    "Storage",
+    "adoptions",
+    "find_collisions",
+    "find_misfits",
+]
 
 UNMANAGED = Kind(
     code="G-UNMANAGED-GUEST",
@@ -114,22 +123,45 @@ class Cluster:
         return next((s for s in self.storages if s.name == name and s.node == node), None)
 
 
-def find_collisions(changes: Changes, cluster: Cluster) -> Iterator[Finding]:
-    """Report guests to be made whose vm id or name some other guest has."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """A guest that is there already and could be taken over in place of one to be made."""
+
+    address: str
+    name: str
+    guest: ClusterGuest
+
+    @property
+    def import_id(self) -> str:
+        """What the provider imports it as."""
+        return f"{self.guest.node}/{self.guest.vm_id}"
+
+
+def adoptions(changes: Changes, cluster: Cluster) -> tuple[Adoption, ...]:
+    """Return the guests that are in the way of ones to be made: with the same vm id, or the same name."""
     managed = {vm_id_of(change) for change in changes.planned if change.before is not None}
     strangers = [guest for guest in cluster.guests if guest.vm_id not in managed]
+    by_id = {guest.vm_id: guest for guest in strangers}
+    by_name = {guest.name: guest for guest in strangers if guest.name}
+    found = []
     for change in changes.planned:
         if change.action is not Action.CREATE or not is_guest(change) or change.imported_as is not None:
             continue
-        for guest in strangers:
-            is_same_id, is_same_name = guest.vm_id == vm_id_of(change), guest.name == name_of(change)
-            if is_same_id or is_same_name:
-                what = f"the vm id {guest.vm_id}" if is_same_id else f"the name {guest.name}"
-                who = f"{guest.name} ({guest.vm_id} on {guest.node})"
-                yield Finding(
-                    kind=UNMANAGED, detail=f"{describe(change)} would be made, but {who} has {what} already."
-                )
-                break
+        guest = by_id.get(vm_id_of(change) or 0) or by_name.get(name_of(change))
+        if guest is not None:
+            found.append(Adoption(address=change.address, name=describe(change), guest=guest))
+    return tuple(found)
+
+
+def find_collisions(changes: Changes, cluster: Cluster) -> Iterator[Finding]:
+    """Report guests to be made whose vm id or name some other guest has."""
+    for adoption in adoptions(changes, cluster):
+        guest = adoption.guest
+        who = f"{guest.name} ({guest.vm_id} on {guest.node})"
+        yield Finding(
+            kind=UNMANAGED,
+            detail=f"{adoption.name} would be made, but {who} is there and nothing manages it.",
+        )
 
 
 def find_misfits(desired: Desired, cluster: Cluster, new: Collection[str]) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ALLOW_DESTROY", "ALLOW_DISK_LOSS", "find_destruction", "find_disk_loss", "find_foreign_state"]
 
 ALLOW_DESTROY = "--allow-destroy"
+_FILES = ("file", "download_file")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
 
 DESTROYS_GUEST = Kind(
@@ -46,12 +47,15 @@ NOTHING_IN_COMMON = Kind(
 )
 
 
-def find_destruction(changes: Changes, spared: Collection[str] = ()) -> Iterator[Finding]:
+def find_destruction(
+    changes: Changes, spared: Collection[str] = (), *, is_all: bool = False
+) -> Iterator[Finding]:
     """Report each thing that would go; what belongs to a guest goes with it.
 
     Args:
         changes: What the plan does.
         spared: Addresses that are reported elsewhere.
+        is_all: Whether the end of everything is meant: files go with the guests then.
     """
     going = {change.name for change in changes.planned if is_guest(change) and change.destroys}
     for change in changes.planned:
@@ -59,7 +63,7 @@ def find_destruction(changes: Changes, spared: Collection[str] = ()) -> Iterator
             continue
         if is_guest(change):
             yield from _guest(change)
-        elif owner_of(change) not in going:
+        elif owner_of(change) not in going and not (is_all and short_kind(change) in _FILES):
             yield _object(change)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Severity
 from stackyard.engine.changes import Action
-from stackyard.guard.cluster import find_collisions, find_misfits
+from stackyard.guard.cluster import Adoption, adoptions, find_collisions, find_misfits
 from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
 from stackyard.guard.interruption import find_network_reloads, find_reboots
@@ -31,12 +32,24 @@ class Verdict:
         permitted: What would be refused, had the user not named it.
         warnings: What the user should know.
         renames: Guests that could be moved in the state instead.
+        adoptions: Guests that could be taken over instead.
     """
 
     refused: tuple[Finding, ...]
     permitted: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     renames: tuple[Rename, ...] = ()
+    adoptions: tuple[Adoption, ...] = ()
+
+    def joined(self, other: Verdict) -> Verdict:
+        """Return what both say."""
+        return Verdict(
+            refused=(*self.refused, *other.refused),
+            permitted=(*self.permitted, *other.permitted),
+            warnings=(*self.warnings, *other.warnings),
+            renames=(*self.renames, *other.renames),
+            adoptions=(*self.adoptions, *other.adoptions),
+        )
 
     def raise_refusal(self, what: str) -> None:
         """Raise when there is a reason not to apply.
@@ -63,31 +76,31 @@ def inspect(changes: Changes, allowances: Allowances, cluster: Cluster | None = 
         cluster: What is on the cluster, where that is known.
     """
     moved = renames(changes)
-    spared = {rename.source for rename in moved}
+    spared = {source for rename in moved for source, _ in rename.moves}
     findings = [*find_renames(changes), *find_disk_loss(changes), *find_reboots(changes)]
     # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
-    findings += find_destruction(changes, spared)
+    findings += find_destruction(changes, spared, is_all=allowances.everything)
     if not allowances.everything:
         findings += find_foreign_state(changes, spared)
     findings += find_network_reloads(changes)
     if cluster is not None:
         findings += find_collisions(changes, cluster)
-    return _verdict(findings, allowances, moved)
+    taken = () if cluster is None else adoptions(changes, cluster)
+    return dataclasses.replace(_verdict(findings, allowances), renames=moved, adoptions=taken)
 
 
 def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> Verdict:
     """Check that what a model needs is there."""
     created = {change.name for change in changes.planned if change.action is Action.CREATE}
     new = {guest.key for guest in desired.guests if label(guest.key) in created}
-    return _verdict(list(find_misfits(desired, cluster, new)), Allowances(), ())
+    return _verdict(list(find_misfits(desired, cluster, new)), Allowances())
 
 
-def _verdict(findings: list[Finding], allowances: Allowances, moved: tuple[Rename, ...]) -> Verdict:
+def _verdict(findings: list[Finding], allowances: Allowances) -> Verdict:
     warnings = tuple(f for f in findings if f.kind.severity is Severity.WARNING)
     others = [f for f in findings if f.kind.severity is not Severity.WARNING]
     return Verdict(
         refused=tuple(f for f in others if not allowances.allow(f)),
         permitted=tuple(f for f in others if allowances.allow(f)),
         warnings=warnings,
-        renames=moved,
     )

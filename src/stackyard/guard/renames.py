@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding
-from stackyard.guard.subjects import describe, is_guest, name_of, vm_id_of
+from stackyard.guard.subjects import describe, is_guest, name_of, owner_of, vm_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,11 +29,24 @@ _IDENTITY = ("node_name", "cpu", "memory", "disk", "network_device", "network_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """A guest that is in the state under one address and in the input under another."""
+    """A guest that is in the state under one address and in the input under another.
+
+    Attributes:
+        source: Its address in the state.
+        destination: Its address in the input.
+        reason: Why it is taken for the same.
+        belongings: The files that are made for it, from and to which addresses they go with it.
+    """
 
     source: str
     destination: str
     reason: str
+    belongings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def moves(self) -> tuple[tuple[str, str], ...]:
+        """What has to move in the state."""
+        return ((self.source, self.destination), *self.belongings)
 
 
 def renames(changes: Changes) -> tuple[Rename, ...]:
@@ -46,9 +59,26 @@ def renames(changes: Changes) -> tuple[Rename, ...]:
             reason = _same(old, new)
             taken = {rename.destination for rename in found}
             if reason is not None and new.address not in taken:
-                found.append(Rename(source=old.address, destination=new.address, reason=reason))
+                found.append(
+                    Rename(
+                        source=old.address,
+                        destination=new.address,
+                        reason=reason,
+                        belongings=tuple(_belongings(changes, old, new)),
+                    )
+                )
                 break
     return tuple(found)
+
+
+def _belongings(changes: Changes, old: Change, new: Change) -> Iterator[tuple[str, str]]:
+    """Return the files that were made for a guest, with the addresses that they have for it now."""
+    by_name = {change.name: change.address for change in changes.planned if change.action is Action.CREATE}
+    for change in changes.planned:
+        if change.action is Action.DELETE and owner_of(change) == old.name:
+            destination = by_name.get(new.name + change.name.removeprefix(old.name))
+            if destination is not None:
+                yield change.address, destination
 
 
 def find_renames(changes: Changes) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ Beside the API stand the `ssh` side, whose commands make the same calls, and the
 
 from __future__ import annotations
 
+from stackyard.lab.expected import expected_ready
 from stackyard.lab.latency import Latency, Speed, Work, parse_latency
 from stackyard.lab.problems import PveError
 from stackyard.lab.running import Options, Running, running, start
@@ -33,6 +34,7 @@ __all__ = [
     "SeedError",
     "Speed",
     "Work",
+    "expected_ready",
     "is_node_name",
     "load_seed",
     "parse_latency",

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from stackyard.lab.cluster import Cluster
     from stackyard.lab.store import Document, Store
 
-__all__ = ["COLLECTION", "Guests", "config_file", "digest_of"]
+__all__ = ["COLLECTION", "MISMATCH", "MODIFIED", "Guests", "config_file", "digest_of"]
 
 COLLECTION = "guests"
 
 _FOLDERS = {"qemu": "qemu-server", "lxc": "lxc"}
 _NAMES = {"qemu": "VM", "lxc": "CT"}
 _HASHED = ("config", "pending", "pending_delete", "snapshots")
-_CHANGED = "detected modified configuration - file changed by other user? Try again."
+
+# What Proxmox says to a digest that is no longer the present one. Most calls go through one function
+# (PVE::Tools::assert_if_modified), moving a disk and everything of a container among them; the configuration
+# of a VM and the size of its disks are older code with words of their own (PVE::API2::Qemu, 9.x). Lists of
+# texts that are taken from documentation have it the other way round for moving; the source decides here.
+MODIFIED = "detected modified configuration - file changed by other user? Try again."
+MISMATCH = "checksum mismatch (file change by other user?)"
 
 
 def config_file(kind: str, node: str, vmid: int) -> str:
@@ -130,7 +136,7 @@ class Guests:
         self._store.delete(COLLECTION, str(vmid))
 
     @staticmethod
-    def check_digest(guest: Document, digest: str | None, text: str = _CHANGED) -> None:
+    def check_digest(guest: Document, digest: str | None, text: str = MODIFIED) -> None:
         """Refuse a change based on a state that is no longer the present one.
 
         Raises:

@@ -20,7 +20,7 @@ from stackyard.lab.dispatch import Answer, ConnectionDropped, Dispatcher, Reques
 from stackyard.lab.faults import Point
 from stackyard.lab.journal import mask
 from stackyard.lab.latency import Work
-from stackyard.lab.problems import PveError
+from stackyard.lab.problems import PveError, defect
 from stackyard.serving import is_chunked, respond
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragm
 _METHODS = frozenset(("GET", "POST", "PUT", "DELETE"))
 _LARGEST_FORM = 512 * 1024
 _CHUNK = 1024 * 1024
+# What is raised when a client goes, stalls or sends what is no request.
+_THEIRS = (web.HTTPException, web.RequestPayloadError, OSError)
 
 
 class Api:
@@ -62,7 +64,16 @@ class Api:
         self._spool = spool
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Answer one request; a defect of ours is reported, and the server answers it with 500."""
+        try:
+            return await self._handle(request)
+        except _THEIRS:
+            raise
+        except Exception as err:  # The edge of a request: the server below tells nobody what went wrong.
+            defect(f"{request.method} {request.raw_path}", err)
+            raise
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         raw, _, query = request.raw_path.partition("?")
         path = decode_path(raw)
         if self._control is not None and (path == "/_lab" or path.startswith("/_lab/")):

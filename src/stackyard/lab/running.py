@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,13 +19,14 @@ from stackyard.lab.dispatch import Dispatcher
 from stackyard.lab.fault_kinds import add_fault, remove_fault
 from stackyard.lab.fetching import Fetcher
 from stackyard.lab.http import Api
+from stackyard.lab.kept_login import kept_login
 from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.lab.lifecycle import Beginning, Lifecycle
-from stackyard.lab.problems import defect
 from stackyard.lab.routing import Table, collect
 from stackyard.lab.saved import SavedStates
 from stackyard.lab.seeds import EMPTY, Seed
 from stackyard.lab.sqlite import SqliteDisk
+from stackyard.lab.ssh_ports import open_ssh_ports
 from stackyard.lab.store import Store
 from stackyard.lab.world import World, assemble
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["Options", "Running", "running", "start"]
+__all__ = ["Options", "Running", "certificate_of", "running", "start"]
 
 DATABASE = "lab.sqlite"
 FILES = "files"
@@ -51,8 +53,8 @@ class Options:
         port: The port of the API, 0 for any free one.
         ssh_port: The port of the SSH side, 0 for any free one, None for none.
         data: The folder that keeps everything; None keeps it in memory only.
-        identity: The folder that keeps its certificate and SSH host key; the data folder if None, and without
-            one they are new at each start.
+        identity: The folder that keeps its certificate, SSH host key and login; the data folder if None, and
+            without one they are new at each start.
         authorized_keys: Who may log in as root over SSH with a key, beside those of the seed.
         speed: Whether work takes time.
         latency_s: Seconds for single kinds of work.
@@ -182,11 +184,11 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
         blobs.hold(saved.files())
         world = _world(store, chosen, blobs)
         dispatcher = Dispatcher(world, Table(world.facts, collect(resources)))
-        certificate = _certificate(chosen)
+        certificate = certificate_of(chosen)
         lifecycle = Lifecycle(
             world,
             dispatcher,
-            Beginning(seed=chosen.seed, nodes=chosen.nodes, password=chosen.password),
+            _beginning(chosen),
             fingerprint=certificate.fingerprint,
             saved=saved,
         )
@@ -199,7 +201,6 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
                 port=chosen.port,
                 tls=serving.Tls(certificate),
                 limits=chosen.limits,
-                on_access=_report,
             ) as server,
             _ssh_side(world, dispatcher, chosen) as ssh_ports,
         ):
@@ -273,7 +274,22 @@ def _world(store: Store, options: Options, blobs: Blobs) -> World:
     return world
 
 
-def _certificate(options: Options) -> serving.Certificate:
+def _beginning(options: Options) -> Beginning:
+    """Return what a new lab holds; one that lives in memory has the login of its last start."""
+    seed, password = options.seed, options.password
+    if options.identity is not None and options.data is None:
+        login = kept_login(options.identity)
+        seed = dataclasses.replace(seed, token=seed.token or login.token)
+        password = password or seed.password or login.password
+    return Beginning(seed=seed, nodes=options.nodes, password=password)
+
+
+def certificate_of(options: Options) -> serving.Certificate:
+    """Return the certificate of a lab: the one that is kept, or a new one.
+
+    Raises:
+        FileError: The folder that keeps it cannot be used.
+    """
     names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(options.bind) else [options.bind])]
     folder = options.identity or options.data
     if folder is None:
@@ -289,18 +305,11 @@ async def _ssh_side(
     if options.ssh_port is None:
         yield {}
         return
-    from stackyard.lab.ssh import Keys, serve_ssh  # lazy: asyncssh costs 200 ms, and most tests need none
-
-    keys = Keys(folder=options.identity or options.data, authorized=options.authorized_keys)
-    async with serve_ssh(world, dispatcher, bind=options.bind, port=options.ssh_port, keys=keys) as ports:
+    where, keys = (options.bind, options.ssh_port), options.identity or options.data
+    async with open_ssh_ports(
+        world, dispatcher, where, keys=keys, authorized=options.authorized_keys
+    ) as ports:
         yield ports
-
-
-def _report(access: serving.Access) -> None:
-    """Tell the event loop of a request that failed outside its call; what clients do wrong is theirs."""
-    is_theirs = isinstance(access.error, serving.ClientGoneError | serving.ClientStalledError)
-    if access.status == 500 and access.error is not None and not is_theirs:
-        defect(f"{access.method} {access.path}", access.error)
 
 
 def _running(

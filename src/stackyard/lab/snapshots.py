@@ -16,7 +16,9 @@ from stackyard.lab import images
 from stackyard.lab.generate import new_uuid
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import has_feature
+from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
     from stackyard.lab.store import Document
@@ -173,7 +175,13 @@ async def take(
         extra = await save_state(guest, name) if save_state else {}
         with task.step():
             _prepare(world, snapshot, description, extra)
-    try:
+
+    def clean_up() -> None:
+        task.log("snapshot create failed: starting cleanup")
+        with task.step():
+            _forget(world, snapshot)
+
+    with undo_on_failure(clean_up):
         await task.spend(Work.SNAPSHOT)
         with task.step():
             guest = world.guests.require(kind, node, vmid)
@@ -182,12 +190,6 @@ async def take(
                 task.log(f"snapshotting '{label}' ({volid})")
                 images.take_snapshot(world, volid, node, name)
             _commit(world, snapshot)
-    except BaseException:
-        # Whatever stopped it, an interruption too: the guest is as it was.
-        task.log("snapshot create failed: starting cleanup")
-        with task.step():
-            _forget(world, snapshot)
-        raise
 
 
 async def delete(world: World, task: Task, snapshot: Snapshot, *, force: bool = False) -> None:
@@ -204,7 +206,7 @@ async def delete(world: World, task: Task, snapshot: Snapshot, *, force: bool = 
     """
     kind, node, vmid = snapshot.family.kind, snapshot.node, snapshot.vmid
     guest = world.guests.require(kind, node, vmid)
-    require(guest, snapshot.name)
+    _activate_storages(world, snapshot, require(guest, snapshot.name))
     async with world.locks.guest(kind, vmid):
         guest = world.guests.require(kind, node, vmid)
         world.guests.check_unlocked(guest)
@@ -291,6 +293,15 @@ def _commit(world: World, snapshot: Snapshot) -> None:
     )
 
 
+def _activate_storages(world: World, snapshot: Snapshot, found: Mapping[str, Any]) -> None:
+    """Refuse while nothing is locked yet; a volume that is gone is found out later, and the lock stays."""
+    volids = list(snapshot.family.volumes(world, found["config"]).values())
+    if found.get("vmstate"):
+        volids.append(str(found["vmstate"]))
+    for storage in sorted({parse_volume_id(volid)[0] for volid in volids if not volid.startswith("/")}):
+        world.storages.config(storage)
+
+
 def _check_volumes(world: World, snapshot: Snapshot) -> None:
     guest = world.guests.require(snapshot.family.kind, snapshot.node, snapshot.vmid)
     found = guest["snapshots"][snapshot.name]
@@ -347,6 +358,7 @@ def _check_rollback(world: World, snapshot: Snapshot) -> Document:
     if guest["config"].get("template"):
         raise PveError("you can't rollback if vm is a template")
     found = require(guest, snapshot.name)
+    _activate_storages(world, snapshot, found)
     for volid in snapshot.family.volumes(world, found["config"]).values():
         images.require_rollback(world, volid, snapshot.node, snapshot.name)
     if found.get("snapstate"):

@@ -221,6 +221,6 @@ def tofu_encryption(key: PlanKey) -> str:
                 "pbkdf2": {"stackyard": {"passphrase": key.secret.hex(), "iterations": _ITERATIONS}}
             },
             "method": {"aes_gcm": {"stackyard": {"keys": "${key_provider.pbkdf2.stackyard}"}}},
-            "plan": {"method": "${method.aes_gcm.stackyard}", "enforced": True},
+            "plan": {"method": "method.aes_gcm.stackyard", "enforced": True},
         }
     ).decode()

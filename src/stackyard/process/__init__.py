@@ -4,8 +4,10 @@
 environment it is given and no terminal to read from, streams its lines, and waits for it. Whatever ends the
 wait (a timeout, a cancelled task), the program is interrupted first and killed only after a grace period,
 because OpenTofu needs that time to save its state; a second request to stop kills at once. If we are killed
-ourselves, the kernel asks the program to stop. `start_detached` is for the other kind: a server of ours that
-goes on in the background, and has said that it is ready when we return.
+ourselves, the kernel asks the program to stop. A program that writes without end is stopped too, before it
+fills the memory. `start_detached` is for the other kind: a server of ours that goes on in the background, and
+has said that it is ready when we return. `run_in_foreground` gives a program the terminal, as an editor
+needs.
 
 It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
 is refused, because every user of the machine can read arguments.
@@ -18,6 +20,7 @@ from stackyard.process.command import (
     Completed,
     OnLine,
     ProcessFailedError,
+    ProcessOutputError,
     ProcessTimeoutError,
     ProcessUnstoppableError,
     ProgramMissingError,
@@ -27,6 +30,7 @@ from stackyard.process.command import (
     environment,
 )
 from stackyard.process.detached import Detached, start_detached
+from stackyard.process.foreground import run_in_foreground
 from stackyard.process.running import run
 
 __all__ = [
@@ -35,6 +39,7 @@ __all__ = [
     "Detached",
     "OnLine",
     "ProcessFailedError",
+    "ProcessOutputError",
     "ProcessTimeoutError",
     "ProcessUnstoppableError",
     "ProgramMissingError",
@@ -43,5 +48,6 @@ __all__ = [
     "Stream",
     "environment",
     "run",
+    "run_in_foreground",
     "start_detached",
 ]

@@ -1,4 +1,9 @@
-"""A running program and its process group: outputs, signals, and what becomes of it when we end."""
+"""A running program and its process group: pipes, signals, and what becomes of it when we end.
+
+It stands on the descriptors alone. asyncio's own subprocesses need several turns of the loop to begin, in
+which a cancelled task kills the program without a warning, or waits for ever for pipes that nobody connects
+(Python 3.11 to 3.13); here a program is started, with all that belongs to it, in one go.
+"""
 
 from __future__ import annotations
 
@@ -7,110 +12,152 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import sys
-from dataclasses import dataclass, field
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from stackyard.errors import InternalError
-from stackyard.process.command import OnLine, Stream
+from stackyard.process.command import Stream
+from stackyard.process.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import IO
 
-__all__ = ["Child", "prepare_child"]
+    from stackyard.process.command import Command, OnLine
 
+__all__ = ["Child"]
 
-@dataclass(slots=True)
-class _Lines:
-    """Collects one output and hands its lines on; a line may be of any length."""
-
-    stream: Stream
-    on_line: OnLine | None
-    _chunks: list[bytes] = field(default_factory=list)
-    _unfinished: bytearray = field(default_factory=bytearray)
-
-    def add(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        if self.on_line is None:
-            return
-        self._unfinished += chunk
-        if b"\n" in chunk:
-            *lines, rest = bytes(self._unfinished).split(b"\n")
-            self._unfinished = bytearray(rest)
-            for line in lines:
-                self.on_line(self.stream, line.rstrip(b"\r").decode(errors="replace"))
-
-    def close(self) -> None:
-        if self._unfinished and self.on_line is not None:
-            rest, self._unfinished = bytes(self._unfinished), bytearray()
-            self.on_line(self.stream, rest.rstrip(b"\r").decode(errors="replace"))
-
-    def detach(self) -> None:
-        """Collect on, but call the reader no more."""
-        self.on_line = None
-
-    def text(self) -> str:
-        return b"".join(self._chunks).decode(errors="replace")
+# How much is read or written in one turn of the loop.
+CHUNK_BYTES = 256 * 1024
 
 
-class Child(asyncio.SubprocessProtocol):
+class Child:
     """A running program: its outputs, and futures for its exit and for the end of its outputs.
 
     The exit and the end of the outputs are apart, because what a program leaves behind keeps its pipes open.
+
+    Args:
+        command: What to start.
+        on_line: Called with each line as it comes.
+
+    Raises:
+        OSError: The system refuses to start it.
+        ValueError: Python refuses to.
     """
 
-    def __init__(self, on_line: OnLine | None) -> None:
-        loop = asyncio.get_running_loop()
-        self.stdout = _Lines(Stream.STDOUT, on_line)
-        self.stderr = _Lines(Stream.STDERR, on_line)
-        self._outputs = {1: self.stdout, 2: self.stderr}
-        self.exited: asyncio.Future[None] = loop.create_future()
-        self.closed: asyncio.Future[None] = loop.create_future()
-        self.failed: asyncio.Future[None] = loop.create_future()
-        self._transport: asyncio.SubprocessTransport | None = None
+    def __init__(self, command: Command, on_line: OnLine | None) -> None:
+        parent = os.getpid()
+        self._loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[None] = self._loop.create_future()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self.stdout = Lines(command, Stream.STDOUT, on_line)
+        self.stderr = Lines(command, Stream.STDERR, on_line)
         self._is_gone = False
-
-    @property
-    def transport(self) -> asyncio.SubprocessTransport:
-        """What asyncio holds of the program."""
-        if self._transport is None:
-            raise InternalError("A program was used before it was started.")
-        return self._transport
+        self._program = subprocess.Popen(
+            command.argv,
+            bufsize=0,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A session of its own has no terminal to ask, and its process group is its own too.
+            start_new_session=True,
+            preexec_fn=lambda: _prepare(parent),
+        )
+        self._ending: int | None = None
+        self._watch_for_the_end()
+        self._outputs: dict[IO[bytes], Lines] = {}
+        for pipe, lines in ((self._program.stdout, self.stdout), (self._program.stderr, self.stderr)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._outputs[pipe] = lines
+                self._loop.add_reader(pipe.fileno(), self._read, pipe, lines)
+        self._unwritten = memoryview(command.stdin or b"")
+        if self._program.stdin is not None:
+            os.set_blocking(self._program.stdin.fileno(), False)
+            self._loop.add_writer(self._program.stdin.fileno(), self._write, self._program.stdin)
 
     @property
     def pid(self) -> int:
         """The number of the program and of its group."""
-        return self.transport.get_pid()
+        return self._program.pid
 
     @property
     def returncode(self) -> int:
         """How the program ended."""
-        status = self.transport.get_returncode()
+        status = self._program.returncode
         return -signal.SIGKILL if status is None else status
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the program was started."""
-        self._transport = cast("asyncio.SubprocessTransport", transport)
+    def _watch_for_the_end(self) -> None:
+        try:
+            self._ending = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            # Not Linux, or no descriptor is left.
+            threading.Thread(target=self._wait_for_the_end, daemon=True).start()
+        else:
+            self._loop.add_reader(self._ending, self._note_exit)
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take what it wrote."""
-        self._guarded(self._outputs[fd].add, data)
+    def _wait_for_the_end(self) -> None:
+        """Wait in a thread for the end of the program."""
+        self._program.wait()
+        with contextlib.suppress(RuntimeError):  # The loop may be closed by now.
+            self._loop.call_soon_threadsafe(self._note_exit)
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Note the end of one of its pipes; a standard input that it does not read is no error."""
-        if lines := self._outputs.pop(fd, None):
-            self._guarded(lines.close)
-        if not self._outputs and not self.closed.done():
-            self.closed.set_result(None)
-
-    def process_exited(self) -> None:
-        """Note that the program ended."""
+    def _note_exit(self) -> None:
+        self._program.poll()
+        self._stop_watching()
         if not self.exited.done():
             self.exited.set_result(None)
 
+    def _stop_watching(self) -> None:
+        if self._ending is not None:
+            self._loop.remove_reader(self._ending)
+            os.close(self._ending)
+            self._ending = None
+
+    def _read(self, pipe: IO[bytes], lines: Lines) -> None:
+        try:
+            data = os.read(pipe.fileno(), CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            self._guarded(lines.add, data)
+            return
+        self._let_go(pipe)
+        self._guarded(lines.close)
+        if not self._outputs:
+            self.closed.set_result(None)
+
+    def _let_go(self, pipe: IO[bytes]) -> None:
+        self._loop.remove_reader(pipe.fileno())
+        self._outputs.pop(pipe)
+        pipe.close()
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        try:
+            written = os.write(pipe.fileno(), self._unwritten[:CHUNK_BYTES]) if self._unwritten else 0
+        except BlockingIOError:
+            return
+        except OSError:
+            # A standard input that the program does not read is no error.
+            self._unwritten = self._unwritten[:0]
+        else:
+            self._unwritten = self._unwritten[written:]
+        if not self._unwritten:
+            self._close_input()
+
+    def _close_input(self) -> None:
+        pipe = self._program.stdin
+        if pipe is not None and not pipe.closed:
+            self._loop.remove_writer(pipe.fileno())
+            pipe.close()
+
     def _guarded(self, deliver: Callable[..., None], *data: bytes) -> None:
-        """Hand lines on; when their reader fails, it gets no more of them and `run` fails with its error."""
+        """Hand lines on; when that fails, the reader gets no more of them and `run` fails with the error."""
         try:
             deliver(*data)
         except Exception as err:
@@ -131,12 +178,13 @@ class Child(asyncio.SubprocessProtocol):
     def close(self) -> None:
         """Let go of the pipes, whatever happened."""
         self._detach()
-        stdin = cast("asyncio.WriteTransport | None", self.transport.get_pipe_transport(0))
-        if stdin is not None and stdin.get_write_buffer_size():
-            # It was closed, but waits until somebody reads what is still to be written.
-            stdin.abort()
-        with contextlib.suppress(PermissionError):
-            self.transport.close()
+        self._close_input()
+        for pipe in list(self._outputs):
+            self._let_go(pipe)
+        if not self.exited.done():
+            # It runs on, because we may not stop it; somebody has to collect it one day.
+            threading.Thread(target=self._program.wait, daemon=True).start()
+        self._stop_watching()
         if self.failed.done():
             self.failed.exception()
 
@@ -180,7 +228,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def prepare_child(parent: int) -> None:
+def _prepare(parent: int) -> None:
     """Run in the child before the program: die with the parent, and listen when asked to stop.
 
     Interrupts are ignored in background jobs of a shell, others may be blocked, and that would be inherited.

@@ -21,6 +21,7 @@ __all__ = [
     "Completed",
     "OnLine",
     "ProcessFailedError",
+    "ProcessOutputError",
     "ProcessTimeoutError",
     "ProcessUnstoppableError",
     "ProgramMissingError",
@@ -62,6 +63,9 @@ class Command:
         stdin: What it reads; nothing when absent, never the terminal.
         timeout_s: When to give up on it; never when absent.
         grace_s: How long it may take to stop after an interrupt before it is killed.
+        output_limit_bytes: How much may be held of each output, of all of it or, when it is not kept, of one
+            line; a program that goes beyond is stopped.
+        keeps_output: Whether what it wrote is in `Completed`; a reader of its lines may be enough.
         redactor: Hides secrets in errors. Lines and outputs are passed on as they are.
     """
 
@@ -71,6 +75,8 @@ class Command:
     stdin: bytes | None = field(default=None, repr=False)
     timeout_s: float | None = None
     grace_s: float = 10.0
+    output_limit_bytes: int = 64 * 2**20
+    keeps_output: bool = True
     redactor: Redactor = field(default=NOTHING_SECRET, repr=False)
 
     @property
@@ -87,7 +93,7 @@ class Completed:
     Attributes:
         argv: The program and its arguments.
         returncode: Its exit status, negative for a signal.
-        stdout: All it wrote there, as it is: it may hold secrets.
+        stdout: All it wrote there, as it is: it may hold secrets. Empty when it was not kept.
         stderr: The same for the other stream.
         elapsed_s: How long it ran.
         left_processes: Whether it left processes behind, which were then ended.
@@ -160,6 +166,21 @@ class ProcessTimeoutError(StackyardError):
             f"`{command.shown}` did not end within {command.timeout_s:g} s and was stopped."
             + (f"\n{said}" if said else " It said nothing.")
         )
+
+
+class ProcessOutputError(StackyardError):
+    """A program wrote far more than it has any reason to, and was stopped before it filled the memory."""
+
+    code = "E-PROCESS-OUTPUT"
+    summary = "A program wrote too much"
+    default_remedy = "Run the command by hand to see what it prints without end."
+
+    def __init__(self, command: Command, stream: Stream) -> None:
+        self.stream = stream
+        where = "standard output" if stream is Stream.STDOUT else "standard error"
+        what = "wrote more than" if command.keeps_output else "wrote a line of more than"
+        limit = f"{command.output_limit_bytes / 2**20:g} MiB"
+        super().__init__(f"`{command.shown}` {what} {limit} to its {where} and was stopped.")
 
 
 class ProcessUnstoppableError(StackyardError):

@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from stackyard.errors import FileError
-from stackyard.process.command import Completed, ProcessFailedError, ProcessTimeoutError, SecretArgumentError
+from stackyard.process.command import (
+    Completed,
+    ProcessFailedError,
+    ProcessOutputError,
+    ProcessTimeoutError,
+    SecretArgumentError,
+    Stream,
+)
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -29,8 +36,6 @@ __all__ = ["Detached", "start_detached"]
 
 # What a shell or a parent may have made it ignore.
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-# The longest line that a program may say "ready" with.
-_LONGEST_LINE = 2**20
 _PRIVATE = 0o600
 
 
@@ -58,6 +63,7 @@ async def start_detached(command: Command, *, log: Path, is_ready: Callable[[str
         ProgramUnusableError: The system refuses to start it.
         FileError: The log cannot be written.
         ProcessTimeoutError: It was not ready in time.
+        ProcessOutputError: It wrote more than may be held of it before it was ready.
         ProcessFailedError: It ended, or closed its standard output, before it was ready.
     """
     if any(command.redactor.hides(argument) for argument in command.argv):
@@ -71,7 +77,7 @@ async def start_detached(command: Command, *, log: Path, is_ready: Callable[[str
     with output:
         try:
             async with deadline:
-                if await _says_ready(output, is_ready, lines):
+                if await _says_ready(command, output, is_ready, lines):
                     return Detached(pid=pid, line=lines[-1])
         except BaseException as err:
             with contextlib.suppress(ProcessLookupError):
@@ -143,16 +149,24 @@ def _read_log(log: Path) -> str:
         return ""
 
 
-async def _says_ready(output: IO[bytes], is_ready: Callable[[str], bool], lines: list[str]) -> bool:
+async def _says_ready(
+    command: Command, output: IO[bytes], is_ready: Callable[[str], bool], lines: list[str]
+) -> bool:
     """Read lines until one says that the program is ready (True) or there are no more (False)."""
     loop = asyncio.get_running_loop()
-    stream = asyncio.StreamReader(limit=_LONGEST_LINE)
+    stream, left_bytes = asyncio.StreamReader(limit=command.output_limit_bytes), command.output_limit_bytes
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), output)
     try:
         while line := await stream.readline():
+            left_bytes -= len(line)
+            if left_bytes < 0:
+                raise ProcessOutputError(command, Stream.STDOUT)
             lines.append(line.decode(errors="replace").rstrip("\r\n"))
             if is_ready(lines[-1]):
                 return True
+    except ValueError as err:
+        # A line that is longer than the limit of the reader.
+        raise ProcessOutputError(command, Stream.STDOUT) from err
     finally:
         transport.close()
     return False

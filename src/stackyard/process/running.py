@@ -7,13 +7,12 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from stackyard.errors import FileError, StackyardError
-from stackyard.process.child import Child, prepare_child
+from stackyard.process.child import Child
 from stackyard.process.command import (
     Completed,
     ProcessFailedError,
@@ -52,16 +51,17 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
         ProgramUnusableError: The system refuses to start it.
         FileError: The folder to run it in cannot be entered.
         ProcessTimeoutError: It did not end in time.
+        ProcessOutputError: It wrote more than may be held of it.
         ProcessFailedError: It failed, and `check` is set.
         ProcessUnstoppableError: It had to be stopped and still runs.
     """
     if any(command.redactor.hides(argument) for argument in command.argv):
         raise SecretArgumentError(f"`{command.shown}` was not run: one of its arguments is a secret.")
     began = time.monotonic()
-    child, request = await _begin(command, on_line)
+    child = _start(command, on_line)
     try:
         try:
-            timed_out = await _wait(child, command, request)
+            timed_out = await _wait(child, command)
         finally:
             # Also when it was stopped: its last lines say what it saved.
             left_processes = await _end_group(child)
@@ -84,47 +84,11 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
     return completed
 
 
-async def _begin(command: Command, on_line: OnLine | None) -> tuple[Child, asyncio.CancelledError | None]:
-    """Start the program, and return the request to stop that came meanwhile.
-
-    The program may run before its start is complete, and asyncio would kill it without a warning.
-    """
-    starting = asyncio.ensure_future(_start(command, on_line))
+def _start(command: Command, on_line: OnLine | None) -> Child:
     try:
-        return await asyncio.shield(starting), None
-    except asyncio.CancelledError as request:
-        try:
-            await asyncio.wait({starting})
-        finally:
-            # Without effect unless a second request came.
-            starting.cancel()
-        if starting.exception() is not None:
-            raise
-        return starting.result(), request
-
-
-async def _start(command: Command, on_line: OnLine | None) -> Child:
-    """Start the program in its own session, so that it has no terminal to ask, and its own process group."""
-    parent = os.getpid()
-    try:
-        transport, child = await asyncio.get_running_loop().subprocess_exec(
-            lambda: Child(on_line),
-            *command.argv,
-            cwd=command.cwd,
-            env=dict(command.env),
-            stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=lambda: prepare_child(parent),
-        )
+        return Child(command, on_line)
     except (OSError, ValueError) as err:
         raise not_started(command, err) from err
-    if command.stdin is not None:
-        pipe = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        pipe.write(command.stdin)
-        pipe.close()
-    return child
 
 
 def not_started(command: Command, err: OSError | ValueError) -> StackyardError:
@@ -152,18 +116,16 @@ def not_started(command: Command, err: OSError | ValueError) -> StackyardError:
     )
 
 
-async def _wait(child: Child, command: Command, request: asyncio.CancelledError | None) -> bool:
+async def _wait(child: Child, command: Command) -> bool:
     """Wait until the program has ended, and return whether it took a timeout to end it."""
     deadline = asyncio.timeout(command.timeout_s)
     try:
-        if request is not None:
-            raise request
         async with deadline:
             await asyncio.wait({child.exited, child.failed}, return_when=asyncio.FIRST_COMPLETED)
             if child.failed.done():
                 child.failed.result()
     except BaseException as err:
-        # Out of time, cancelled, or a reader of our lines failed: it must not run on unwatched.
+        # Out of time, cancelled, it wrote too much, or a reader of its lines failed: it must not run on.
         await _stop(child, command, is_requested=isinstance(err, asyncio.CancelledError))
         if not (deadline.expired() and isinstance(err, TimeoutError)):
             raise

@@ -12,7 +12,7 @@ from stackyard.render.container import container_resource
 from stackyard.render.files import file_resources
 from stackyard.render.networks import network_resources
 from stackyard.render.references import CONTAINER, POOL, VM, References, address_of
-from stackyard.render.terms import Json, expression, label, literal, present, variable
+from stackyard.render.terms import Json, Written, expression, label, literal, present, variable
 from stackyard.render.userdata import with_data_files
 from stackyard.render.vm import vm_resource
 
@@ -53,9 +53,15 @@ class Rendered:
     variables: tuple[Variable, ...]
 
 
-def render(desired: Desired, provider: Provider | None = None) -> Rendered:
-    """Return the configuration of a model: one file of OpenTofu JSON."""
-    whole = with_data_files(desired)
+def render(desired: Desired, provider: Provider | None = None, *, scope: str = "") -> Rendered:
+    """Return the configuration of a model: one file of OpenTofu JSON.
+
+    Args:
+        desired: The model.
+        provider: Which provider it asks for.
+        scope: Tells files that are made for this model from those of others on the same storage.
+    """
+    whole = with_data_files(desired, scope)
     variables = tuple(_variables(whole))
     document = {
         "terraform": _settings(provider or Provider()),
@@ -114,6 +120,11 @@ def _guests(desired: Desired) -> dict[str, Json]:
             ),
         }
     return guests
+
+
+def _useful(addresses: str, loopback: str) -> Written:
+    """Return the addresses that others can use."""
+    return expression(f'[for a in {addresses} : a if !startswith(a, "{loopback}")]')
 
 
 def _variables(desired: Desired) -> Iterator[Variable]:

@@ -8,6 +8,7 @@ everything that Proxmox would have said, too.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from stackyard.desired import CloudInit, DeclaredFile, Desired, Inline, Secret, Snippet, User, Vm
@@ -23,9 +24,14 @@ __all__ = ["cloud_config", "with_data_files"]
 _FIELDS = ("user_data", "vendor_data", "network_data", "meta_data")
 
 
-def with_data_files(desired: Desired) -> Desired:
-    """Return the model with every inline or generated piece of cloud-init data as a file of its own."""
-    snippets = [snippet for vm in desired.vms for snippet in _snippets(vm)]
+def with_data_files(desired: Desired, scope: str) -> Desired:
+    """Return the model with every inline or generated piece of cloud-init data as a file of its own.
+
+    Args:
+        desired: The model.
+        scope: Tells the files of this model from those of others on the same storage.
+    """
+    snippets = [snippet for vm in desired.vms for snippet in _snippets(vm, scope)]
     vms = tuple(_with_references(vm) for vm in desired.vms)
     return desired.model_copy(update={"vms": vms, "files": (*desired.files, *snippets)})
 
@@ -42,7 +48,7 @@ def _data(vm: Vm) -> dict[str, Text]:
     return texts
 
 
-def _snippets(vm: Vm) -> Iterator[Snippet]:
+def _snippets(vm: Vm, scope: str) -> Iterator[Snippet]:
     if vm.cloud_init is None:
         return
     for field, text in _data(vm).items():
@@ -51,14 +57,21 @@ def _snippets(vm: Vm) -> Iterator[Snippet]:
             key=f"{vm.key}/{field}",
             node=vm.node,
             datastore=vm.cloud_init.snippets,
-            file_name=f"{_file_stem(vm.key)}.{field.replace('_', '-')}.yaml",
+            file_name=f"{_file_stem(vm, scope)}-{field.replace('_', '-')}.yaml",
             content=text,
         )
 
 
-def _file_stem(key: str) -> str:
+def _file_stem(vm: Vm, scope: str) -> str:
+    """Return what the files of a guest are called after.
+
+    The vm id is the only one on its cluster and outlives a change of the key, which would otherwise make the
+    guest anew. Without one, two targets may each have a guest of the same key.
+    """
+    if vm.vm_id is not None:
+        return f"vm-{vm.vm_id}"
     # Keys have more characters than names of files on a storage.
-    return key.replace("/", "-").replace("@", "-")
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{scope}-{vm.key}".strip("-"))
 
 
 def _with_references(vm: Vm) -> Vm:

@@ -65,6 +65,9 @@ def test_the_data_of_a_plugin_is_sent_encoded_and_shown_as_text() -> None:
         await api.post(f"{ACME}/plugins", **given)
         plugin = await api.get(f"{ACME}/plugins/cloud")
         assert (plugin["plugin"], plugin["data"], plugin["validation-delay"]) == ("cloud", data, 10)
+        # What is not of the alphabet is passed over.
+        await api.put(f"{ACME}/plugins/cloud", data=f"{encoded[:4]}ü{encoded[4:]}")
+        assert (await api.get(f"{ACME}/plugins/cloud"))["data"] == data
         await api.put(f"{ACME}/plugins/cloud", delete="validation-delay,data", digest=plugin["digest"])
         assert not {"validation-delay", "data"} & set(await api.get(f"{ACME}/plugins/cloud"))
         names = {row["plugin"] for row in await api.get(f"{ACME}/plugins")}

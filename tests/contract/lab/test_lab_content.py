@@ -225,6 +225,7 @@ def test_volumes_are_allocated_by_name() -> None:
             ("local-lvm", "vm-101-x", {}, "500 illegal name 'vm-101-x' - should be 'vm-100-\\*'"),
             ("local", "x.raw", {"format": "qcow2"}, r"400 .*different storage formats \(qcow2 != raw\)"),
             ("local", "vm-100-disk-3.qcow2", {}, "500 disk image 'vm-100-disk-3.qcow2' already exists"),
+            ("local-lvm", "vm-100-y", {"size": "\uff11G"}, "400 .*value does not match the regex pattern"),
             ("local-lvm", "vm-100-y", {"size": "9999G"}, "500 lvcreate 'pve/vm-100-y' error:"),
         ):
             with pytest.raises(Refused, match=text):

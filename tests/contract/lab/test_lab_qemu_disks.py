@@ -88,7 +88,7 @@ def test_a_disk_changes_its_format_on_the_same_storage() -> None:
         ({"disk": "scsi9"}, "500 disk 'scsi9' does not exist"),
         ({"disk": "ide0"}, "500 you can't move a cdrom"),
         ({"storage": "nope"}, "500 storage 'nope' does not exist"),
-        ({"digest": "0" * 40}, r"500 checksum mismatch \(file change by other user\?\)"),
+        ({"digest": "0" * 40}, "500 detected modified configuration - file changed by other user"),
         ({"target-vmid": 101}, "400 .*either set 'storage' or 'target-vmid', but not both"),
         ({"storage": None}, "400 .*both 'storage' and 'target-vmid' missing, either needs to be set"),
         ({"storage": None, "target-vmid": 100}, "400 .*must be different than source VMID"),

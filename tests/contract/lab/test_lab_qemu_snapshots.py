@@ -228,3 +228,31 @@ def test_a_cloud_init_drive_goes_and_comes_with_the_snapshots() -> None:
         assert await used(api) == GIB + 4 * MIB
 
     with_lab(test)
+
+
+@pytest.mark.parametrize("verb", ["delete", "rollback"])
+def test_a_snapshot_on_a_storage_that_was_taken_away_is_refused_before_anything_is_locked(verb: str) -> None:
+    async def test(api: LabClient) -> None:
+        await make(api, scsi0="local-lvm:1")
+        await take(api, "one")
+        before = await api.get("/storage/local-lvm")
+        await api.delete("/storage/local-lvm")
+        upid = await (api.delete(f"{S}/one") if verb == "delete" else api.post(f"{S}/one/rollback"))
+        assert await failed(api, upid) == "storage 'local-lvm' does not exist"
+        assert "lock" not in await api.get(f"{Q}/100/config")
+        await api.post("/storage", **{key: before[key] for key in before if key != "digest"})
+        await done(api, await api.delete(f"{S}/one"))
+
+    with_lab(test)
+
+
+def test_a_snapshot_of_a_volume_that_is_gone_leaves_the_vm_locked_as_on_proxmox() -> None:
+    async def test(api: LabClient) -> None:
+        await make(api, scsi0="local-lvm:1")
+        await take(api, "one")
+        await done(api, await api.delete("/nodes/pve1/storage/local-lvm/content/vm-100-disk-0"))
+        upid = await api.delete(f"{S}/one")
+        assert await failed(api, upid) == "volume 'local-lvm:vm-100-disk-0' does not exist"
+        assert (await api.get(f"{Q}/100/config"))["lock"] == "snapshot-delete"
+
+    with_lab(test)

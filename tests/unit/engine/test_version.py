@@ -103,6 +103,11 @@ def test_an_engine_that_answers_nonsense_is_broken(tmp_path: Path, script: str) 
         probe(tmp_path, script)
 
 
+def test_an_engine_that_answers_without_end_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(EngineBrokenError, match="wrote more than 1 MiB to its standard output"):
+        probe(tmp_path, "exec yes")
+
+
 def test_an_engine_that_hangs_is_broken(tmp_path: Path) -> None:
     with pytest.raises(EngineBrokenError, match=r"did not end within 0\.2 s"):
         probe(tmp_path, "exec sleep 600", timeout_s=0.2)

@@ -57,6 +57,10 @@ class Paper:
         styled = click.style(shown, fg=style) if style and self.colour else shown
         self._stream.write(styled + "\n")
 
+    def text(self, text: str) -> None:
+        """Write text as it is, to the last byte, where a program is to read it."""
+        self._stream.write(text)
+
     def flush(self) -> None:
         """Hand everything over to the system."""
         self._stream.flush()

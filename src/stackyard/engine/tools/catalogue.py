@@ -18,6 +18,8 @@ __all__ = ["CATALOGUE", "TERRAFORM", "TOFU", "Ask", "Said", "Tool", "ToolBrokenE
 # A program that only says its version has nothing to save.
 _GRACE_S = 1.0
 _QUOTED_CHARACTERS = 200
+# A program that has more to say of its version is not what it seems.
+_ANSWER_LIMIT_BYTES = 2**20
 
 
 class ToolBrokenError(StackyardError):
@@ -79,6 +81,7 @@ def _asking(product: str, argument: str, pattern: str, env: Mapping[str, str] | 
             cwd=Path("/"),
             timeout_s=timeout_s,
             grace_s=_GRACE_S,
+            output_limit_bytes=_ANSWER_LIMIT_BYTES,
         )
         completed = await process.run(command)
         # OpenSSH answers on its error output.

@@ -20,8 +20,9 @@ __all__ = ["ErrorTexts", "Schema", "check_value", "parse_boolean", "parse_proper
 ErrorTexts = dict[str, str]
 Schema = Mapping[str, Any]
 
-_INTEGER = re.compile(r"[+-]?\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.\d+|\d+\.|\.\d+|\d+)([eE][+-]?\d+)?")
+# Digits of other scripts are no numbers to Perl, although its patterns take them for digits.
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.\d+|\d+\.|\.\d+|\d+)([eE][+-]?\d+)?", re.ASCII)
 # Past this Perl turns to floating point and JSON to nonsense; nothing in the API means such a number.
 _MOST_DIGITS = 18
 
@@ -151,7 +152,7 @@ def _pattern_problem(schema: Schema, text: str) -> str | None:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compile a Perl pattern as Proxmox anchors it: `^a|b$` is what `a|b` becomes there too."""
     python = re.sub(r"\(\?\^([a-z]*):", lambda flags: f"(?{flags[1].replace('u', '')}:", pattern)
-    return re.compile(f"^{python}$")
+    return re.compile(f"^{python}$", re.ASCII)
 
 
 def _length_problem(schema: Schema, text: str) -> str | None:

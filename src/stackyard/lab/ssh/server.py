@@ -19,7 +19,7 @@ from stackyard.lab.journal import is_secret
 from stackyard.lab.problems import PveError
 from stackyard.lab.ssh.files import NodeFiles
 from stackyard.lab.ssh.guests import GuestPorts
-from stackyard.lab.ssh.keys import is_authorized, kept_host_key
+from stackyard.lab.ssh.keys import is_authorized
 from stackyard.lab.ssh.programs import builtin, text
 from stackyard.lab.ssh.programs.proxmox import proxmox_programs
 from stackyard.lab.ssh.programs.system import Door, system_programs
@@ -28,13 +28,11 @@ from stackyard.lab.ssh.sessions import run_session, server_options
 from stackyard.lab.ssh.sftp import NodeSftp
 from stackyard.lab.ssh.shell import Shell
 from stackyard.redaction import MASK
-from stackyard.serving.listening import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from stackyard.lab.dispatch import Dispatcher
-    from stackyard.lab.ssh.keys import Keys
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
@@ -48,27 +46,27 @@ _UNREACHABLE = asyncssh.OPEN_CONNECT_FAILED
 
 @contextlib.asynccontextmanager
 async def serve_ssh(
-    world: World, dispatcher: Dispatcher, *, bind: str, port: int, keys: Keys
-) -> AsyncIterator[Mapping[str, int]]:
-    """Serve SSH until the end of the block; give the port of each node.
+    world: World,
+    dispatcher: Dispatcher,
+    listening: Mapping[str, socket.socket],
+    *,
+    host_key: bytes,
+    authorized: tuple[str, ...],
+) -> AsyncIterator[None]:
+    """Serve SSH until the end of the block.
 
     Args:
         world: The lab.
         dispatcher: What answers the calls that commands make.
-        bind: The address to listen on.
-        port: The port of the first node, the others following it; 0 for any free ones.
-        keys: Its host key, and who may log in.
-
-    Raises:
-        ListenError: A port cannot be had.
-        HostKeyError: The host key is damaged.
+        listening: The socket of each node, which is then ours.
+        host_key: The private key of all nodes, as OpenSSH keeps it.
+        authorized: Who may log in as root with a key: lines as of an authorized_keys file.
     """
-    side = _SshSide(world, dispatcher, keys)
+    side = _SshSide(world, dispatcher, asyncssh.import_private_key(host_key), authorized)
     try:
-        ports = {}
-        for number, node in enumerate(world.cluster.nodes()):
-            ports[node] = await side.listen(node, listen(bind, port + number if port else 0))
-        yield ports
+        for node, sock in listening.items():
+            await side.listen(node, sock)
+        yield
     finally:
         await side.close()
 
@@ -76,26 +74,21 @@ async def serve_ssh(
 class _SshSide:
     """All nodes together."""
 
-    def __init__(self, world: World, dispatcher: Dispatcher, keys: Keys) -> None:
+    def __init__(
+        self, world: World, dispatcher: Dispatcher, host_key: asyncssh.SSHKey, authorized: tuple[str, ...]
+    ) -> None:
         self.world = world
         self.dispatcher = dispatcher
         self.guests = GuestPorts(world)
         self.connections: dict[asyncssh.SSHServerConnection, str] = {}
-        self.authorized = keys.authorized
-        self._host_key = kept_host_key(keys.folder)
+        self.authorized = authorized
+        self._host_key = host_key
         self._acceptors: list[asyncssh.SSHAcceptor] = []
         world.store.watch("nodes", self._node_changed)
 
-    async def listen(self, node: str, sock: socket.socket) -> int:
-        """Serve a node on a socket; return the port."""
-        port: int = sock.getsockname()[1]
-        try:
-            acceptor = await asyncssh.listen(sock=sock, config=None, **self._options(node))
-        except BaseException:
-            sock.close()
-            raise
-        self._acceptors.append(acceptor)
-        return port
+    async def listen(self, node: str, sock: socket.socket) -> None:
+        """Serve a node on a socket that listens."""
+        self._acceptors.append(await asyncssh.listen(sock=sock, config=None, **self._options(node)))
 
     async def answer_node(self, node: str, sock: socket.socket) -> asyncssh.SSHServerConnection:
         """Run the server of a node on one end of a socket pair."""

@@ -42,6 +42,7 @@ def problem(**given: Any) -> str:
     ("given", "text"),
     [
         ({"vmid": "x"}, "type check ('integer') failed - got 'x'"),
+        ({"vmid": "\uff11\uff12\uff13"}, "type check ('integer') failed - got '\uff11\uff12\uff13'"),
         ({"vmid": "99"}, "invalid format - value does not look like a valid VM ID\n"),
         ({"cores": "0"}, "value must have a minimum value of 1"),
         ({"cpulimit": "129"}, "value must have a maximum value of 128"),

@@ -101,8 +101,9 @@ def _checked(call: Call, kind: Kind, *, create: bool) -> dict[str, Any]:
 
 
 def _decoded(text: str) -> str:
-    standard = text.translate(str.maketrans("-_", "+/"))
-    padded = standard + "=" * (-len(standard) % 4)
+    # Perl passes over what is not of the alphabet; Python does so for ASCII alone.
+    standard = text.translate(str.maketrans("-_", "+/")).encode("ascii", "ignore")
+    padded = standard + b"=" * (-len(standard) % 4)
     try:
         return base64.b64decode(padded).decode("utf-8", "replace")
     except binascii.Error:

@@ -100,6 +100,8 @@ async def download(world: World, task: Task, wanted: Download) -> None:
     task.log(f"downloading {wanted.url} to {wanted.path}")
     present = world.volumes.find(wanted.volid, wanted.node)
     if present is not None:
+        # Proxmox looks in the worker (PVE::Tools::download_file_from_url): the call has succeeded, and the
+        # refusal is how its task ends. Only `oci-registry-pull` refuses at once.
         await _check_present(world, task, wanted, present)
         return
     await task.spend(Work.DOWNLOAD)

@@ -52,8 +52,10 @@ async def create_volume(call: Call) -> Any:
     """Allocate a volume for a guest and answer its id."""
     params, world = call.params, call.world
     storage, name, chosen = str(params["storage"]), str(params["filename"]), params.get("format")
-    unit = str(params["size"]).lstrip("0123456789")
-    size = int(str(params["size"]).removesuffix(unit)) * _UNITS[unit]
+    # A pattern of Perl lets a line break at the end pass.
+    asked = str(params["size"]).strip()
+    unit = asked.lstrip("0123456789")
+    size = int(asked.removesuffix(unit)) * _UNITS[unit]
     suffix = re.search(r"\.(raw|qcow2|vmdk)$", name)
     if suffix is not None:
         if chosen is not None and chosen != suffix[1]:

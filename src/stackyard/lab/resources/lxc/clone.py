@@ -16,6 +16,7 @@ from stackyard.lab.resources.lxc.networks import complete_network, is_network
 from stackyard.lab.resources.lxc.options import check_bridge
 from stackyard.lab.resources.lxc.settings import described
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import has_feature
 from stackyard.lab.volumes import parse_volume_id
 
@@ -176,23 +177,21 @@ def _copy_documents(world: World, vmid: int, newid: int) -> None:
 async def _clone(world: World, task: Task, plan: _Plan) -> None:
     task.log(f"creating a clone of container {plan.vmid} with ID {plan.newid}")
     maker = VolumeMaker(world=world, worker=task, node=plan.node, vmid=plan.newid)
-    try:
-        if (world.guests.require("lxc", plan.node, plan.vmid)["status"] == "running") != plan.running:
-            raise PveError("unexpected state change")
-        points = {key: await _clone_volume(world, task, plan, maker, key) for key in plan.points}
-        with task.step():
-            _finish(world, plan, points)
-    except BaseException as err:
-        # Whatever stopped it, an interruption too: the source is unlocked and nothing of the clone stays.
+
+    def remove() -> None:
         maker.undo()
         with task.step():
             _unlock_source(world, plan)
             world.guests.remove(plan.newid)
             world.store.delete("firewall", f"guest/{plan.newid}")
             world.store.delete("guest_secrets", str(plan.newid))
-        if isinstance(err, PveError):
-            raise PveError(f"clone failed: {err.text}") from err
-        raise
+
+    with undo_on_failure(remove, failing="clone failed: "):
+        if (world.guests.require("lxc", plan.node, plan.vmid)["status"] == "running") != plan.running:
+            raise PveError("unexpected state change")
+        points = {key: await _clone_volume(world, task, plan, maker, key) for key in plan.points}
+        with task.step():
+            _finish(world, plan, points)
 
 
 async def _clone_volume(world: World, task: Task, plan: _Plan, maker: VolumeMaker, key: str) -> str:

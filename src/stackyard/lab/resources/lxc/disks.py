@@ -11,6 +11,7 @@ from stackyard.lab.problems import PveError
 from stackyard.lab.resources.lxc import mountpoints
 from stackyard.lab.resources.lxc.mountpoints import MountType
 from stackyard.lab.storages import type_of
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import owner_of
 from stackyard.lab.volumes import NewVolume
 
@@ -50,7 +51,7 @@ class VolumeMaker:
             PveError: A volume does not exist or cannot be made; what was made is given back.
         """
         printed: dict[str, str] = {}
-        try:
+        with undo_on_failure(self.undo):
             for key, point in mountpoints.each_volume(self.world.facts, settings):
                 new = mountpoints.parse_new_disk(str(point["volume"]))
                 if new is not None:
@@ -59,9 +60,6 @@ class VolumeMaker:
                 elif self.rescan and mountpoints.mount_type(str(point["volume"])) is MountType.VOLUME:
                     point["size"] = self._size_of(str(point["volume"]), point.get("size"))
                 printed[key] = mountpoints.print_mount_point(self.world.facts, key, point)
-        except BaseException:
-            self.undo()
-            raise
         return printed
 
     async def allocate(self, storage: str, size: int) -> str:

@@ -14,6 +14,7 @@ from stackyard.lab.resources.lxc import mountpoints
 from stackyard.lab.resources.lxc.mountpoints import MountType
 from stackyard.lab.resources.lxc.power import start_container, stop_container
 from stackyard.lab.storages import type_of
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import name_in_format, owner_of
 from stackyard.lab.volumes import NewVolume, parse_volume_id
 
@@ -105,33 +106,38 @@ class Migration:
             raise PveError(f"{volid}: content type 'rootdir' is not available on storage '{wanted}'")
 
     async def _transfer(self, *, was_running: bool) -> None:
-        world, before = self.world, self._guest()
+        before = self._guest()
         if was_running:
             self._log(f"shutdown CT {self.vmid}")
             await self._shut_down()
-        address = world.cluster.nodes()[self.target]["ip"]
+        address = self.world.cluster.nodes()[self.target]["ip"]
         self._log(f"starting migration of CT {self.vmid} to node '{self.target}' ({address})")
-        try:
-            with self.task.step():
-                self._set_lock("migrate")
-            for volid in self._local_volumes():
-                await self._copy(volid)
-            await self.task.spend(Work.MIGRATE)
-            with self.task.step():
-                self._hand_over()
-        except BaseException as err:
-            if isinstance(err, PveError):
-                self._error(err.text)
-            self._log("aborting phase 1 - cleanup resources")
-            with self.task.step():
-                for volid in self.copied.values():
-                    world.volumes.free(volid, self.target)
-                self._set_lock(None)
-                if was_running:
-                    self._log("start container on source node")
-                    state = {"status": "running", "started": world.clock.now(), "run": before["run"]}
-                    world.guests.update(self._guest(), **state)
-            raise
+        with undo_on_failure(lambda: self._clean_up(before, was_running=was_running)):
+            try:
+                await self._copy_all()
+            except PveError as problem:
+                self._error(problem.text)
+                raise
+
+    async def _copy_all(self) -> None:
+        with self.task.step():
+            self._set_lock("migrate")
+        for volid in self._local_volumes():
+            await self._copy(volid)
+        await self.task.spend(Work.MIGRATE)
+        with self.task.step():
+            self._hand_over()
+
+    def _clean_up(self, before: Document, *, was_running: bool) -> None:
+        self._log("aborting phase 1 - cleanup resources")
+        with self.task.step():
+            for volid in self.copied.values():
+                self.world.volumes.free(volid, self.target)
+            self._set_lock(None)
+            if was_running:
+                self._log("start container on source node")
+                state = {"status": "running", "started": self.world.clock.now(), "run": before["run"]}
+                self.world.guests.update(self._guest(), **state)
 
     async def _shut_down(self) -> None:
         if self.world.latency.seconds(Work.SHUTDOWN) > self.timeout_s:

@@ -14,6 +14,7 @@ from stackyard.lab.resources.lxc.mountpoints import MountPoint, MountType
 from stackyard.lab.resources.lxc.pending import Changes
 from stackyard.lab.resources.lxc.snapshots import FAMILY
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import has_feature
 from stackyard.lab.volumes import parse_volume_id
 
@@ -86,7 +87,7 @@ async def _copy(
     if kind is not MountType.VOLUME:
         raise PveError(f"cannot copy volumes of type {kind}")
     size = int(world.volumes.require(old, maker.node)["size"])
-    try:
+    with undo_on_failure(maker.undo):
         new = await maker.allocate(storage, size)
         await task.spend(Work.MOVE)
         with task.step():
@@ -99,9 +100,6 @@ async def _copy(
             if not remove:
                 mountpoints.add_unused(config, old)
             world.guests.update(guest, config=config)
-    except BaseException:
-        maker.undo()
-        raise
     if remove:
         with task.step():
             _remove_source(world, task, maker, old)

@@ -14,6 +14,7 @@ from stackyard.lab.resources.qemu import drives, options
 from stackyard.lab.resources.qemu.copies import Copy, copy_drive
 from stackyard.lab.resources.qemu.networks import complete_network
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import has_feature
 from stackyard.lab.volumes import parse_volume_id
 
@@ -209,7 +210,15 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
     world, node, newid = call.world, call.node, int(call.params["newid"])
     made: list[str] = []
     config = dict(clone.config)
-    try:
+
+    def remove() -> None:
+        with task.step():
+            for volid in made:
+                world.volumes.free(volid, node)
+            world.store.delete("firewall", f"guest/{newid}")
+            world.guests.remove(newid)
+
+    with undo_on_failure(remove, failing="clone failed: "):
         for key, drive in sorted(clone.disks.items()):
             copy = Copy(
                 key=key,
@@ -230,16 +239,6 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
             await task.spend(Work.CLONE)
         with task.step():
             _finish(call, config)
-    except BaseException as err:
-        # Whatever stopped it, an interruption too: nothing of the new VM stays.
-        with task.step():
-            for volid in made:
-                world.volumes.free(volid, node)
-            world.store.delete("firewall", f"guest/{newid}")
-            world.guests.remove(newid)
-        if isinstance(err, PveError):
-            raise PveError(f"clone failed: {err.text}") from err
-        raise
 
 
 def _finish(call: Call, config: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import snapshots
 from stackyard.lab.allocation import Inline, Worker
+from stackyard.lab.guests import MISMATCH
 from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter, bad_parameters
@@ -17,6 +18,7 @@ from stackyard.lab.resources.qemu.create import normalized
 from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.pending import Changes, effective
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,7 +192,7 @@ def _check_names(call: Call, update: _Update) -> None:
 
 def _check_guest(world: World, node: str, vmid: int, update: _Update) -> Document:
     guest = world.guests.require("qemu", node, vmid)
-    world.guests.check_digest(guest, update.digest)
+    world.guests.check_digest(guest, update.digest, MISMATCH)
     # Throwing the saved memory away is how a suspended VM is unlocked.
     wakes = "vmstate" in update.delete and guest["config"].get("lock") == "suspended"
     if not update.skiplock and not wakes:
@@ -224,16 +226,12 @@ async def _perform(world: World, worker: Worker, node: str, vmid: int, update: _
         made = await maker.create(
             {key: value for key, value in update.values.items() if drives.is_drive(key)}
         )
-        try:
-            with worker.step():
-                # Allocating may have taken time; the file lock kept everybody else away from the guest.
-                changes = Changes(world, world.guests.require("qemu", node, vmid))
-                changes.revert(update.revert)
-                changes.delete(update.delete, force=update.force)
-                changes.set({**update.values, **made})
-                changes.apply()
-        except BaseException:
-            maker.undo()
-            raise
+        with undo_on_failure(maker.undo), worker.step():
+            # Allocating may have taken time; the file lock kept everybody else away from the guest.
+            changes = Changes(world, world.guests.require("qemu", node, vmid))
+            changes.revert(update.revert)
+            changes.delete(update.delete, force=update.force)
+            changes.set({**update.values, **made})
+            changes.apply()
         if changes.errors:
             raise bad_parameters(changes.errors)

@@ -15,6 +15,7 @@ from stackyard.lab.resources.qemu.networks import complete_network
 from stackyard.lab.resources.qemu.power import start_guest
 from stackyard.lab.routing import route
 from stackyard.lab.sha256_crypt import hash_password, is_hashed
+from stackyard.lab.undoing import undo_on_failure
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
@@ -63,19 +64,17 @@ def create_vm(call: Call) -> Any:
         maker = DiskMaker(
             world=world, worker=task, node=node, vmid=vmid, config=config, default_storage=storage
         )
-        try:
+
+        def remove() -> None:
+            maker.undo()
+            with task.step():
+                world.guests.remove(vmid)
+
+        with undo_on_failure(remove, failing=f"unable to create VM {vmid} - "):
             await task.spend(Work.CREATE)
             finished = {**config, **await maker.create(config)}
             with task.step():
                 _finish(world, vmid, finished, pool)
-        except BaseException as err:
-            # Whatever stopped it, an interruption too: nothing of the VM stays.
-            maker.undo()
-            with task.step():
-                world.guests.remove(vmid)
-            if isinstance(err, PveError):
-                raise PveError(f"unable to create VM {vmid} - {err.text}") from err
-            raise
         if start:
             task.log("Execute autostart")
             await start_guest(world, task, vmid, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.guests import MISMATCH
 from stackyard.lab.jobs import check_not_replicated, forget_guest
 from stackyard.lab.latency import Work
 from stackyard.lab.params.formats import parse_size
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from stackyard.lab.world import World
 
 __all__ = ["destroy_vm", "resize_vm"]
-
-_CHECKSUM = "checksum mismatch (file change by other user?)"
 
 
 @route("DELETE /nodes/{node}/qemu/{vmid}")
@@ -63,7 +62,7 @@ def resize_vm(call: Call) -> Any:
     async def work(task: Task) -> None:
         async with world.locks.guest("qemu", vmid):
             guest = world.guests.require("qemu", node, vmid)
-            world.guests.check_digest(guest, params.get("digest"), _CHECKSUM)
+            world.guests.check_digest(guest, params.get("digest"), MISMATCH)
             if not skiplock:
                 world.guests.check_unlocked(guest)
             drive = _resizable(world, guest, params["disk"])

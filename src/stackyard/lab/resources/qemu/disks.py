@@ -11,6 +11,7 @@ from stackyard.lab.contents import disk_size
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu import drives
 from stackyard.lab.storages import type_of
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volumes import NewVolume
 
 if TYPE_CHECKING:
@@ -62,14 +63,11 @@ class DiskMaker:
             PveError: A volume does not exist or cannot be made; what was made is given back.
         """
         printed: dict[str, str] = {}
-        try:
+        with undo_on_failure(self.undo):
             for key in drives.drive_keys(settings):
                 drive = drives.parse_drive(self.world.facts, key, str(settings[key]))
                 await self._create_one(key, drive, {**self.config, **printed})
                 printed[key] = drives.print_drive(self.world.facts, key, drive)
-        except BaseException:
-            self.undo()
-            raise
         return printed
 
     def undo(self) -> None:

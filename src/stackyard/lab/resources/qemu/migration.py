@@ -20,6 +20,7 @@ from stackyard.lab.resources.qemu.local_volumes import (
     scan,
 )
 from stackyard.lab.storages import type_of
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volumes import NewVolume, parse_volume_id
 
 if TYPE_CHECKING:
@@ -118,27 +119,32 @@ class Migration:
         self._log(f"starting migration of VM {self.vmid} to node '{self.target}' ({address})")
         with self.task.step():
             self._set_lock("migrate")
-        try:
-            volumes = self._scan()
-            if volumes:
-                self._log("starting storage migration" if self.online else "copying local disk images")
-            for volume in volumes.values():
-                await self._copy(volume)
-            if self.online:
-                self._log(f"starting VM {self.vmid} on remote node '{self.target}'")
-                self._log(f"starting online/live migration on unix:/run/qemu-server/{self.vmid}.migrate")
-            await self.task.spend(Work.MIGRATE)
-            with self.task.step():
-                self._hand_over(list(volumes))
-        except BaseException as err:
-            if isinstance(err, PveError):
-                self._error(err.text)
-            self._log("aborting phase 1 - cleanup resources")
-            with self.task.step():
-                for volid in self.copied.values():
-                    self.world.volumes.free(volid, self.target)
-                self._set_lock(None)
-            raise
+        with undo_on_failure(self._clean_up):
+            try:
+                await self._copy_all()
+            except PveError as problem:
+                self._error(problem.text)
+                raise
+
+    async def _copy_all(self) -> None:
+        volumes = self._scan()
+        if volumes:
+            self._log("starting storage migration" if self.online else "copying local disk images")
+        for volume in volumes.values():
+            await self._copy(volume)
+        if self.online:
+            self._log(f"starting VM {self.vmid} on remote node '{self.target}'")
+            self._log(f"starting online/live migration on unix:/run/qemu-server/{self.vmid}.migrate")
+        await self.task.spend(Work.MIGRATE)
+        with self.task.step():
+            self._hand_over(list(volumes))
+
+    def _clean_up(self) -> None:
+        self._log("aborting phase 1 - cleanup resources")
+        with self.task.step():
+            for volid in self.copied.values():
+                self.world.volumes.free(volid, self.target)
+            self._set_lock(None)
 
     def _scan(self) -> dict[str, LocalVolume]:
         found = scan(self.world, self._guest(), self.target, self.storage_map)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import images, snapshots
+from stackyard.lab.guests import MODIFIED
 from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter, bad_parameters
@@ -15,6 +16,7 @@ from stackyard.lab.resources.qemu.pending import Changes
 from stackyard.lab.resources.qemu.snapshot import FAMILY
 from stackyard.lab.resources.qemu.template import base_disks
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_features import has_feature, owner_of
 from stackyard.lab.volumes import parse_volume_id
 
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from stackyard.lab.world import World
 
 __all__ = ["move_disk"]
-
-_CHECKSUM = "checksum mismatch (file change by other user?)"
-_CHANGED = "detected modified configuration - file changed by other user? Try again."
 
 
 @route("POST /nodes/{node}/qemu/{vmid}/move_disk")
@@ -65,7 +64,7 @@ def _check_move(call: Call) -> tuple[Document, Drive]:
     world, params = call.world, call.params
     guest = world.guests.require("qemu", call.node, call.vmid)
     world.guests.check_unlocked(guest)
-    world.guests.check_digest(guest, params.get("digest"), _CHECKSUM)
+    world.guests.check_digest(guest, params.get("digest"))
     disk, storage = params["disk"], params["storage"]
     if disk not in guest["config"]:
         raise PveError(f"disk '{disk}' does not exist")
@@ -104,18 +103,17 @@ async def _move(call: Call, task: Task, guest: Document, drive: Drive) -> None:
         storage=params["storage"],
         format=params.get("format"),
     )
-    try:
+
+    def give_back() -> None:
+        with task.step():
+            for volid in made:
+                world.volumes.free(volid, node)
+
+    with undo_on_failure(give_back, failing="storage migration failed: "):
         new = await copy_drive(world, task, copy, made)
         await task.spend(Work.MOVE)
         with task.step():
             _exchange(call, task, new, old)
-    except BaseException as err:
-        with task.step():
-            for volid in made:
-                world.volumes.free(volid, node)
-        if isinstance(err, PveError):
-            raise PveError(f"storage migration failed: {err.text}") from err
-        raise
 
 
 def _exchange(call: Call, task: Task, new: Drive, old: str) -> None:
@@ -179,8 +177,8 @@ def _check_reassign(call: Call, target: int, target_disk: str) -> tuple[Document
         world.guests.check_unlocked(guest)
     if here["config"].get("template") or there["config"].get("template"):
         raise PveError("Can't move disks from or to template VMs")
-    world.guests.check_digest(here, call.params.get("digest"), f"VM {call.vmid}: {_CHANGED}")
-    world.guests.check_digest(there, call.params.get("target-digest"), f"VM {target}: {_CHANGED}")
+    world.guests.check_digest(here, call.params.get("digest"), f"VM {call.vmid}: {MODIFIED}")
+    world.guests.check_digest(there, call.params.get("target-digest"), f"VM {target}: {MODIFIED}")
     if disk not in here["config"]:
         raise PveError(f"Disk '{disk}' for VM '{call.vmid}' does not exist")
     if target_disk in there["config"]:

@@ -10,6 +10,7 @@ from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu.memory import allocate_state, check_can_save, state_storage
 from stackyard.lab.resources.qemu.power import check_root_only, is_paused, shut_down, start_guest
 from stackyard.lab.routing import route
+from stackyard.lab.undoing import undo_on_failure
 
 if TYPE_CHECKING:
     from stackyard.lab.call import Call
@@ -158,16 +159,17 @@ async def _hibernate(world: World, task: Task, guest: Document, storage: str, *,
         state = await allocate_state(world, task, guest, f"suspend-{today}", storage)
         with task.step():
             world.guests.update(guest, config={**guest["config"], **state, "lock": "suspending"})
-    try:
-        await task.spend(Work.SUSPEND)
-    except BaseException:
+
+    def forget_state() -> None:
         # As on Proxmox the lock stays, to show that something went wrong; the volume does not.
         with task.step():
             guest = world.guests.require("qemu", node, vmid)
             world.volumes.free(str(state["vmstate"]), node)
             left = {key: value for key, value in guest["config"].items() if key not in state}
             world.guests.update(guest, config=left)
-        raise
+
+    with undo_on_failure(forget_state):
+        await task.spend(Work.SUSPEND)
     task.log("State saved, quitting")
     with task.step():
         guest = world.guests.require("qemu", node, vmid)

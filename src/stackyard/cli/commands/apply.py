@@ -1,0 +1,117 @@
+"""`stackyard apply`: make it so."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.commands.plan import plan_document
+from stackyard.cli.path_options import Chosen, allowances, permit_options, repair_options, target_options
+from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
+from stackyard.cli.views.changes import show_changes, show_verdict
+from stackyard.diagnostics import describe
+from stackyard.engine.tofu import PlanMode
+from stackyard.errors import ExitStatus
+from stackyard.path.applying import Outcome, apply_plan, require_unmoved, unsealed
+from stackyard.path.planfile import PlanFile
+from stackyard.path.planning import Made, Wishes, planned
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.cli.views.paper import Paper
+    from stackyard.path.run import Run
+
+__all__ = ["apply", "outcome_result"]
+
+
+@click.command("apply", cls=Command)
+@target_options
+@permit_options
+@repair_options
+@click.option("--plan", "plan_file", metavar="FILE", help="Apply this plan of `stackyard plan --out`.")
+@click.option("--no-verify", is_flag=True, help="Do not wait until the guests are up.")
+@pass_session
+def apply(session: Session, /, **values: Any) -> Result:
+    """Plan TARGET, ask the guard, apply exactly that plan, and prove that the guests are up.
+
+    Nothing is changed when the guard refuses. A saved plan is applied only while the input, the state, the
+    tools and stackyard itself are what they were when it was made.
+    """
+    return session.run(_apply(session, values))
+
+
+async def _apply(session: Session, values: dict[str, Any]) -> Result:
+    wishes = Wishes(
+        allowances=allowances(values), accept_renames=values["accept_renames"], adopt=values["adopt"]
+    )
+    async with Chosen(session, values).run() as run, _made(run, wishes, values["plan_file"]) as made:
+        made.verdict.raise_refusal(str(run.resolved.target))
+        if made.changes.is_empty:
+            return Result(
+                document={**plan_document(made), "applied": None, "guests": []},
+                show=lambda paper: show_changes(paper, made.changes),
+            )
+        outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
+    return outcome_result(made, outcome)
+
+
+@contextlib.asynccontextmanager
+async def _made(run: Run, wishes: Wishes, plan_file: str | None) -> AsyncIterator[Made]:
+    if plan_file is None:
+        async with planned(run, wishes) as made:
+            yield made
+        return
+    saved = PlanFile.load(Path(plan_file), run.key)
+    require_unmoved(run, saved, PlanMode.NORMAL)
+    with unsealed(saved) as path:
+        # Planned again for the guard: what a saved plan does is in there, but the cluster may have moved.
+        async with planned(run, wishes) as made:
+            yield replace(made, path=path)
+
+
+def outcome_result(made: Made, outcome: Outcome) -> Result:
+    """Return what a human and a program see of an apply."""
+    applied = outcome.applied
+    return Result(
+        document={
+            **plan_document(made),
+            "applied": {"add": applied.add, "change": applied.change, "remove": applied.remove},
+            "guests": [
+                {
+                    "key": up.key,
+                    "name": up.name,
+                    "vm_id": up.vm_id,
+                    "node": up.node,
+                    "addresses": up.addresses,
+                }
+                for up in outcome.up
+            ],
+            "down": [describe(error) for error in outcome.down],
+        },
+        show=lambda paper: _show(paper, made, outcome),
+        status=ExitStatus.FAILED if outcome.down else ExitStatus.DONE,
+    )
+
+
+def _show(paper: Paper, made: Made, outcome: Outcome) -> None:
+    show_verdict(paper, made.verdict)
+    applied = outcome.applied
+    paper.line(
+        f"Applied: {applied.add} created, {applied.change} changed, {applied.remove} destroyed.",
+        style="green",
+    )
+    if outcome.up:
+        rows = [
+            (up.name, str(up.vm_id), up.node, ", ".join(up.addresses) or "-", f"{up.took_s:.1f} s")
+            for up in sorted(outcome.up, key=lambda up: up.name)
+        ]
+        paper.table(("guest", "vm id", "node", "addresses", "up after"), rows)
+    for error in outcome.down:
+        paper.line(f"{error.detail} {error.remedy}", style="red")

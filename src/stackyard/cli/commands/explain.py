@@ -1,0 +1,138 @@
+"""`stackyard explain`: what an env comes to, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.commands.site import site_option
+from stackyard.cli.result import Result
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from stackyard.cli.views.paper import Paper
+    from stackyard.site.explain import Explained
+    from stackyard.site.resolver import ConfigResolver
+
+__all__ = ["explain"]
+
+_KIND = "env"
+# Keys and lists of disks are longer than a line; --json has all of them.
+_LONGEST_SHOWN = 60
+
+
+@click.command("explain", cls=Command)
+@click.argument("env")
+@click.option("-H", "--host", metavar="NODE", help="The node; the env's own, or the only one, when absent.")
+@click.option("--tfvars", "form", flag_value="tfvars", help="Print the variables of OpenTofu.")
+@click.option("--ansible", "form", flag_value="ansible", help="Print the variables of Ansible.")
+@click.option("--out", metavar="FILE", help="Write the variables, secrets included, for your eyes only.")
+@site_option
+def explain(env: str, host: str | None, form: str | None, out: str | None, said: str | None) -> Result:
+    """Show each resolved value of ENV (`dev`, or `env:dev`), and the file and line that it came from.
+
+    A value that nobody wrote is marked as the default. Secrets are masked; only a file of --out has them.
+
+    \b
+    stackyard explain dev --host pve1
+    stackyard explain dev --host pve1 --tfvars --out dev.tfvars.json
+    """  # noqa: D301 - click reads the control character
+    from stackyard.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
+
+    if out is not None and form is None:
+        raise UsageError("--out goes with --tfvars or --ansible.")
+    kind, colon, name = env.partition(":")
+    if colon and kind != _KIND:
+        raise UsageError(f"`{env}` is not an env; write `env:NAME`, or the name alone.")
+    resolver = ConfigResolver(said)
+    wanted = name if colon else env
+    if form is None:
+        return _explained(resolver, wanted, host)
+    return _variables(resolver, wanted, host, form=form, out=out)
+
+
+def _variables(resolver: ConfigResolver, env: str, host: str | None, *, form: str, out: str | None) -> Result:
+    is_tofu = form == "tfvars"
+    config = resolver.resolve_env(env, host) if is_tofu else resolver.resolve_ansible_vars(env)
+    if out is not None:
+        (resolver.write_tfvars if is_tofu else resolver.write_ansible_vars)(config, out)
+        return Result(document={"file": out}, show=lambda paper: paper.line(f"Written to {out}."))
+    masked = _masked(config, resolver)
+    return Result(document=masked, show=lambda paper: _show_json(paper, masked))
+
+
+def _masked(config: Any, resolver: ConfigResolver) -> Any:
+    """Return values with every secret in them masked."""
+    redact = resolver.site.redactor()
+
+    def masked(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, dict):
+            return {key: masked(part) for key, part in value.items()}
+        return [masked(part) for part in value] if isinstance(value, list | tuple) else value
+
+    return masked(config)
+
+
+def _show_json(paper: Paper, document: dict[str, Any]) -> None:
+    import orjson  # lazy: for this text alone
+
+    for line in orjson.dumps(document, option=orjson.OPT_INDENT_2).decode().splitlines():
+        paper.line(line)
+
+
+def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
+    from stackyard.site.explain import explain_env  # lazy: as the resolver itself
+
+    values = explain_env(resolver, env, host)
+    shown = _masked([value.value for value in values], resolver)
+    node = resolver.node(env, host)
+    rows = list(zip(values, shown, strict=True))
+    return Result(
+        document={
+            "env": env,
+            "node": node,
+            "values": [_document(value, masked) for value, masked in rows],
+            "desired": resolver.desired(env, host).model_dump(mode="json", exclude_defaults=True),
+        },
+        show=lambda paper: _show(paper, rows),
+    )
+
+
+def _document(value: Explained, masked: Any) -> dict[str, Any]:
+    where = value.where
+    return {
+        "section": value.section,
+        "key": value.key,
+        "value": masked,
+        "file": None if where is None else where.path,
+        "line": None if where is None else where.line,
+        "column": None if where is None else where.column,
+        "why": value.why,
+    }
+
+
+def _show(paper: Paper, rows: list[tuple[Explained, Any]]) -> None:
+    section = None
+    table: list[tuple[str, str, str, str]] = []
+    for value, masked in rows:
+        title = value.section if value.section != section else ""
+        section = value.section
+        where = "default" if value.where is None else f"{value.where.path}:{value.where.line}"
+        table.append((title, value.key, _shown(masked), f"{where} ({value.why})" if value.why else where))
+    paper.table(("of", "key", "value", "from"), table)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ", ".join(map(_short, value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "-" if value is None or value == "" else _short(str(value))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."

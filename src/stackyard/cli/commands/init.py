@@ -1,0 +1,113 @@
+"""`stackyard init`: a site to start with."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.labs.instances import DEFAULT_NAME, Instance
+from stackyard.cli.result import Result
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.cli.views.paper import Paper
+    from stackyard.site.starting import LabAccess, Started
+
+__all__ = ["init"]
+
+_PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
+_KEY_LINE = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+( .*)?")
+
+
+@click.command("init", cls=Command)
+@click.argument("folder", metavar="DIR")
+@click.option("--lab", "lab_name", metavar="NAME", default=DEFAULT_NAME, help="The lab to make the site for.")
+def init(folder: str, lab_name: str) -> Result:
+    """Make a commented site in DIR that works: a node, sizes, images, postures, an env, manifests, secrets.
+
+    Its node is the lab that runs (`stackyard lab up`, or the one that STACKYARD_LAB=URL names), else the
+    one that `stackyard lab up` would start. The secrets are encrypted with SOPS for your age key, which is
+    made if you have none. Your public SSH keys are put in.
+    """
+    from stackyard.site.starting import (
+        start_site,
+    )  # lazy: pydantic and cryptography, only when this verb runs
+
+    started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=tuple(_ssh_keys()))
+    return Result(document=_document(started), show=lambda paper: _show(paper, started))
+
+
+def _lab_access(name: str) -> LabAccess:
+    """Return how the lab is reached: the one that runs, else the one that would."""
+    from stackyard.site.starting import LabAccess  # lazy: as above
+
+    instance = Instance(name)
+    record, wanted = instance.read(), os.environ.get("STACKYARD_LAB")
+    if wanted and (record is None or record.ready["url"].rstrip("/") != wanted.rstrip("/")):
+        known = f" The lab '{name}' runs at {record.ready['url']}." if record is not None else ""
+        raise UsageError(
+            f"STACKYARD_LAB names {wanted}, where no lab of this user called '{name}' runs.{known}",
+            remedy="Start it with `stackyard lab up`, or name another with --lab.",
+        )
+    ready = _future_lab(instance) if record is None else record.ready
+    ports = ready["ssh_ports"]
+    return LabAccess(
+        url=ready["url"],
+        fingerprint=ready["fingerprint"],
+        api_token=ready["api_token"],
+        password=ready["password"],
+        nodes=tuple(ready["nodes"]),
+        ssh_ports=tuple(int(ports.get(node, ready["ssh_port"] or 22)) for node in ready["nodes"]),
+    )
+
+
+def _future_lab(instance: Instance) -> Mapping[str, Any]:
+    """Return what a lab will say once it is started without options: what identifies it is made now."""
+    from stackyard.cli.labs.launch import Wanted  # lazy: for a lab that does not run
+    from stackyard.cli.labs.options import lab_options  # lazy: as above
+    from stackyard.lab import expected_ready  # lazy: as above
+
+    instance.prepare()
+    return expected_ready(lab_options(Wanted(), instance.folder / "identity"))
+
+
+def _ssh_keys() -> Iterator[tuple[str, str]]:
+    """Return the public keys of the user that look like some."""
+    for name in _PUBLIC_KEYS:
+        path = Path.home() / ".ssh" / name
+        if path.is_file():
+            lines = path.read_text(errors="replace").strip().splitlines()
+            if len(lines) == 1 and _KEY_LINE.fullmatch(lines[0]):
+                yield name.removesuffix(".pub"), lines[0]
+
+
+def _document(started: Started) -> dict[str, Any]:
+    return {
+        "site": str(started.root),
+        "files": list(started.files),
+        "age_recipient": started.recipient,
+        "age_key_made": None if started.new_key is None else str(started.new_key),
+    }
+
+
+def _show(paper: Paper, started: Started) -> None:
+    root = started.root
+    paper.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
+    if started.new_key is not None:
+        paper.line(f"Made an age key for you in {started.new_key}: keep a copy, it opens your secrets.")
+    paper.line()
+    paper.line("Next:")
+    for command, what in (
+        (f"stackyard --chdir {root} explain dev", "every value, and where it comes from"),
+        ("stackyard lab up", "a Proxmox VE API without hardware"),
+        (f"stackyard --chdir {root} plan dev", "what would change"),
+        (f"stackyard --chdir {root} apply dev", "make it so"),
+    ):
+        paper.line(f"  {command:<44} # {what}")

@@ -1,0 +1,129 @@
+"""`stackyard site`: the site as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import group
+from stackyard.cli.result import Result
+from stackyard.site.discovery import find_site
+from stackyard.site.listing import KINDS, list_names
+from stackyard.site.schema_names import ENTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.cli.views.paper import Paper
+    from stackyard.diagnostics import Diagnostic
+    from stackyard.site.load import Site
+
+__all__ = ["show_warnings", "site", "site_option"]
+
+site_option = click.option(
+    "--site", "said", metavar="DIR", help="The folder of the site; found from here upwards when absent."
+)
+
+
+@group("site")
+def site() -> None:
+    """Look at the site: the tree of YAML files that says what there should be.
+
+    It is the folder that --site, STACKYARD_SITE or HOMESTAK_SITE_CONFIG names, else the current folder or the
+    nearest above it with a site.yaml, else `site-config` beside it, else the places of a system-wide
+    installation.
+    """
+
+
+@site.command("validate")
+@site_option
+def validate(said: str | None) -> Result:
+    """Check every file of the site and what they say of one another; report every problem at once.
+
+    Unknown and doubled keys, wrong types, references that lead nowhere, ids and addresses that are used twice
+    or do not fit, images that nobody declares, tokens that are missing: each with file, line and column.
+
+    \b
+    stackyard site validate
+    stackyard site validate --json | jq '.error.diagnostics[].detail'
+    """  # noqa: D301 - click reads the control character
+    from stackyard.site.load import Site  # lazy: pydantic, only when this verb runs
+
+    checked = Site.open(said)
+    checked.found.raise_errors(f"The site {checked.root}")
+    warnings = checked.found.warnings
+    return Result(
+        document={
+            "site": str(checked.root),
+            "counts": _counts(checked),
+            "warnings": [finding.document() for finding in warnings],
+        },
+        show=lambda paper: _show_valid(paper, checked, warnings),
+    )
+
+
+def _counts(checked: Site) -> dict[str, int]:
+    counts = {kind: len(names) for kind, names in list_names(checked.root).items()}
+    return {**counts, "guests": sum(len(checked.guests(env)) for env in checked.envs)}
+
+
+def _show_valid(paper: Paper, checked: Site, warnings: Sequence[Diagnostic]) -> None:
+    show_warnings(paper, warnings)
+    counts = ", ".join(f"{count} {kind}" for kind, count in _counts(checked).items() if count)
+    paper.line(f"{checked.root} is valid: {counts or 'nothing in it yet'}.", style="green")
+
+
+def show_warnings(paper: Paper, warnings: Sequence[Diagnostic]) -> None:
+    """Write findings that stop nothing."""
+    for finding in warnings:
+        place = f"{finding.where}: " if finding.where is not None else ""
+        paper.line(f"{place}{finding.kind.summary} [{finding.kind.code}]", style="yellow")
+        for line in (finding.detail, finding.kind.remedy):
+            paper.line(f"    {line}")
+
+
+@site.command("schema")
+@click.argument("entity", type=click.Choice(list(ENTITIES)))
+def schema(entity: str) -> Result:
+    """Print the JSON Schema of a kind of file, for editors that check YAML while it is written.
+
+    \b
+    stackyard site schema env > env.schema.json
+    # yaml-language-server: $schema=env.schema.json
+    """  # noqa: D301 - click reads the control character
+    from stackyard.site.schema import schema_of  # lazy: pydantic, only when this verb runs
+
+    document = schema_of(entity)
+
+    def show(paper: Paper) -> None:
+        import orjson  # lazy: for this text alone
+
+        for line in orjson.dumps(document, option=orjson.OPT_INDENT_2).decode().splitlines():
+            paper.line(line)
+
+    return Result(document=document, show=show)
+
+
+@site.command("list")
+@click.argument("kind", type=click.Choice(KINDS), required=False)
+@site_option
+def list_site(kind: str | None, said: str | None) -> Result:
+    """Show the names of everything in the site, or of one KIND.
+
+    Nothing is read but the names of files, so that this works in a site with mistakes too.
+    """
+    root = find_site(said)
+    names = list_names(root)
+    shown = names if kind is None else {kind: names[kind]}
+    document: dict[str, Any] = {"site": str(root), **shown}
+
+    def show(paper: Paper) -> None:
+        if kind is not None:
+            for name in shown[kind]:
+                paper.line(name)
+            return
+        rows = [(each, name) for each, found in shown.items() for name in found]
+        paper.table(("kind", "name"), rows)
+
+    return Result(document=document, show=show)

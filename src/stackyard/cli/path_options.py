@@ -1,0 +1,158 @@
+"""The options that plan, apply, destroy and drift share, and the way from them to a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackyard.guard import Allowances, GuardRefusedError, Permit
+from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
+from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
+from stackyard.path.environment import EnvironmentSource
+from stackyard.path.run import ProviderChoice, Settings, opened
+from stackyard.path.target import find_target
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from stackyard.cli.session import Session
+    from stackyard.path.run import Run
+    from stackyard.path.target import Resolved, Source
+
+__all__ = ["Chosen", "allowances", "permit_options", "repair_options", "target_options"]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+_PERMITS = {
+    "allow_destroy": ALLOW_DESTROY,
+    "allow_disk_loss": ALLOW_DISK_LOSS,
+    "allow_reboot": ALLOW_REBOOT,
+    "allow_network_reload": ALLOW_NETWORK_RELOAD,
+}
+
+
+def target_options(function: Function) -> Function:
+    """Add the target, and how to reach it."""
+    options = (
+        click.argument("target"),
+        click.option("-H", "--host", metavar="NODE", help="The node to run on, where the target names none."),
+        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+        click.option(
+            "--provider",
+            type=click.Choice([choice.value for choice in ProviderChoice]),
+            default=ProviderChoice.BUILT_IN.value,
+            envvar="STACKYARD_PROVIDER",
+            show_default=True,
+            help="The Proxmox provider: the one inside stackyard, or bpg/proxmox from its registry.",
+        ),
+        click.option(
+            "--parallelism", type=click.IntRange(1, 256), metavar="N", help="How many resources at once."
+        ),
+        click.option(
+            "--lock-wait",
+            type=click.FloatRange(0),
+            default=0.0,
+            metavar="SECONDS",
+            help="How long to wait for a state that another run holds.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def permit_options(function: Function) -> Function:
+    """Add what permits what the guard would refuse."""
+    options = (
+        _names("--allow-destroy", "These guests, files, pools or networks may be destroyed or made anew."),
+        _names("--allow-disk-loss", "These guests may lose, shrink or move a disk."),
+        _names("--allow-reboot", "These running guests may be stopped or rebooted."),
+        _names("--allow-network-reload", "These nodes may reload their network."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def repair_options(function: Function) -> Function:
+    """Add what is put right in the state before a plan."""
+    options = (
+        click.option("--accept-renames", is_flag=True, help="Move guests under a new key in the state."),
+        click.option("--adopt", is_flag=True, help="Take over guests that are there and nothing manages."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _names(name: str, help: str) -> Callable[[Function], Function]:
+    return click.option(name, metavar="NAME,...", multiple=True, help=help)
+
+
+def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:
+    """Return what the user named."""
+    permits = {
+        Permit(option=option, name=name.strip())
+        for parameter, option in _PERMITS.items()
+        for names in values.get(parameter, ())
+        for name in names.split(",")
+        if name.strip()
+    }
+    return Allowances(permits=frozenset(permits), everything=everything)
+
+
+class Chosen:
+    """The target that a command line names."""
+
+    def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
+        self._session = session
+        self._values = values
+        environments = EnvironmentSource.find(values["site"])
+        sources: dict[str, Source] = {environments.kind: environments}
+        source, name = find_target(values["target"], sources)
+        self.resolved: Resolved = source.resolve(name, values["host"])
+        self._base = environments.base
+
+    def settings(self) -> Settings:
+        """Return how to run."""
+        return Settings(
+            base=self._base,
+            provider=ProviderChoice(self._values["provider"]),
+            cli_config=_cli_config(),
+            parallelism=self._values["parallelism"],
+            lock_wait_s=self._values["lock_wait"],
+        )
+
+    @contextlib.asynccontextmanager
+    async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
+        """Put everything in place; a refusal of the guard says how to repeat the command."""
+        try:
+            async with opened(
+                self.resolved, self.settings(), emit=self._session.emit, may_be_empty=may_be_empty
+            ) as run:
+                yield run
+        except GuardRefusedError as err:
+            raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+
+
+def _cli_config() -> Path | None:
+    """Return the engine's settings file that the user names for it on purpose."""
+    named = os.environ.get("STACKYARD_TOFU_CONFIG")
+    return Path(named) if named else None
+
+
+def _repeat(permits: Sequence[Permit]) -> str | None:
+    if not permits:
+        return None
+    names: dict[str, list[str]] = {}
+    for permit in permits:
+        names.setdefault(permit.option, []).append(permit.name)
+    options = [word for option, given in names.items() for word in (option, ",".join(given))]
+    command = shlex.join(["stackyard", *sys.argv[1:], *options])
+    return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

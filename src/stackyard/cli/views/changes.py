@@ -1,0 +1,119 @@
+"""A plan for a human: what happens to which guest, and which attributes change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.engine.changes import Action
+from stackyard.guard.subjects import describe, is_guest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.cli.views.paper import Paper
+    from stackyard.engine.changes import Change, Changes, Difference
+    from stackyard.guard import Finding, Verdict
+
+__all__ = ["change_document", "finding_document", "show_changes", "show_verdict", "verdict_document"]
+
+_SIGNS = {
+    Action.CREATE: ("+", "create", "green"),
+    Action.UPDATE: ("~", "change", "yellow"),
+    Action.REPLACE: ("±", "replace", "red"),
+    Action.DELETE: ("-", "destroy", "red"),
+    Action.FORGET: ("x", "forget", "yellow"),
+}
+_LONGEST_VALUE = 60
+
+
+def show_changes(paper: Paper, changes: Changes) -> None:
+    """Write what a plan does: guests first, then everything else, then the sums."""
+    shown = [change for change in changes.planned if change.action in _SIGNS]
+    for change in sorted(shown, key=lambda change: (not is_guest(change), change.address)):
+        sign, verb, colour = _SIGNS[change.action]
+        paper.line(f"{sign} {verb:<8} {describe(change)}", style=colour)
+        if change.action in (Action.UPDATE, Action.REPLACE):
+            for difference in _worth_showing(change):
+                paper.line(f"      {_line(difference)}", style="red" if difference.forces_replace else None)
+    if not shown:
+        paper.line("Nothing to change: what is there is what should be there.", style="green")
+        return
+    paper.line()
+    sums = [(verb, changes.count(action)) for action, (_, verb, _) in _SIGNS.items()]
+    paper.line("Plan: " + ", ".join(f"{count} to {verb}" for verb, count in sums if count) + ".")
+
+
+def _worth_showing(change: Change) -> list[Difference]:
+    """Return what a human wants to know: what is only known afterwards says nothing of a replacement."""
+    if change.action is not Action.REPLACE:
+        return list(change.differences)
+    return [d for d in change.differences if d.forces_replace or not str(d.after).startswith("(known after")]
+
+
+def _line(difference: Difference) -> str:
+    forced = "  (forces replacement)" if difference.forces_replace else ""
+    return f"{difference.name}: {_value(difference.before)} -> {_value(difference.after)}{forced}"
+
+
+def _value(value: Any) -> str:
+    text = "nothing" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def show_verdict(paper: Paper, verdict: Verdict) -> None:
+    """Write what the guard says besides a refusal, which is an error of its own."""
+    for finding in verdict.warnings:
+        paper.line(f"warning: {finding.detail} {finding.kind.remedy}", style="yellow")
+    for finding in verdict.permitted:
+        paper.line(f"permitted: {finding.detail}", style="yellow")
+    for finding in verdict.refused:
+        paper.line(f"refused: {finding.detail}", style="red")
+
+
+def change_document(change: Change) -> dict[str, Any]:
+    """Return the JSON view of a change."""
+    return {
+        "address": change.address,
+        "subject": describe(change),
+        "action": change.action.value,
+        "reason": change.reason,
+        "differences": [
+            {
+                "attribute": difference.name,
+                "before": _plain(difference.before),
+                "after": _plain(difference.after),
+                "forces_replace": difference.forces_replace,
+            }
+            for difference in change.differences
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; a mark is its text."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return the JSON view of a finding."""
+    return {
+        "code": finding.kind.code,
+        "severity": finding.kind.severity.value,
+        "summary": finding.kind.summary,
+        "detail": finding.detail,
+        "remedy": finding.kind.remedy,
+        "permit": None if finding.permit is None else str(finding.permit),
+    }
+
+
+def verdict_document(verdict: Verdict) -> Mapping[str, Any]:
+    """Return the JSON view of what the guard says."""
+    return {
+        "refused": [finding_document(finding) for finding in verdict.refused],
+        "permitted": [finding_document(finding) for finding in verdict.permitted],
+        "warnings": [finding_document(finding) for finding in verdict.warnings],
+    }

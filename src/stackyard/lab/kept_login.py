@@ -1,0 +1,79 @@
+"""How to log in to a lab, kept beside its certificate, so that what was made for one start fits the next."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from stackyard import directories
+from stackyard.errors import FileError, InvalidInputError, Location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["KeptLogin", "KeptLoginError", "kept_login"]
+
+_FILE = "login.json"
+
+
+class KeptLoginError(InvalidInputError):
+    """The file with the password and the token of a lab is damaged."""
+
+    code = "E-LAB-LOGIN"
+    summary = "The kept login of a lab cannot be used"
+    default_remedy = "Remove the file; a new login is made at the next start, and clients must be told."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLogin:
+    """The password of root@pam, and the secret of its token."""
+
+    password: str
+    token: str
+
+    def __repr__(self) -> str:
+        return "KeptLogin()"
+
+
+def kept_login(folder: Path) -> KeptLogin:
+    """Return the login that is kept in a folder; a new one at the first time.
+
+    Raises:
+        KeptLoginError: What is kept there is no login.
+        FileError: The folder cannot be read or written.
+    """
+    path = folder / _FILE
+    directories.ensure_private(folder)
+    try:
+        if not path.exists():
+            _make(path)
+        data = path.read_bytes()
+    except OSError as err:
+        raise FileError.from_os_error(err, "use", path) from err
+    try:
+        document = orjson.loads(data)
+        return KeptLogin(password=str(document["password"]), token=str(uuid.UUID(document["token"])))
+    except (ValueError, TypeError, KeyError) as err:
+        raise KeptLoginError(f"{path} holds no login of a lab.", where=Location(str(path))) from err
+
+
+def _make(path: Path) -> None:
+    """Make a login; of two that are made at once, one is kept."""
+    content = orjson.dumps({"password": secrets.token_urlsafe(12), "token": str(uuid.uuid4())})
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        os.unlink(name)

@@ -1,0 +1,196 @@
+"""Leases: who does a piece of work, proven alive by a heartbeat, without trusting any clock but one's own.
+
+The owner of a lease writes to its object at short intervals. Whoever wants it watches: an object that does
+not change for as long as the lease promises, by the watcher's own clock, belongs to nobody any more. Each
+owner has a higher epoch than the one before, so that one who was only asleep finds out at its next heartbeat.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from stackyard.errors import BusyError
+from stackyard.objects.base import ABSENT, ConflictError, Objects, StoreDamagedError, Tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Lease", "LeaseInfo", "LeaseLostError", "LeaseWatch", "acquire", "read_lease"]
+
+
+class LeaseLostError(BusyError):
+    """A lease that we held was taken over, because our heartbeat stopped for too long."""
+
+    code = "E-LEASE-LOST"
+    summary = "The lease was taken over by somebody else"
+    default_remedy = "Look what the other run does, then run the command again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseInfo:
+    """What the object of a lease says.
+
+    Attributes:
+        owner: Who holds it, or held it last.
+        epoch: The number of this holding; each is higher than the one before.
+        beat: Counts the heartbeats.
+        promise_s: It is dead when it has not changed for this long.
+        is_released: Whether the owner gave it back.
+        facts: What the owner says of itself, such as its process.
+        tag: The content that was read.
+    """
+
+    owner: str
+    epoch: int
+    beat: int
+    promise_s: float
+    is_released: bool
+    facts: Mapping[str, str]
+    tag: Tag
+
+
+def read_lease(objects: Objects, key: str) -> LeaseInfo | None:
+    """Return what is known of a lease, None if nobody ever held it."""
+    stored = objects.get(key)
+    if stored is None:
+        return None
+    try:
+        fields = orjson.loads(stored.data)
+        return LeaseInfo(**fields, tag=stored.tag)
+    except (orjson.JSONDecodeError, TypeError) as err:
+        raise StoreDamagedError(f"{key} is not the object of a lease.") from err
+
+
+class LeaseWatch:
+    """Remembers since when leases have not changed, as this process saw them.
+
+    Args:
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: dict[str, tuple[Tag, float]] = {}
+
+    def silent_s(self, key: str, lease: LeaseInfo) -> float:
+        """Return for how long we have seen a lease unchanged; zero at the first look."""
+        now = self._clock()
+        tag, since = self._seen.get(key, ("", now))
+        if tag != lease.tag:
+            since = now
+            self._seen[key] = (lease.tag, now)
+        return now - since
+
+    def is_dead(self, key: str, lease: LeaseInfo) -> bool:
+        """Tell whether a lease was given back, or has not changed for as long as it promised to."""
+        return lease.is_released or self.silent_s(key, lease) >= lease.promise_s
+
+
+def acquire(
+    objects: Objects,
+    key: str,
+    *,
+    owner: str,
+    promise_s: float,
+    facts: Mapping[str, str] | None = None,
+    watch: LeaseWatch | None = None,
+) -> Lease | None:
+    """Take a lease that is free, given back or proven dead; None while it is held.
+
+    Args:
+        objects: The store.
+        key: The object of the lease.
+        owner: Who we are.
+        promise_s: How long we may be silent; a third of it is a good interval for `Lease.beat`.
+        facts: What others may want to know of us.
+        watch: What was seen of the lease before; without one only a free lease can be taken.
+    """
+    there = read_lease(objects, key)
+    if there is not None and not (there.is_released or (watch is not None and watch.is_dead(key, there))):
+        return None
+    epoch = 1 if there is None else there.epoch + 1
+    lease = Lease(objects, key, owner=owner, epoch=epoch, promise_s=promise_s, facts=dict(facts or {}))
+    try:
+        lease.begin(None if there is None else there.tag)
+    except ConflictError:
+        return None
+    return lease
+
+
+class Lease:
+    """A lease that we hold; made by `acquire`.
+
+    Attributes:
+        key: Its object.
+        owner: Who we said that we are.
+        epoch: The number of this holding.
+        promise_s: How long we may be silent.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        key: str,
+        *,
+        owner: str,
+        epoch: int,
+        promise_s: float,
+        facts: Mapping[str, str],
+    ) -> None:
+        self._objects = objects
+        self.key = key
+        self.owner = owner
+        self.epoch = epoch
+        self.promise_s = promise_s
+        # The same owner may hold it twice in a row; the number tells the holdings apart in their content too.
+        self._facts = {**facts, "holding": str(uuid.uuid4())}
+        self._beats = 0
+        self._tag: Tag | None = None
+
+    def begin(self, replaced: Tag | None) -> None:
+        """Write it for the first time, in place of what was there."""
+        self._tag = self._objects.put(
+            self.key, self._content(is_released=False), expect=ABSENT if replaced is None else replaced
+        )
+
+    def beat(self) -> None:
+        """Prove that we are alive.
+
+        Raises:
+            LeaseLostError: Somebody else has it now.
+        """
+        self._beats += 1
+        self._replace(is_released=False)
+
+    def release(self) -> None:
+        """Give it back; nothing happens if it is lost already."""
+        try:
+            self._replace(is_released=True)
+        except LeaseLostError:
+            return
+
+    def _replace(self, *, is_released: bool) -> None:
+        if self._tag is None:
+            raise LeaseLostError(f"The lease {self.key} is not held.")
+        try:
+            self._tag = self._objects.put(self.key, self._content(is_released=is_released), expect=self._tag)
+        except ConflictError as err:
+            self._tag = None
+            raise LeaseLostError(f"The lease {self.key} of {self.owner} was taken over.") from err
+
+    def _content(self, *, is_released: bool) -> bytes:
+        return orjson.dumps(
+            {
+                "owner": self.owner,
+                "epoch": self.epoch,
+                "promise_s": self.promise_s,
+                "beat": self._beats,
+                "is_released": is_released,
+                "facts": self._facts,
+            }
+        )

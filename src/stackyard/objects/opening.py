@@ -1,0 +1,77 @@
+"""From an address to a store: a folder on this machine, or `s3://bucket/prefix`."""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard import directories
+from stackyard.errors import UsageError
+from stackyard.objects.base import Objects, check_key
+from stackyard.objects.sqlite import SqliteObjects
+
+if TYPE_CHECKING:
+    from stackyard.objects.sealed import KeyRing
+
+__all__ = ["DATABASE", "open_objects"]
+
+DATABASE = "objects.sqlite"
+
+
+def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
+    """Open a store.
+
+    Args:
+        where: A folder, which keeps the store in one file, or an address `s3://bucket/prefix` with, for a
+            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it.
+        ring: The keys of a store that is encrypted at rest.
+        create: Whether a folder that is not there is made.
+
+    Raises:
+        UsageError: The address makes no sense.
+        StoreError: The store cannot be used.
+    """
+    objects = (
+        _open_s3(where) if isinstance(where, str) and "://" in where else _open_folder(Path(where), create)
+    )
+    if ring is None:
+        return objects
+    from stackyard.objects.sealed import (
+        SealedObjects,
+    )  # lazy: cryptography costs 50 ms, and few stores are encrypted
+
+    return SealedObjects(objects, ring)
+
+
+def _open_folder(folder: Path, create: bool) -> Objects:
+    if create:
+        directories.ensure_private(folder)
+    return SqliteObjects(folder / DATABASE, create=create)
+
+
+def _open_s3(address: str) -> Objects:
+    from stackyard.objects.s3 import S3Objects, S3Place  # lazy: only those who use S3 pay for it
+
+    parts = urllib.parse.urlsplit(address)
+    query = dict(urllib.parse.parse_qsl(parts.query))
+    if (
+        parts.scheme != "s3"
+        or not parts.hostname
+        or "@" in parts.netloc
+        or not query.keys() <= {"endpoint", "region"}
+    ):
+        raise UsageError(
+            f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder, or s3://bucket/prefix with,"
+            " for a store that is not AWS, ?endpoint=https://host:port behind it."
+        )
+    prefix = parts.path.strip("/")
+    if prefix:
+        check_key(prefix)
+    place = S3Place(
+        bucket=parts.netloc,
+        prefix=prefix,
+        endpoint_url=query.get("endpoint"),
+        region=query.get("region"),
+    )
+    return S3Objects(place)

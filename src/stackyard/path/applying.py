@@ -1,0 +1,132 @@
+"""Applying exactly one plan, and watching each guest come up as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard import events
+from stackyard.engine import tofu
+from stackyard.engine.changes import Action
+from stackyard.errors import StackyardError
+from stackyard.path.planning import binding_of
+from stackyard.path.verifying import GuestUp, verify_guest
+from stackyard.render.references import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.engine.changes import Changes
+    from stackyard.engine.tofu import Applied
+    from stackyard.path.planfile import PlanFile
+    from stackyard.path.planning import Made
+    from stackyard.path.run import Run
+
+__all__ = ["Outcome", "apply_plan", "require_unmoved", "unsealed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an apply did.
+
+    Attributes:
+        applied: What was changed.
+        up: Guests that were seen to be up.
+        down: Guests that were not, with the error of each.
+    """
+
+    applied: Applied
+    up: tuple[GuestUp, ...] = ()
+    down: tuple[StackyardError, ...] = ()
+
+
+async def apply_plan(run: Run, made: Made, *, is_verified: bool = True) -> Outcome:
+    """Apply a plan, and nothing else.
+
+    Raises:
+        TofuError: Some changes failed, each reported; the others were made and stored.
+        PlanStaleError: The state has changed since; nothing was applied.
+    """
+    watching = _Watching(run, _to_watch(run, made.changes) if is_verified else {})
+    try:
+        with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
+            applied = await tofu.apply(
+                run.workdir, made.path, parallelism=run.settings.parallelism, emit=watching.emit
+            )
+        if run.served is not None:
+            await run.served.journal.confirm_all()
+        up, down = await watching.ends()
+    finally:
+        watching.cancel()
+    return Outcome(applied=applied, up=up, down=down)
+
+
+def _to_watch(run: Run, changes: Changes) -> dict[str, Guest]:
+    """Return the guests that should be up after the plan and are touched by it, by address."""
+    touched = {
+        change.address
+        for change in changes.planned
+        if change.action in (Action.CREATE, Action.UPDATE, Action.REPLACE)
+    }
+    return {
+        address: guest
+        for guest in run.resolved.desired.guests
+        if guest.started and not guest.is_template and (address := address_of(guest)) in touched
+    }
+
+
+class _Watching:
+    """Watches each guest from the moment that the engine is done with it."""
+
+    def __init__(self, run: Run, guests: Mapping[str, Guest]) -> None:
+        self._run = run
+        self._guests = guests
+        self._tasks: dict[str, asyncio.Task[GuestUp]] = {}
+
+    def emit(self, event: events.Event) -> None:
+        """Pass an event on, and begin to watch the guest that it says is done."""
+        self._run.emit(event)
+        if isinstance(event, events.ResourceApplied) and event.phase is events.ApplyPhase.DONE:
+            is_going = event.action == "delete"
+            guest = None if is_going else self._guests.get(event.address)
+            if guest is not None and event.address not in self._tasks:
+                verifying = verify_guest(self._run.client, guest, emit=self._run.emit)
+                self._tasks[event.address] = asyncio.create_task(verifying)
+
+    async def ends(self) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:
+        """Wait for every guest."""
+        results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, StackyardError):
+                raise result
+        up = tuple(result for result in results if isinstance(result, GuestUp))
+        return up, tuple(result for result in results if isinstance(result, StackyardError))
+
+    def cancel(self) -> None:
+        """Stop watching."""
+        for task in self._tasks.values():
+            task.cancel()
+
+
+@contextlib.contextmanager
+def unsealed(saved: PlanFile) -> Iterator[Path]:
+    """Give the engine's plan of a saved one as a private file for the length of the block."""
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        path.touch(mode=0o600)
+        path.write_bytes(saved.plan)
+        yield path
+
+
+def require_unmoved(run: Run, saved: PlanFile, mode: tofu.PlanMode) -> None:
+    """Refuse a saved plan when anything that it was made for has moved.
+
+    Raises:
+        PlanMovedError: With everything that did.
+    """
+    saved.binding.require(binding_of(run, mode))

@@ -1,0 +1,102 @@
+"""The envs of a site as targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard import proxmox
+from stackyard.errors import InvalidInputError
+from stackyard.path.target import Resolved, SshAccess, Target
+from stackyard.site import ConfigResolver
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stackyard.desired import Desired
+    from stackyard.site.hosts import HostConfig
+
+__all__ = ["EnvironmentSource", "NoTokenError"]
+
+_PRIVATE_FOLDER = ".stackyard"
+
+
+class NoTokenError(InvalidInputError):
+    """A target is to run on a node for whose API the site has no token."""
+
+    code = "E-NODE-TOKEN"
+    summary = "There is no token for the API of a node"
+    default_remedy = "Put the token into secrets.yaml under `api_tokens`, with `stackyard secrets edit`."
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSource:
+    """The envs of one site."""
+
+    resolver: ConfigResolver
+
+    @classmethod
+    def find(cls, said: str | None) -> EnvironmentSource:
+        """Return the site that is named, or found from here.
+
+        Raises:
+            SiteNotFoundError: There is none.
+            InvalidInputError: Something is wrong with it; the error carries every problem.
+        """
+        return cls(ConfigResolver(said))
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        return "env"
+
+    @property
+    def base(self) -> Path:
+        """The folder for what runs leave for the next: beside the site, so that both move together."""
+        return self.resolver.site.root / _PRIVATE_FOLDER
+
+    def names(self) -> Sequence[str]:
+        """Return the envs."""
+        return self.resolver.list_envs()
+
+    def resolve(self, name: str, host: str | None) -> Resolved:
+        """Return an env on a node.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+            InvalidInputError: The parts of the env do not fit; the error carries every problem.
+        """
+        node = self.resolver.node(name, host)
+        chosen, desired = self.resolver.resolve_host(node), self.resolver.desired(name, node)
+        return Resolved(
+            target=Target(kind=self.kind, name=name, node=node),
+            desired=desired,
+            secrets=self.resolver.secrets(),
+            connection=_connection(chosen),
+            redactor=self.resolver.site.redactor(),
+            ssh=self._ssh(chosen, desired),
+        )
+
+    def _ssh(self, chosen: HostConfig, desired: Desired) -> SshAccess:
+        """Return how to reach the shells of the nodes; one that the site does not know is left out."""
+        site = self.resolver.site
+        by_name = {loaded.model.node or name: name for name, loaded in site.nodes.items()}
+        used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
+        hosts = [self.resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
+        return SshAccess(
+            user=chosen.ssh_user,
+            nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
+            password=site.secret_values.passwords.get(f"node_{chosen.name}"),
+        )
+
+
+def _connection(host: HostConfig) -> proxmox.Connection:
+    if not host.api_token:
+        raise NoTokenError(f"There is no API token for {host.name} in the secrets of the site.")
+    return proxmox.Connection(
+        endpoint=host.api_endpoint,
+        credentials=proxmox.Token(text=host.api_token),
+        trust=proxmox.Trust(fingerprint=host.api_fingerprint),
+    )

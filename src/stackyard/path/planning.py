@@ -1,0 +1,140 @@
+"""Planning: what would change, and what the guard says to it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import stackyard
+from stackyard import events
+from stackyard.engine import statefile, tofu
+from stackyard.engine.changes import Changes, read_changes
+from stackyard.guard import Allowances, Verdict, inspect, inspect_placement
+from stackyard.path.planfile import Binding, PlanFile
+from stackyard.path.survey import survey
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.engine.tofu import PlanMode
+    from stackyard.guard import Cluster
+    from stackyard.path.run import Run
+
+__all__ = ["Made", "Wishes", "binding_of", "planned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the user asks for besides the plan itself.
+
+    Attributes:
+        mode: What the plan is for.
+        allowances: What may happen, by name.
+        accept_renames: Whether guests under a new key are moved in the state.
+        adopt: Whether guests that nothing manages are taken over.
+        refresh: Whether the real resources are read first.
+    """
+
+    mode: PlanMode = tofu.PlanMode.NORMAL
+    allowances: Allowances = field(default_factory=Allowances)
+    accept_renames: bool = False
+    adopt: bool = False
+    refresh: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A plan, what it does, and what the guard says to it.
+
+    Attributes:
+        path: The engine's file, encrypted where the engine can.
+        changes: What it does.
+        verdict: What the guard says.
+        binding: What it was made for.
+        cluster: What the cluster has.
+    """
+
+    path: Path
+    changes: Changes
+    verdict: Verdict
+    binding: Binding
+    cluster: Cluster
+
+    def save(self, run: Run, path: Path) -> None:
+        """Save it as one encrypted file.
+
+        Raises:
+            FileError: It cannot be written.
+        """
+        PlanFile(binding=self.binding, plan=self.path.read_bytes()).save(path, run.key)
+
+
+@contextlib.asynccontextmanager
+async def planned(run: Run, wishes: Wishes | None = None) -> AsyncIterator[Made]:
+    """Plan; the engine's file is there for the length of the block.
+
+    Raises:
+        StateLockedError: Another run holds the state.
+        ProxmoxError: The cluster does not answer, or not to us.
+        TofuError: Anything else that the engine reports.
+    """
+    wanted = wishes or Wishes()
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
+        cluster = await _survey(run)
+        made = await _make(run, wanted, cluster, path)
+        if await _repair(run, wanted, made):
+            made = await _make(run, wanted, await _survey(run), path)
+        yield made
+
+
+async def _survey(run: Run) -> Cluster:
+    nodes = {guest.node for guest in run.resolved.desired.guests}
+    with events.step(run.emit, "survey", "Looking at the cluster"):
+        return await survey(run.client, nodes)
+
+
+async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
+    options = tofu.PlanOptions(mode=wishes.mode, refresh=wishes.refresh, parallelism=run.settings.parallelism)
+    with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
+        await tofu.plan(run.workdir, path, options=options, emit=run.emit)
+        document = await tofu.show_plan(run.workdir, path)
+        binding = binding_of(run, wishes.mode)
+    changes = read_changes(document)
+    verdict = inspect(changes, wishes.allowances, cluster)
+    if wishes.mode is tofu.PlanMode.NORMAL:
+        verdict = verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))
+    return Made(path=path, changes=changes, verdict=verdict, binding=binding, cluster=cluster)
+
+
+async def _repair(run: Run, wishes: Wishes, made: Made) -> bool:
+    """Move renamed guests and take over strangers, where the user said so; tell whether anything was done."""
+    did_something = False
+    if wishes.accept_renames:
+        for rename in made.verdict.renames:
+            for source, destination in rename.moves:
+                await statefile.state_mv(run.workdir, source, destination)
+            did_something = True
+    if wishes.adopt:
+        for adoption in made.verdict.adoptions:
+            await statefile.import_resource(run.workdir, adoption.address, adoption.import_id)
+            did_something = True
+    return did_something
+
+
+def binding_of(run: Run, mode: PlanMode) -> Binding:
+    """Return what a plan that is made now is made for."""
+    return Binding(
+        target=str(run.resolved.target),
+        state_name=run.resolved.target.state_name,
+        input=run.input_digest,
+        state=run.state_version(),
+        code=stackyard.__version__,
+        engine=f"{run.engine.flavour.label} {run.engine.version}",
+        provider=run.settings.provider.value,
+        mode=mode.value,
+    )

@@ -1,0 +1,260 @@
+"""Everything that the engine needs to work on one target, in place for the length of a block."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import stackyard
+from stackyard import events, provider, proxmox
+from stackyard.desired import problems
+from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.engine import tofu
+from stackyard.engine.tools.find import find_engine
+from stackyard.engine.version import Flavour
+from stackyard.engine.workdir import Limits, Workdir
+from stackyard.errors import InvalidInputError
+from stackyard.objects import open_objects
+from stackyard.path.planfile import read_key, tofu_encryption
+from stackyard.path.workspace import Workspace, input_digest
+from stackyard.render import Provider, render
+from stackyard.state import StateService, UnknownStateError
+from stackyard.state.embedded import embedded
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from stackyard.engine.version import Engine
+    from stackyard.path.planfile import PlanKey
+    from stackyard.path.target import Resolved
+
+__all__ = ["EmptyInputError", "ProviderChoice", "Run", "Settings", "opened"]
+
+CONTRADICTION = Kind(
+    code="E-DESIRED-CONTRADICTION",
+    summary="Parts of the desired state contradict each other",
+    remedy="Correct one of the parts that the finding names.",
+)
+
+
+class EmptyInputError(InvalidInputError):
+    """A target says that nothing at all should be there, which is never planned."""
+
+    code = "E-INPUT-EMPTY"
+    summary = "There is nothing in the input"
+    default_remedy = "Check that the input is whole; `stackyard destroy` removes what a target has."
+
+
+class ProviderChoice(enum.StrEnum):
+    """Which Proxmox provider the engine uses."""
+
+    BUILT_IN = "builtin"
+    BPG = "bpg"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How to run.
+
+    Attributes:
+        base: The folder for what runs leave for the next: states, work folders, journals.
+        provider: Which provider.
+        cli_config: The engine's settings file, where a provider has to be found in an unusual place.
+        parallelism: How many resources at once; the engine's own number when absent.
+        lock_wait_s: How long to wait for the lock of the state.
+    """
+
+    base: Path
+    provider: ProviderChoice = ProviderChoice.BUILT_IN
+    cli_config: Path | None = None
+    parallelism: int | None = None
+    lock_wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A target that the engine can work on.
+
+    Attributes:
+        resolved: The target.
+        settings: How to run.
+        workdir: Where the engine works, and its surroundings.
+        client: Speaks to the cluster.
+        key: The key of saved plans.
+        input_digest: The fingerprint of what should be there.
+        served: The built-in provider, where it is used.
+        states: The states.
+        emit: Takes the events.
+    """
+
+    resolved: Resolved
+    settings: Settings
+    workdir: Workdir
+    client: proxmox.Client
+    key: PlanKey
+    input_digest: str
+    served: provider.Served | None
+    states: StateService
+    emit: events.Emit = field(default=events.ignore)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+        return self.workdir.engine
+
+    def state_version(self) -> str:
+        """Return which version the state has, empty where there is none yet."""
+        try:
+            current = self.states.head(self.resolved.target.state_name).current
+        except UnknownStateError:
+            return ""
+        return "" if current is None else f"{current.lineage}/{current.serial}"
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    resolved: Resolved, settings: Settings, *, emit: events.Emit = events.ignore, may_be_empty: bool = False
+) -> AsyncIterator[Run]:
+    """Put everything in place.
+
+    Args:
+        resolved: The target.
+        settings: How to run.
+        emit: Takes the events.
+        may_be_empty: Whether an input without anything is meant, as when everything is to be destroyed.
+
+    Raises:
+        EmptyInputError: Nothing should be there.
+        InvalidInputError: Parts of the input contradict each other.
+        StackyardError: The engine, the state or the cluster cannot be used.
+    """
+    _require_sense(resolved, may_be_empty=may_be_empty)
+    engine = (await find_engine()).engine
+    prepared = _prepare(resolved, settings)
+    with contextlib.closing(open_objects(settings.base / "state")) as objects:
+        states, name = StateService(objects), resolved.target.state_name
+        async with (
+            proxmox.Client(resolved.connection) as client,
+            embedded(states, prefix=name, emit=emit) as backend,
+            _provider(resolved, settings) as served,
+        ):
+            environment = {**backend.environment(name), **_credentials(resolved, settings)}
+            if engine.flavour is Flavour.TOFU:
+                environment["TF_ENCRYPTION"] = tofu_encryption(prepared.key)
+            workdir = Workdir(
+                engine=engine,
+                folder=prepared.workspace.folder,
+                environment=environment,
+                variables=prepared.values,
+                redactor=resolved.redactor.with_secrets([*prepared.secrets, backend.password]),
+                reattach=served.reattach if served is not None else None,
+                cli_config=settings.cli_config,
+                limits=Limits(lock_wait_s=settings.lock_wait_s),
+            )
+            await _initialise(prepared.workspace, workdir, settings, emit)
+            yield Run(
+                resolved=resolved,
+                settings=settings,
+                workdir=workdir,
+                client=client,
+                key=prepared.key,
+                input_digest=prepared.digest,
+                served=served,
+                states=states,
+                emit=emit,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """What is known before anything is started."""
+
+    workspace: Workspace
+    key: PlanKey
+    values: Mapping[str, str]
+    digest: str
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (*self.values.values(), self.key.secret.hex())
+
+
+def _prepare(resolved: Resolved, settings: Settings) -> _Prepared:
+    """Render the configuration into the folder of the target."""
+    rendered = render(resolved.desired, _provider_block(resolved), scope=resolved.target.state_name)
+    values = {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
+    workspace = Workspace.of(settings.base, resolved.target)
+    workspace.write(rendered)
+    key = read_key()
+    digest = input_digest(rendered, values, key)
+    return _Prepared(workspace=workspace, key=key, values=values, digest=digest)
+
+
+def _require_sense(resolved: Resolved, *, may_be_empty: bool) -> None:
+    if resolved.desired.is_empty and not may_be_empty:
+        raise EmptyInputError(f"{resolved.target} says that nothing should be there.")
+    found = Diagnostics()
+    for problem in problems(resolved.desired):
+        found.add(CONTRADICTION, problem.text)
+    found.raise_errors(str(resolved.target))
+
+
+def _provider_block(resolved: Resolved) -> Provider:
+    ssh = resolved.ssh
+    return Provider() if ssh is None else Provider(ssh_user=ssh.user, ssh_nodes=ssh.nodes)
+
+
+def _credentials(resolved: Resolved, settings: Settings) -> Mapping[str, str]:
+    """Return what bpg's provider is told by its environment; the built-in one is told in this process."""
+    return _provider_environment(resolved) if settings.provider is ProviderChoice.BPG else {}
+
+
+def _provider_environment(resolved: Resolved) -> Mapping[str, str]:
+    connection, ssh = resolved.connection, resolved.ssh
+    environment = {"PROXMOX_VE_ENDPOINT": connection.endpoint}
+    credentials = connection.credentials
+    if isinstance(credentials, proxmox.Token):
+        environment["PROXMOX_VE_API_TOKEN"] = credentials.text
+    elif isinstance(credentials, proxmox.Login):
+        environment |= {
+            "PROXMOX_VE_USERNAME": credentials.username,
+            "PROXMOX_VE_PASSWORD": credentials.password,
+        }
+    if not connection.trust.verify or connection.trust.fingerprint is not None:
+        # The built-in provider pins the certificate; bpg's can only leave it unchecked.
+        environment["PROXMOX_VE_INSECURE"] = "true"
+    if connection.trust.fingerprint is not None:
+        environment["PROXMOX_VE_FINGERPRINT"] = connection.trust.fingerprint
+    if ssh is not None and ssh.password is not None:
+        environment["PROXMOX_VE_SSH_PASSWORD"] = ssh.password
+    elif "SSH_AUTH_SOCK" in os.environ:
+        environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": os.environ["SSH_AUTH_SOCK"]}
+    return environment
+
+
+@contextlib.asynccontextmanager
+async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[provider.Served | None]:
+    if settings.provider is ProviderChoice.BPG:
+        yield None
+        return
+    options = provider.Options(
+        environment=_provider_environment(resolved),
+        journal=settings.base / "journal",
+        state=resolved.target.state_name,
+    )
+    async with provider.serve(options) as served:
+        yield served
+
+
+async def _initialise(workspace: Workspace, workdir: Workdir, settings: Settings, emit: events.Emit) -> None:
+    """Let the engine prepare its folder, unless it did so for the same things before."""
+    stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {Provider().version}"
+    if workspace.is_initialised(stamp):
+        return
+    with events.step(emit, "init", f"Preparing {workdir.engine.flavour.label}"):
+        await tofu.init(workdir, emit=emit)
+    workspace.mark_initialised(stamp)

@@ -1,0 +1,190 @@
+"""Proof that a guest is up: it runs, its agent answers, its address is known, its ports accept.
+
+Proxmox has no events for any of this, so it is asked: at once, then with growing pauses. Each guest has its
+own timeout and is watched by itself, so that one that never comes up holds up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard import events
+from stackyard.desired import Container, Vm
+from stackyard.errors import StackyardError
+from stackyard.proxmox import RefusedError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stackyard.desired import Guest
+    from stackyard.proxmox import Client
+
+__all__ = ["GuestDownError", "GuestUp", "verify_guest"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_CONNECT_S = 5.0
+
+
+class GuestDownError(StackyardError):
+    """A guest was made or changed, and did not come up in its time."""
+
+    code = "E-GUEST-DOWN"
+    summary = "A guest is not up"
+    default_remedy = "Look at its console; apply again to check once more, or give it more time."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestUp:
+    """A guest that was seen to be up."""
+
+    key: str
+    name: str
+    vm_id: int
+    node: str
+    addresses: tuple[str, ...]
+    took_s: float
+
+
+class _NotYet(Exception):  # noqa: N818 -- not an error: a reason to look again
+    """What is still missing."""
+
+
+async def verify_guest(client: Client, guest: Guest, *, emit: events.Emit = events.ignore) -> GuestUp:
+    """Wait until a guest is up.
+
+    Raises:
+        GuestDownError: It did not come up in its time; the error says what was missing.
+        ProxmoxError: Proxmox does not answer.
+    """
+    began_s = time.monotonic()
+    with events.step(emit, f"verify {guest.key}", f"Waiting for {guest.name}") as step:
+        missing = "Proxmox to list it"
+        for pause_s in _pauses():
+            try:
+                up = await _look(client, guest, began_s)
+            except _NotYet as err:
+                if str(err) != missing:
+                    step.waiting(str(err))
+                missing = str(err)
+            else:
+                return up
+            left_s = guest.verify.timeout_s - (time.monotonic() - began_s)
+            if left_s <= 0:
+                break
+            await client.pause(min(pause_s, left_s))
+        raise GuestDownError(
+            f"{guest.name} is not up after {guest.verify.timeout_s} s: waiting for {missing}."
+        )
+
+
+async def _look(client: Client, guest: Guest, began_s: float) -> GuestUp:
+    """Look once.
+
+    Raises:
+        _NotYet: With what is missing.
+    """
+    vm_id, node = await _find(client, guest)
+    addresses = await _addresses(client, guest, vm_id, node)
+    await _ports(guest, addresses)
+    return GuestUp(
+        key=guest.key,
+        name=guest.name,
+        vm_id=vm_id,
+        node=node,
+        addresses=addresses,
+        took_s=round(time.monotonic() - began_s, 3),
+    )
+
+
+async def _find(client: Client, guest: Guest) -> tuple[int, str]:
+    """Return where a guest is; one call serves all guests that are looked for at once."""
+    kind = "lxc" if isinstance(guest, Container) else "qemu"
+    rows = await client.get("/cluster/resources", {"type": "vm"}, max_age_s=_FIRST_PAUSE_S)
+    for row in rows:
+        is_same = row["vmid"] == guest.vm_id if guest.vm_id is not None else row.get("name") == guest.name
+        if is_same and row["type"] == kind:
+            if row.get("status") != "running":
+                raise _NotYet("it to run")
+            return int(row["vmid"]), str(row["node"])
+    raise _NotYet("Proxmox to list it")
+
+
+async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tuple[str, ...]:
+    wants_agent = isinstance(guest, Vm) and guest.agent.enabled and guest.verify.agent
+    if not wants_agent and not (isinstance(guest, Container) and guest.verify.address):
+        return ()
+    try:
+        found = await _interfaces(client, guest, vm_id, node)
+    except RefusedError as err:
+        raise _NotYet("its agent" if wants_agent else "its interfaces") from err
+    addresses = tuple(found)
+    if guest.verify.address and guest.nics and not addresses:
+        raise _NotYet("an address")
+    return addresses
+
+
+async def _interfaces(client: Client, guest: Guest, vm_id: int, node: str) -> Sequence[str]:
+    if isinstance(guest, Container):
+        rows = await client.get(f"/nodes/{quoted(node)}/lxc/{vm_id}/interfaces")
+        return [address for row in rows or () for address in _of_container(row)]
+    answer = await client.get(f"/nodes/{quoted(node)}/qemu/{vm_id}/agent/network-get-interfaces")
+    return [address for row in answer.get("result", ()) for address in _of_agent(row)]
+
+
+def _of_agent(row: dict[str, Any]) -> Iterator[str]:
+    for entry in row.get("ip-addresses", ()):
+        if _is_useful(str(entry.get("ip-address", ""))):
+            yield str(entry["ip-address"])
+
+
+def _of_container(row: dict[str, Any]) -> Iterator[str]:
+    for field in ("inet", "inet6"):
+        address = str(row.get(field, "")).partition("/")[0]
+        if _is_useful(address):
+            yield address
+
+
+def _is_useful(address: str) -> bool:
+    """Tell whether others can use an address."""
+    with contextlib.suppress(ValueError):
+        parsed = ipaddress.ip_address(address)
+        return not (parsed.is_loopback or parsed.is_link_local)
+    return False
+
+
+async def _ports(guest: Guest, addresses: Sequence[str]) -> None:
+    ports = [*guest.verify.tcp_ports, *([22] if guest.verify.ssh else [])]
+    if not ports:
+        return
+    if not addresses:
+        raise _NotYet("an address")
+    for port in dict.fromkeys(ports):
+        await _port(addresses[0], port, is_ssh=port == 22 and guest.verify.ssh)
+
+
+async def _port(address: str, port: int, *, is_ssh: bool) -> None:
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            reader, writer = await asyncio.open_connection(address, port)
+            try:
+                if is_ssh and not (await reader.readline()).startswith(b"SSH-"):
+                    raise _NotYet(f"SSH on {address}:{port}")
+            finally:
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+    except (OSError, TimeoutError) as err:
+        raise _NotYet(f"{address}:{port}") from err
+
+
+def _pauses() -> Iterator[float]:
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)

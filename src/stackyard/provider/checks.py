@@ -1,0 +1,48 @@
+"""Checks of single values, for the rules of resources."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["at_least", "is_address", "is_cidr", "matches", "one_of"]
+
+
+def matches(pattern: str, expected: str) -> Callable[[Any], str | None]:
+    """Return a check that a text matches a pattern as a whole."""
+    compiled = re.compile(pattern)
+    return lambda value: None if compiled.fullmatch(str(value)) else f"must {expected}"
+
+
+def one_of(*choices: str) -> Callable[[Any], str | None]:
+    """Return a check that a text is one of some."""
+    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+
+
+def at_least(least: int) -> Callable[[Any], str | None]:
+    """Return a check that a number is not too small."""
+    return lambda value: None if float(value) >= least else f"must be at least {least}"
+
+
+def is_address(value: Any) -> str | None:
+    """Check that a text is an IP address."""
+    try:
+        ipaddress.ip_address(str(value))
+    except ValueError:
+        return "must be an IP address"
+    return None
+
+
+def is_cidr(value: Any) -> str | None:
+    """Check that a text is an IP address with the length of its network."""
+    try:
+        if "/" in str(value):
+            ipaddress.ip_interface(str(value))
+            return None
+    except ValueError:
+        pass
+    return "must be an address with its prefix length, such as 10.0.0.1/24"

@@ -1,0 +1,98 @@
+"""Attributes and the properties of the API that they stand for: both directions from one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.values import UNKNOWN, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+__all__ = ["COMMA_SET", "FLAG", "NUMBER", "TEXT", "TRIMMED", "Field", "Form", "changes", "params", "values"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How a value is written for the API, and read from its answer."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One attribute and its property.
+
+    Attributes:
+        attribute: The name in the configuration.
+        key: The name of the property; the same as the attribute when absent.
+        form: How the value is spelled there.
+        clears: Whether the property can be unset.
+        create_only: Whether it is sent only when the object is made.
+    """
+
+    attribute: str
+    key: str = ""
+    form: Form
+    clears: bool = True
+    create_only: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in the API."""
+        return self.key or self.attribute
+
+
+def _number(value: Any) -> int | float | None:
+    text = str(value)
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+TEXT = Form(write=str, read=str)
+# Comments come back with the newline that the file of a node ends them with.
+TRIMMED = Form(write=str, read=lambda value: str(value).strip())
+NUMBER = Form(write=_as_is, read=_number)
+FLAG = Form(write=bool, read=lambda value: str(value).lower() in ("1", "true"))
+COMMA_SET = Form(
+    write=lambda value: ",".join(sorted(value)),
+    read=lambda value: sorted(part.strip() for part in str(value).split(",") if part.strip()),
+)
+
+
+def params(fields: Iterable[Field], state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is set, as parameters."""
+    return {
+        field.name: field.form.write(state[field.attribute])
+        for field in fields
+        if state.get(field.attribute) not in (None, UNKNOWN)
+    }
+
+
+def changes(fields: Sequence[Field], prior: Object, planned: Object) -> tuple[dict[str, Any], list[str]]:
+    """Return what is set in an update, and the properties that are to be unset."""
+    unset = [
+        field.name
+        for field in fields
+        if field.clears
+        and planned.get(field.attribute) in (None, [])
+        and prior.get(field.attribute) not in (None, [])
+    ]
+    kept = [field for field in fields if not field.create_only and field.name not in unset]
+    return params(kept, planned), unset
+
+
+def values(fields: Iterable[Field], answer: Mapping[str, Any]) -> Object:
+    """Return the attributes in an answer; what it lacks is null."""
+    return {
+        field.attribute: None if answer.get(field.name) is None else field.form.read(answer[field.name])
+        for field in fields
+    }

@@ -1,0 +1,57 @@
+"""The way onto a node itself, for the few things that the API of Proxmox does not do."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import ssh
+from stackyard.provider.problems import ProviderSettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.provider.kinds import Work
+
+__all__ = ["open_shell", "sudo"]
+
+
+@contextlib.asynccontextmanager
+async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
+    """Log in to a node for the length of the block.
+
+    Raises:
+        ProviderSettingsError: Nobody says where its SSH server is.
+        SshUnreachableError: It does not answer or does not accept the login.
+    """
+    settings = work.session.settings.ssh
+    known = settings.nodes.get(node)
+    address, port = (known.address, known.port) if known else (await _address(work, node), 22)
+    host = ssh.Host(
+        address=address,
+        port=port,
+        username=settings.username,
+        password=settings.password,
+        private_key=settings.private_key,
+        agent_socket=settings.agent_socket if settings.use_agent else None,
+    )
+    async with ssh.connect(host) as shell:
+        yield shell
+
+
+def sudo(shell: ssh.Shell) -> str:
+    """Return what to put before a command that needs root."""
+    return "" if shell.host.username == "root" else "sudo -n "
+
+
+async def _address(work: Work, node: str) -> str:
+    """Return the address of a node as its network has it: the one with a gateway before any other."""
+    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{node}/network", max_age_s=60.0)
+    for wanted in (("address", "gateway"), ("address6", "gateway6"), ("address",), ("address6",)):
+        for interface in interfaces:
+            if all(interface.get(name) for name in wanted):
+                return str(interface[wanted[0]])
+    raise ProviderSettingsError(
+        f"No interface of node {node} has an address, so that it cannot be reached over SSH.",
+        remedy=f'Add `ssh {{ node {{ name = "{node}" address = "..." }} }}` to the provider block.',
+    )

@@ -1,0 +1,64 @@
+"""Blocks of a container as they are planned, with what stands for them where they are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.values import UNKNOWN, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DEFAULTS", "block", "has", "is_clone", "is_started", "known", "path_of"]
+
+# What the original uses where the block is left out; Proxmox itself would give all processors and more swap.
+DEFAULTS: Mapping[str, Object] = {
+    "console": {"enabled": True, "tty_count": 2, "type": "tty"},
+    "cpu": {"architecture": "amd64", "cores": 1, "limit": 0, "units": 0},
+    "disk": {
+        "acl": False,
+        "datastore_id": "local",
+        "mount_options": [],
+        "quota": False,
+        "replicate": False,
+        "size": 4,
+    },
+    "features": {"fuse": False, "keyctl": False, "mknod": False, "mount": [], "nesting": False},
+    "memory": {"dedicated": 512, "swap": 0},
+}
+
+
+def block(values: Mapping[str, Any], name: str) -> Object:
+    """Return a block that occurs at most once; empty when it is left out."""
+    found = values.get(name)
+    first = found[0] if isinstance(found, list) and found else None
+    return first if isinstance(first, dict) else {}
+
+
+def has(values: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a block is written."""
+    return bool(values.get(name)) and values.get(name) is not UNKNOWN
+
+
+def is_clone(values: Mapping[str, Any]) -> bool:
+    """Tell whether the container is a copy of another one."""
+    return has(values, "clone")
+
+
+def is_started(values: Mapping[str, Any]) -> bool:
+    """Tell whether the container is to run; a template never does."""
+    return bool(known(values.get("started"))) and not known(values.get("template"))
+
+
+def known(value: Any) -> Any:
+    """Return a value without what is unknown in it: nobody has found that out yet."""
+    if isinstance(value, dict):
+        return {name: known(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [known(inner) for inner in value]
+    return None if value is UNKNOWN else value
+
+
+def path_of(values: Mapping[str, Any]) -> str:
+    """Return the path of the container in the API."""
+    return f"/nodes/{values['node_name']}/lxc/{values['id']}"

@@ -1,0 +1,113 @@
+"""Creating a container: from a template or as a clone, finished to the last setting, and started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.journal import subject_of
+from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known, path_of
+from stackyard.provider.resources.container.id_maps import write_id_maps
+from stackyard.provider.resources.container.making import find_made, make
+from stackyard.provider.resources.container.power import reboot, start
+from stackyard.provider.resources.container.properties import ROOT, properties
+from stackyard.provider.resources.container.reading import find_config, read_made
+from stackyard.provider.resources.container.root import change_root
+from stackyard.provider.resources.container.sources import with_interfaces
+
+if TYPE_CHECKING:
+    from stackyard.provider.journal import Entry
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["create"]
+
+
+async def create(work: Work, planned: Object) -> Object:
+    """Make a container, or finish one that an earlier run began."""
+    journal = work.session.journal
+    name = block(planned, "initialization").get("hostname")
+    subject = subject_of(work.type_name, {**planned, "name": name})
+    entry, is_resumed = journal.take(subject), True
+    if entry is not None and await find_made(work, entry) is None:
+        await journal.close(entry)
+        entry = None
+    if entry is None:
+        entry, is_resumed = await make(work, planned, subject), False
+    try:
+        return await _finish(work, planned, entry, is_resumed=is_resumed)
+    finally:
+        journal.leave(entry)
+
+
+async def _finish(work: Work, planned: Object, entry: Entry, *, is_resumed: bool) -> Object:
+    """Do everything after the first call; all of it can be done again."""
+    state = {**known(planned), "id": str(entry.vm_id), "vm_id": entry.vm_id}
+    timeout_s = float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
+    await _wait_until_made(work, state, entry, timeout_s=timeout_s)
+    work.keep(state)
+    await _configure(work, state, is_whole=not is_resumed and not is_clone(planned))
+    if has(state, "idmap"):
+        await write_id_maps(work, state, state["idmap"])
+    if is_started(state):
+        await start(work, state, timeout_s=timeout_s)
+        if has(state, "idmap"):
+            # The first start does not look at them.
+            await reboot(work, state, timeout_s=timeout_s)
+    return await _read_back(work, state)
+
+
+async def _wait_until_made(work: Work, state: Object, entry: Entry, *, timeout_s: float) -> None:
+    if not entry.upid:
+        return
+    try:
+        end = await proxmox.wait_for(work.client, entry.upid, timeout_s=timeout_s)
+    except proxmox.TaskFailedError:
+        if await find_config(work, state) is None:
+            # Proxmox has removed what it had begun.
+            await work.session.journal.close(entry)
+        else:
+            work.keep(state)
+        raise
+    except proxmox.ProxmoxError:
+        work.keep(state)
+        raise
+    for line in end.warnings:
+        work.warn("A task on Proxmox ended with warnings", line)
+
+
+async def _configure(work: Work, state: Object, *, is_whole: bool) -> None:
+    """Set what the first call did not, and take away the mark that it left."""
+    wanted: dict[str, Any] = {"description": state.get("description") or None}
+    unset: list[str] = []
+    if not is_whole:
+        config = await find_config(work, state) or {}
+        wanted = properties(with_interfaces(state, config))
+        if not is_clone(state):
+            # Volumes were made by the first call; naming their storage again would make others.
+            wanted = {name: value for name, value in wanted.items() if not name.startswith("mp")}
+        unset = _surplus(state, config, wanted)
+        if is_clone(state):
+            wanted |= await change_root(work, state, config)
+            wanted["template"] = True if state.get("template") else None
+    if not wanted.get("description"):
+        unset.append("description")
+    await work.client.put(f"{path_of(state)}/config", {**wanted, "delete": ",".join(unset) or None})
+
+
+def _surplus(state: Object, config: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Return what a container has from its source although the configuration says that it has none."""
+    written = {"cpulimit": "cpu", "features": "features", "startup": "startup"}
+    found = [name for name, block_name in written.items() if has(state, block_name)]
+    if has(state, "network_interface"):
+        found += [name for name in config if name.startswith("net") and name[3:].isdigit()]
+    return [name for name in found if name in config and name not in wanted and name != ROOT]
+
+
+async def _read_back(work: Work, state: Object) -> Object:
+    try:
+        return await read_made(work, state)
+    except proxmox.RefusedError as err:
+        # Everything is done; the next refresh fills in what Proxmox chose.
+        work.warn("The new container could not be read", str(err.detail))
+        return {**state, "ipv4": {}, "ipv6": {}}

@@ -1,0 +1,158 @@
+"""The call that makes a container, so that exactly one is made, whatever happens to the call or to us."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.errors import InvalidInputError
+from stackyard.provider.resources.container.blocks import block, is_clone, known
+from stackyard.provider.resources.container.marks import is_marked, marked
+from stackyard.provider.resources.container.properties import beginning, properties
+from stackyard.provider.resources.container.texts import split
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from stackyard.provider.journal import Entry, Subject
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["VmIdTakenError", "find_made", "make"]
+
+_ATTEMPTS = 5
+# The source of many clones is asked once.
+_SOURCE_AGE_S = 30.0
+_TASKS = ("vzcreate", "vzclone")
+
+
+class VmIdTakenError(InvalidInputError):
+    """A container asks for a vm id that another guest of the cluster has."""
+
+    code = "E-PROVIDER-VM-ID-TAKEN"
+    summary = "The vm id is taken"
+    default_remedy = "Choose another vm_id or leave it out, or import the guest that has it."
+
+
+async def make(work: Work, planned: Object, subject: Subject) -> Entry:
+    """Make a container, with a number that is free, and return its entry in the journal.
+
+    Raises:
+        VmIdTakenError: Another guest has the number that was asked for.
+        ProxmoxError: It was not made, and nothing is left of it.
+    """
+    wanted = known(planned["vm_id"])
+    for attempt in range(1, _ATTEMPTS + 1):
+        vm_id = await _number(work, wanted)
+        entry = await work.session.journal.begin(subject, node=str(planned["node_name"]), vm_id=vm_id)
+        try:
+            return await _make_once(work, planned, entry)
+        except proxmox.RefusedError as err:
+            await work.session.journal.close(entry)
+            if wanted or attempt == _ATTEMPTS or "already exists" not in err.text:
+                raise
+            work.session.ids.reject(vm_id)
+    raise AssertionError("the last attempt raises")
+
+
+async def _number(work: Work, wanted: int | None) -> int:
+    if not wanted:
+        return await work.session.ids.reserve(work.client, work.session.settings)
+    try:
+        # Were it taken, a lost answer could not be told from somebody else's guest.
+        await work.client.get("/cluster/nextid", {"vmid": int(wanted)})
+    except proxmox.RefusedError as err:
+        if "already exists" not in err.text:
+            raise
+        raise VmIdTakenError(f"A guest with the vm id {wanted} is on the cluster already.") from err
+    return int(wanted)
+
+
+async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:
+    if not is_clone(planned):
+        path = f"/nodes/{entry.node}/lxc"
+        params = {**properties(planned), **beginning(planned), "vmid": entry.vm_id}
+        params["description"] = marked(params.get("description"), entry)
+        return await _sent(work, entry, lambda: work.client.post(path, params))
+    source = block(planned, "clone")
+    node = source.get("node_name") or entry.node
+    path = f"/nodes/{node}/lxc/{source['vm_id']}"
+    storage = source.get("datastore_id") or await _storage_of(work, path)
+    # Proxmox locks the source of a clone as well as the storage that it goes to.
+    async with (
+        work.session.clones.turn(node, f"guest {source['vm_id']}"),
+        work.session.clones.turn(entry.node, storage),
+    ):
+        made = await _sent(work, entry, lambda: work.client.post(f"{path}/clone", _copy(planned, entry)))
+        if made.upid:
+            timeout_s = float(planned["timeout_clone"])
+            # How it ended is for whoever asks next to say.
+            with contextlib.suppress(proxmox.TaskFailedError):
+                await proxmox.wait_for(work.client, made.upid, timeout_s=timeout_s)
+        return made
+
+
+def _copy(planned: Object, entry: Entry) -> dict[str, Any]:
+    given = known(planned)
+    source = block(given, "clone")
+    is_elsewhere = source.get("node_name") not in (None, "", entry.node)
+    return {
+        "newid": entry.vm_id,
+        "full": source.get("full") is not False,
+        "hostname": block(given, "initialization").get("hostname") or None,
+        "description": marked(given.get("description"), entry),
+        "pool": given.get("pool_id") or None,
+        "storage": source.get("datastore_id") or None,
+        "target": entry.node if is_elsewhere else None,
+    }
+
+
+async def _storage_of(work: Work, path: str) -> str:
+    config = await work.client.get(f"{path}/config", max_age_s=_SOURCE_AGE_S)
+    return split(str(config.get("rootfs", "")), "volume").get("volume", "").partition(":")[0]
+
+
+async def _sent(work: Work, entry: Entry, post: Callable[[], Awaitable[Any]]) -> Entry:
+    """Send the call until it is known to have been received; the task goes to the journal."""
+    is_lost = False
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            upid = await post()
+        except proxmox.AnswerLostError:
+            is_lost = True
+            if await find_made(work, entry) is None:
+                if attempt == _ATTEMPTS:
+                    raise
+                continue
+            upid = ""
+        except proxmox.RefusedError:
+            # The first call was received after all, after we had looked.
+            if not is_lost or await find_made(work, entry) is None:
+                raise
+            upid = ""
+        return await work.session.journal.change(entry, upid=upid or "")
+    return entry
+
+
+async def find_made(work: Work, entry: Entry) -> dict[str, Any] | None:
+    """Return the configuration of what an entry stands for, once it is made; None when it is not there."""
+    path = f"/nodes/{entry.node}/lxc/{entry.vm_id}/config"
+    try:
+        await work.client.get(path)
+        await _wait_for_tasks(work, entry)
+        config: dict[str, Any] = await work.client.get(path)
+    except proxmox.MissingError:
+        return None
+    return config if is_marked(config.get("description"), entry) else None
+
+
+async def _wait_for_tasks(work: Work, entry: Entry) -> None:
+    """Wait for what makes a guest with this number; until then its configuration says nothing."""
+    listed = await work.client.get(f"/nodes/{entry.node}/tasks", {"vmid": entry.vm_id, "source": "active"})
+    for task in listed:
+        if task.get("type") in _TASKS:
+            with contextlib.suppress(proxmox.TaskFailedError):
+                await proxmox.wait_for(
+                    work.client, str(task["upid"]), timeout_s=work.client.connection.patience_s
+                )

@@ -1,0 +1,69 @@
+"""The network interfaces of a container and their addresses, as Proxmox describes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.resources.container.texts import indexed, is_on, number, split
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stackyard.provider.values import Object
+
+__all__ = ["addresses", "expects_address", "interfaces"]
+
+
+def interfaces(config: Mapping[str, Any], state: Object) -> list[Object]:
+    """Return the interfaces; one that the user turned off is not there and keeps its place."""
+    found = dict(indexed(config, "net"))
+    known: Sequence[Object] = state.get("network_interface") or ()
+    off = {i: one for i, one in enumerate(known) if one.get("enabled") is False and i not in found}
+    return [_interface(found[i]) if i in found else off[i] for i in sorted({*found, *off})]
+
+
+def _interface(text: str) -> Object:
+    parts = split(text, "name")
+    return {
+        "bridge": parts.get("bridge", ""),
+        "enabled": True,
+        "firewall": is_on(parts, "firewall"),
+        "host_managed": is_on(parts, "host-managed"),
+        "mac_address": parts.get("hwaddr", ""),
+        "mtu": number(parts.get("mtu")),
+        "name": parts.get("name", ""),
+        "rate_limit": number(parts.get("rate")),
+        "vlan_id": number(parts.get("tag")),
+    }
+
+
+def addresses(config: Mapping[str, Any], known: Sequence[Object]) -> list[Object]:
+    """Return the addresses, one block an interface that has any.
+
+    The blocks are counted; an empty one that somebody wrote for an interface without addresses stays.
+    """
+    found: list[Object] = []
+    for index, text in indexed(config, "net"):
+        parts = split(text, "name")
+        one = {"ipv4": _family(parts, "ip", "gw"), "ipv6": _family(parts, "ip6", "gw6")}
+        was_empty = index < len(known) and not any(_addresses_in(known[index]))
+        if any(one.values()) or was_empty:
+            found.append(one)
+    return found
+
+
+def _addresses_in(one: Any) -> list[Any]:
+    families = (one or {}).get("ipv4") or [], (one or {}).get("ipv6") or []
+    return [value for family in families for values in family for value in (values or {}).values() if value]
+
+
+def _family(parts: Mapping[str, str], address: str, gateway: str) -> list[Object]:
+    if address not in parts and gateway not in parts:
+        return []
+    return [{"address": parts.get(address, ""), "gateway": parts.get(gateway, "")}]
+
+
+def expects_address(config: Mapping[str, Any]) -> bool:
+    """Tell whether any interface is going to have an address."""
+    parts = (split(text, "name") for _, text in indexed(config, "net"))
+    return any(one.get(name, "manual") != "manual" for one in parts for name in ("ip", "ip6"))

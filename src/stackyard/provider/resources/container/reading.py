@@ -1,0 +1,75 @@
+"""Reading a container: its configuration, whether it runs, and its addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.resources.container.blocks import has, path_of
+from stackyard.provider.resources.container.describing import describe
+from stackyard.provider.resources.container.networks import expects_address
+from stackyard.provider.resources.container.power import wait_for_addresses
+from stackyard.provider.resources.container.texts import indexed
+
+if TYPE_CHECKING:
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["find_config", "read", "read_made"]
+
+# One list of a node's containers serves all reads of a refresh.
+_LIST_AGE_S = 2.0
+
+
+async def find_config(work: Work, state: Object) -> dict[str, Any] | None:
+    """Return the configuration of a container, None when it is not there."""
+    try:
+        found: dict[str, Any] = await work.client.get(f"{path_of(state)}/config")
+    except proxmox.MissingError:
+        return None
+    return found
+
+
+async def read(work: Work, state: Object) -> Object | None:
+    """Return the state of a container as it is now, None when it is gone."""
+    config = await find_config(work, state)
+    if config is None:
+        node = await _node_of(work, int(state["id"]))
+        if node is None or node == state["node_name"]:
+            return None
+        # Somebody has moved it; taken for gone, it would be made a second time.
+        return await read(work, {**state, "node_name": node})
+    await work.session.journal.confirm(work.type_name, int(state["id"]))
+    return await _described(work, state, config, patience_s=0.0)
+
+
+async def read_made(work: Work, state: Object) -> Object:
+    """Return the state of a container that was just made or changed, with the addresses that it gets."""
+    config = await find_config(work, state)
+    if config is None:
+        return state
+    return await _described(work, state, config, patience_s=None)
+
+
+async def _described(
+    work: Work, state: Object, config: dict[str, Any], *, patience_s: float | None
+) -> Object:
+    described = describe(config, state)
+    described["started"] = await _is_listed_running(work, state)
+    described |= {"ipv4": {}, "ipv6": {}}
+    if not described["started"] or not indexed(config, "net"):
+        return described
+    if patience_s is None and (expects_address(config) or has(state, "wait_for_ip")):
+        return {**described, **await wait_for_addresses(work, state)}
+    return {**described, **await wait_for_addresses(work, state, patience_s=0.0)}
+
+
+async def _is_listed_running(work: Work, state: Object) -> bool:
+    listed = await work.client.get(f"/nodes/{state['node_name']}/lxc", max_age_s=_LIST_AGE_S)
+    return any(str(one.get("vmid")) == str(state["id"]) and one.get("status") == "running" for one in listed)
+
+
+async def _node_of(work: Work, vm_id: int) -> str | None:
+    listed = await work.client.get("/cluster/resources", {"type": "vm"}, max_age_s=_LIST_AGE_S)
+    nodes = (one.get("node") for one in listed if one.get("vmid") == vm_id and one.get("type") == "lxc")
+    return next((str(node) for node in nodes if node), None)

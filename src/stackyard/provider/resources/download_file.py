@@ -1,0 +1,214 @@
+"""`download_file`: a file that a node fetches from a URL into a datastore."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.checks import matches, one_of
+from stackyard.provider.creating import is_unsure, note_seen, subject_named
+from stackyard.provider.datastore_files import (
+    Place,
+    VolumeId,
+    find_file,
+    identify_file,
+    remove_file,
+    wait_for_file,
+)
+from stackyard.provider.kinds import Resource
+from stackyard.provider.problems import Problem
+from stackyard.provider.schema import Rule
+from stackyard.provider.values import UNKNOWN, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.planning import Planned
+
+__all__ = ["DOWNLOAD_FILE"]
+
+_TIMEOUT_S = 600
+_EXISTS = "refusing to override existing file"
+_TASK = "download"
+
+
+def _place(state: Object) -> Place:
+    return Place(node=state["node_name"], datastore=state["datastore_id"])
+
+
+async def _metadata(work: Work, state: Object) -> dict[str, Any]:
+    query = {"url": state["url"], "verify-certificates": bool(state["verify"])}
+    found: dict[str, Any] = await work.client.get(
+        f"/nodes/{proxmox.quoted(state['node_name'])}/query-url-metadata", query
+    )
+    return found
+
+
+async def _create(work: Work, planned: Object) -> Object:
+    name = planned["file_name"]
+    if name is UNKNOWN or name is None:
+        name = (await _metadata(work, planned))["filename"]
+    volume = VolumeId(datastore=planned["datastore_id"], content=planned["content_type"], name=name)
+    state = {**planned, "file_name": name, "id": str(volume)}
+    await _fetch(work, state)
+    work.keep({**state, "size": None})
+    found = await wait_for_file(work, _place(state), volume)
+    return {**state, "size": None if found is None else found.get("size")}
+
+
+async def _fetch(work: Work, state: Object) -> None:
+    """Let the node download the file, in place of one that may go."""
+    journal, subject = work.session.journal, subject_named(work, _identity(state))
+    entry = journal.take(subject)
+    if entry is not None:
+        await _clear(work, state)
+    entry = entry or await journal.begin(subject, node=state["node_name"], vm_id=0)
+    try:
+        await _download(work, state)
+    except proxmox.RefusedError as err:
+        if _EXISTS not in err.text or not state["overwrite_unmanaged"]:
+            if not is_unsure(err) or _EXISTS in err.text:
+                await journal.close(entry)
+            raise
+        await remove_file(work, _place(state), state["id"])
+        await _download(work, state)
+    finally:
+        journal.leave(entry)
+
+
+async def _clear(work: Work, state: Object) -> None:
+    """Remove what a killed run downloaded, once that has ended: nobody knows what it was told to fetch."""
+    name, node = str(state["file_name"]), str(state["node_name"])
+    upid = await proxmox.running_task(work.client, node, kind=_TASK, about=name)
+    if upid is not None:
+        with contextlib.suppress(proxmox.TaskFailedError):
+            await proxmox.wait_for(work.client, upid, timeout_s=float(state["upload_timeout"]))
+    await remove_file(work, _place(state), state["id"])
+
+
+def _identity(state: Object) -> str:
+    return f"{state['node_name']}/{state['id']}"
+
+
+async def _download(work: Work, state: Object) -> None:
+    place, timeout_s = _place(state), float(state["upload_timeout"])
+    sent = {
+        "content": state["content_type"],
+        "filename": state["file_name"],
+        "url": state["url"],
+        "checksum": state["checksum"],
+        "checksum-algorithm": state["checksum_algorithm"],
+        "compression": state["decompression_algorithm"],
+        "verify-certificates": bool(state["verify"]),
+    }
+    try:
+        upid = await work.client.post(f"{place.path}/download-url", sent)
+    except proxmox.ProxmoxError as err:
+        if not is_unsure(err) or _EXISTS in err.detail:
+            raise
+        upid = await proxmox.running_task(work.client, place.node, kind=_TASK, about=str(state["file_name"]))
+        if upid is None and await find_file(work, place, state["id"], state["content_type"]) is None:
+            raise
+    if upid is not None:
+        await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
+
+
+async def _read(work: Work, state: Object) -> Object | None:
+    await note_seen(work, _identity(state))
+    found = await find_file(work, _place(state), state["id"], state["content_type"])
+    if found is None:
+        return None
+    work.private["original_state_size"] = state.get("size") or 0
+    if state.get("overwrite") and state.get("url"):
+        work.private["url_size"] = await _url_size(work, state)
+    return {**state, "size": found.get("size")}
+
+
+async def _url_size(work: Work, state: Object) -> int:
+    """Return the size of the file at its source; -1 when that cannot be told now."""
+    try:
+        size = (await _metadata(work, state)).get("size")
+    except proxmox.ProxmoxError:
+        return -1
+    return -1 if size is None else int(size)
+
+
+async def _update(work: Work, prior: Object, planned: Object) -> Object:
+    found = await find_file(work, _place(prior), prior["id"], prior["content_type"])
+    return {**planned, "size": prior.get("size") if found is None else found.get("size")}
+
+
+async def _delete(work: Work, state: Object) -> None:
+    await remove_file(work, _place(state), state["id"])
+
+
+def _plan_size(planned: Planned) -> None:
+    """Plan another download when the file was changed, here or at its source, and may be overwritten."""
+    prior = planned.prior
+    if prior is None or not planned.values["overwrite"]:
+        return
+    size = prior.get("size")
+    before, at_source = planned.private.get("original_state_size"), planned.private.get("url_size")
+    if before is not None and before != (size or 0):
+        planned.values["size"] = before
+        planned.replace.append(("size",))
+        planned.warn("The file was changed by somebody else", f"It had {before} bytes and has {size} now.")
+    elif at_source is None or planned.values["url"] != prior["url"]:
+        return
+    elif at_source < 0:
+        planned.warn("The source of the file cannot be read", f"{prior['url']} gives no size.")
+    elif at_source != size and not prior.get("decompression_algorithm"):
+        planned.values["size"] = at_source
+        planned.replace.append(("size",))
+        planned.warn(
+            "The file has changed at its source", f"It has {at_source} bytes there, and {size} here."
+        )
+
+
+def _check(config: Object) -> Iterator[Problem]:
+    for name, other in (("checksum", "checksum_algorithm"), ("checksum_algorithm", "checksum")):
+        if config.get(name) not in (None, UNKNOWN) and config.get(other) is None:
+            yield Problem(path=(name,), detail=f"`{name}` needs `{other}` beside it.")
+
+
+def _identify(given: str) -> Object:
+    node, volume = identify_file(given)
+    return {
+        "id": str(volume),
+        "node_name": node,
+        "datastore_id": volume.datastore,
+        "content_type": volume.content,
+        "file_name": volume.name,
+    }
+
+
+DOWNLOAD_FILE = Resource(
+    names=("proxmox_download_file", "proxmox_virtual_environment_download_file"),
+    create=_create,
+    read=_read,
+    update=_update,
+    delete=_delete,
+    identify=_identify,
+    plan=_plan_size,
+    validate=_check,
+    rules={
+        "id": Rule(keep=True),
+        "content_type": Rule(replace=True, check=one_of("iso", "vztmpl", "import")),
+        "file_name": Rule(replace=True, keep=True),
+        "datastore_id": Rule(replace=True),
+        "node_name": Rule(replace=True),
+        "size": Rule(keep=True),
+        "upload_timeout": Rule(default=_TIMEOUT_S),
+        "url": Rule(replace=True, check=matches("https?://.+", "begin with http:// or https://")),
+        "checksum": Rule(replace=True),
+        "checksum_algorithm": Rule(
+            replace=True, check=one_of("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+        ),
+        "decompression_algorithm": Rule(replace=True, check=one_of("gz", "lzo", "zst", "bz2")),
+        "verify": Rule(default=True),
+        "overwrite": Rule(default=True),
+        "overwrite_unmanaged": Rule(default=False),
+    },
+)

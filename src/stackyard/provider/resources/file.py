@@ -1,0 +1,241 @@
+"""`proxmox_virtual_environment_file`: a file that we upload into a datastore.
+
+Images and templates go through the API. It takes no other content, so that snippets and the rest are written
+to the datastore's folder on the node, over SSH.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import shlex
+import urllib.parse
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from stackyard import proxmox
+from stackyard.provider import sources
+from stackyard.provider.checks import matches, one_of
+from stackyard.provider.datastore_files import (
+    Place,
+    VolumeId,
+    find_file,
+    identify_file,
+    remove_file,
+    wait_for_file,
+)
+from stackyard.provider.kinds import Resource
+from stackyard.provider.node_shell import open_shell, sudo
+from stackyard.provider.problems import AttributeValueError, Problem
+from stackyard.provider.schema import Rule
+from stackyard.provider.values import UNKNOWN, Object, is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.planning import Planned
+
+__all__ = ["FILE"]
+
+_CONTENTS = ("backup", "images", "import", "iso", "rootdir", "snippets", "vztmpl")
+_THROUGH_API = ("iso", "vztmpl", "import")
+_BY_ENDING = {
+    ".tar.gz": "vztmpl",
+    ".tar.xz": "vztmpl",
+    ".tar.zst": "vztmpl",
+    ".qcow2": "import",
+    ".raw": "import",
+    ".vmdk": "import",
+    ".img": "iso",
+    ".iso": "iso",
+    ".yaml": "snippets",
+    ".yml": "snippets",
+}
+# The folder of a datastore that holds a content, where the two names differ.
+_FOLDERS = {"backup": "dump", "iso": "template/iso", "vztmpl": "template/cache"}
+
+
+def _place(state: Object) -> Place:
+    return Place(node=state["node_name"], datastore=state["datastore_id"])
+
+
+def _block(state: Object, name: str) -> Object:
+    blocks = state.get(name)
+    return blocks[0] if blocks else {}
+
+
+def _volume(state: Object) -> VolumeId:
+    """Return the id that the file will have.
+
+    Raises:
+        AttributeValueError: There is no source, or its name does not tell the content.
+    """
+    file, raw = _block(state, "source_file"), _block(state, "source_raw")
+    path = str(file.get("path") or "")
+    name = str(raw.get("file_name") or file.get("file_name") or "")
+    if not name:
+        name = posixpath.basename(urllib.parse.urlsplit(path).path if "://" in path else path)
+    if not name:
+        raise AttributeValueError(
+            "A file needs `source_file` or `source_raw`, with a name.", ("source_file",)
+        )
+    content = state.get("content_type")
+    if content in (None, "", UNKNOWN):
+        ends = (path or name).lower()
+        content = next((kind for ending, kind in _BY_ENDING.items() if ends.endswith(ending)), None)
+    if content is None:
+        raise AttributeValueError(f"The name {name} does not tell `content_type`.", ("content_type",))
+    return VolumeId(datastore=state["datastore_id"], content=str(content), name=name)
+
+
+def _source(work: Work, file: Object) -> str:
+    path = str(file["path"])
+    return path if "://" in path else str(work.session.folder / path)
+
+
+async def _create(work: Work, planned: Object) -> Object:
+    volume, place = _volume(planned), _place(planned)
+    if await find_file(work, place, str(volume), volume.content) is not None:
+        if not planned["overwrite"]:
+            raise AttributeValueError(f"The file {volume} is there already.", ("overwrite",))
+        work.warn("A file was overwritten", f"{volume} was there already.")
+    async with _content(work, planned) as content:
+        if volume.content in _THROUGH_API:
+            await _upload(work, planned, volume, content)
+        else:
+            await _write(work, planned, volume, content)
+    state = {**planned, "id": str(volume), "file_name": volume.name, "content_type": volume.content}
+    work.keep(state)
+    await wait_for_file(work, place, volume)
+    return await _read(work, state) or state
+
+
+@contextlib.asynccontextmanager
+async def _content(work: Work, planned: Object) -> AsyncIterator[Callable[[], BinaryIO]]:
+    file, raw = _block(planned, "source_file"), _block(planned, "source_raw")
+    if raw:
+        yield sources.raw_content(str(raw["data"]), resize=int(raw.get("resize") or 0))
+        return
+    async with sources.opened_file(
+        _source(work, file), checksum=str(file.get("checksum") or ""), insecure=bool(file.get("insecure"))
+    ) as content:
+        yield content
+
+
+async def _upload(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+    timeout_s = float(planned["timeout_upload"])
+    file = proxmox.Upload(fields={"content": volume.content}, filename=volume.name, open=content)
+    upid = await work.client.upload(f"{_place(planned).path}/upload", file, timeout_s=timeout_s)
+    await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
+
+
+async def _write(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+    datastore: dict[str, Any] = await work.client.get(f"/storage/{proxmox.quoted(volume.datastore)}")
+    base = datastore.get("path")
+    if not base:
+        raise AttributeValueError(
+            f"The datastore {volume.datastore} has no folder, so that it holds no {volume.content}.",
+            ("datastore_id",),
+        )
+    if volume.content not in str(datastore.get("content", "")).split(","):
+        work.warn(
+            "The datastore does not offer this content",
+            f"{volume.datastore} is not set up for {volume.content}, only for {datastore.get('content')}.",
+        )
+    path = posixpath.join(str(base), _FOLDERS.get(volume.content, volume.content), volume.name)
+    mode = int(planned["file_mode"], 8) if planned.get("file_mode") else None
+    async with open_shell(work, planned["node_name"]) as shell:
+        with content() as stream:
+            # A user who is not root may write there only through sudo, which SFTP does not have.
+            if planned["upload_mode"] == "sftp" or not sudo(shell):
+                await shell.write_file(path, stream, mode=mode)
+                return
+            target = shlex.quote(path)
+            await shell.run(f"{sudo(shell)}mkdir -p {shlex.quote(posixpath.dirname(path))}")
+            await shell.run(f"{sudo(shell)}tee {target} > /dev/null", stdin=stream.read())
+            if mode is not None:
+                await shell.run(f"{sudo(shell)}chmod {mode:o} {target}")
+
+
+async def _read(work: Work, state: Object) -> Object | None:
+    found = await find_file(work, _place(state), state["id"], str(state.get("content_type") or ""))
+    if found is None:
+        return None
+    name = str(state["id"]).partition("/")[2]
+    read = {**state, "file_name": name, "content_type": found.get("content")}
+    source = _block(state, "source_file")
+    if source:
+        read |= await _compared(work, state, source)
+    return read
+
+
+async def _compared(work: Work, state: Object, source: Object) -> Object:
+    """Return the facts of the source, and whether it has changed since the upload."""
+    path = _source(work, source)
+    if "://" in path:
+        facts = await sources.url_facts(path, insecure=bool(source.get("insecure")))
+    else:
+        facts = sources.local_facts(path)
+    if facts is None:
+        return {}
+    before = tuple(state.get(name) for name in ("file_modification_date", "file_size", "file_tag"))
+    after = (facts.modified, facts.size, facts.tag)
+    is_known = all(value not in (None, UNKNOWN, "", 0) for value in before)
+    if is_known and before != after:
+        return {"source_file": [{**source, "changed": True}]}
+    names = ("file_modification_date", "file_size", "file_tag")
+    return {**dict(zip(names, after, strict=True)), "source_file": [{**source, "changed": False}]}
+
+
+async def _update(_work: Work, _prior: Object, planned: Object) -> Object:
+    return planned
+
+
+async def _delete(work: Work, state: Object) -> None:
+    await remove_file(work, _place(state), state["id"])
+
+
+def _plan(planned: Planned) -> None:
+    """Plan what the content of the configuration tells, without waiting for the apply."""
+    named = [planned.values["source_file"], planned.values["source_raw"]]
+    if planned.is_new and not planned.is_configured("content_type") and is_whole(named):
+        with contextlib.suppress(AttributeValueError):
+            planned.values["content_type"] = _volume(planned.values).content
+
+
+def _check(config: Object) -> Iterator[Problem]:
+    file, raw = config.get("source_file"), config.get("source_raw")
+    if file is UNKNOWN or raw is UNKNOWN:
+        return
+    if bool(file) == bool(raw):
+        yield Problem(path=("source_file",), detail="Give one of `source_file` and `source_raw`.")
+
+
+def _identify(given: str) -> Object:
+    node, volume = identify_file(given)
+    return {
+        "id": str(volume),
+        "node_name": node,
+        "datastore_id": volume.datastore,
+        "content_type": volume.content,
+    }
+
+
+FILE = Resource(
+    names=("proxmox_virtual_environment_file",),
+    create=_create,
+    read=_read,
+    update=_update,
+    delete=_delete,
+    identify=_identify,
+    plan=_plan,
+    validate=_check,
+    rules={
+        "content_type": Rule(check=one_of(*_CONTENTS)),
+        "file_mode": Rule(
+            check=matches("[0-7]{3,4}", "be an octal mode of three or four digits, such as 0700")
+        ),
+        "upload_mode": Rule(check=one_of("sftp", "stream")),
+        "source_file.min_tls": Rule(cannot=True),
+    },
+)

@@ -1,0 +1,76 @@
+"""When a block of the configuration is shown in the state, as the original decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.values import UNKNOWN, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Shown", "is_managed", "known_block", "one", "shows"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What the state says already.
+
+    Attributes:
+        known: The state, or the plan that becomes one.
+        is_clone: Whether the VM was cloned: then only what its configuration names is shown.
+    """
+
+    known: Object
+    is_clone: bool
+
+
+def known_block(state: Object, name: str) -> Object | None:
+    """Return a block that occurs at most once."""
+    blocks = state.get(name)
+    if not isinstance(blocks, list) or not blocks or not isinstance(blocks[0], dict):
+        return None
+    return dict(blocks[0])
+
+
+def one(state: Object, name: str, default: Mapping[str, Any]) -> Object:
+    """Return a block that occurs at most once, with defaults for what it leaves out."""
+    block = known_block(state, name) or {}
+    return {key: _given(block.get(key), value) for key, value in default.items()}
+
+
+def _given(value: Any, default: Any) -> Any:
+    return default if value is None or value is UNKNOWN else value
+
+
+def is_managed(shown: Shown, name: str) -> bool:
+    """Tell whether a list of devices is shown: always, but for a clone only when it has some configured."""
+    return not shown.is_clone or bool(shown.known.get(name))
+
+
+def shows(
+    shown: Shown,
+    name: str,
+    block: Object | None,
+    *,
+    default: Mapping[str, Any],
+    ignore: Mapping[str, Any] | None = None,
+) -> Object:
+    """Return the attribute of a block that occurs at most once.
+
+    Args:
+        shown: What the state says already.
+        name: The block.
+        block: What was read; None when the VM has no such thing.
+        default: What is not shown unless the configuration has the block.
+        ignore: Values that alone are no reason to show it.
+    """
+    is_known = bool(shown.known.get(name))
+    if shown.is_clone and not is_known:
+        return {}
+    if block is None:
+        return {name: []}
+    compared = {key: value for key, value in block.items() if key in default and key not in (ignore or {})}
+    differs = any(value != default[key] for key, value in compared.items())
+    return {name: [block] if is_known or differs else []}

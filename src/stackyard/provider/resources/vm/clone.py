@@ -1,0 +1,178 @@
+"""Cloning: one at a time to a storage, over a node if need be, then changed to what is planned."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.problems import AttributeValueError
+from stackyard.provider.resources.vm.blocks import known_block
+from stackyard.provider.resources.vm.disks import by_interface, configured, storage_of
+from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.guest import Guest, seconds
+from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
+from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
+from stackyard.provider.resources.vm.making import make_once, marked
+from stackyard.provider.resources.vm.params import clone_params, clone_unset
+from stackyard.provider.resources.vm.properties import parse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from stackyard.provider.journal import Entry
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["clone_vm", "move_disk"]
+
+_DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
+_CLOUD_INIT_INTERFACE = "ide2"
+
+
+async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Entry]:
+    """Clone a VM and change the clone to what is planned."""
+    block = known_block(planned, "clone") or {}
+    target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
+    source = Guest(work=work, node=str(block.get("node_name") or target), vm_id=int(block["vm_id"]))
+    storages = _storages(await source.config())
+    over = source.node != target and not await _all_shared(work, source.node, storages)
+    # Proxmox does not clone to another node unless everything is shared: there it is cloned here and moved.
+    made_on = source.node if over else target
+    storage = str(block.get("datastore_id") or "")
+
+    async def send(entry: Entry) -> Any:
+        params = {
+            "newid": entry.vm_id,
+            "full": bool(block.get("full", True)),
+            "storage": storage or None,
+            "name": planned.get("name") or None,
+            "description": marked(str(planned.get("description") or ""), entry.token),
+            "pool": planned.get("pool_id") or None,
+            "target": target if made_on == target and source.node != target else None,
+        }
+        return await work.client.post(f"{source.path}/clone", params)
+
+    async with _queued(work, source.node, {storage} if storage else storages):
+        made = await make_once(work, planned, send, node=made_on, timeout_s=timeout_s)
+    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+    work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
+    if guest.node != target:
+        params = {"target": target, "with-local-disks": True, "targetstorage": storage or None}
+        await guest.run("migrate", params, timeout_s=timeout_s)
+        guest = guest.on(target)
+        await work.session.journal.change(made.entry, node=target)
+    await _configure(guest, planned, made.entry.token, timeout_s)
+    return guest, made.entry
+
+
+@contextlib.asynccontextmanager
+async def _queued(work: Work, node: str, storages: set[str]) -> AsyncIterator[None]:
+    """Wait until nobody of us clones to one of these storages."""
+    async with contextlib.AsyncExitStack() as held:
+        for storage in sorted(storages):
+            await held.enter_async_context(work.session.copying[f"{node}/{storage}"])
+        yield
+
+
+def _storages(config: Mapping[str, Any]) -> set[str]:
+    found = {storage_of(value) for key, value in config.items() if key.startswith(_DRIVE_PREFIXES)}
+    return found - {""}
+
+
+async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
+    listed = await work.client.get(f"/nodes/{proxmox.quoted(node)}/storage", max_age_s=5.0)
+    shared = {str(one["storage"]) for one in listed if str(one.get("shared", 0)) == "1"}
+    return storages <= shared
+
+
+async def _configure(guest: Guest, planned: Object, token: str, timeout_s: float) -> None:
+    config = await guest.config()
+    drives, detached = _new_drives(guest, planned, config)
+    if detached:
+        await guest.set({}, delete=detached)
+    params = {
+        **clone_params(planned, guest.vm_id),
+        **cdrom_params(planned),
+        # From here on the clone carries the token there, and the description that is asked for.
+        "description": planned.get("description") or "",
+        "vmgenid": token,
+    }
+    await guest.set(params, delete=clone_unset(planned, config))
+    await guest.set(drives, allocates=drives, timeout_s=timeout_s)
+    await _adjust_disks(guest, planned, timeout_s)
+
+
+def _new_drives(
+    guest: Guest, planned: Object, config: Mapping[str, Any]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the drives that the clone has to get, and those that go before."""
+    drives: dict[str, str] = {}
+    detached: list[str] = []
+    for key, text in (("efidisk0", efi_text(planned)), ("tpmstate0", tpm_text(planned))):
+        if text is not None and key not in config:
+            drives[key] = text
+    block = known_block(planned, "initialization")
+    if block is not None:
+        has = find_drive(config, guest.vm_id)
+        wanted = str(block.get("interface") or has or _CLOUD_INIT_INTERFACE)
+        if has != wanted or storage_of(config[has]) != block.get("datastore_id"):
+            detached += [key for key in {has, wanted} if key and key in config]
+            drives[wanted] = cloud_init_drive(block)
+    for interface, disk in by_interface(planned.get("disk")).items():
+        if interface not in config and not needs_node(disk):
+            drives[interface] = disk_text(disk)
+    return drives, detached
+
+
+async def _adjust_disks(guest: Guest, planned: Object, timeout_s: float) -> None:
+    """Give the disks of a clone their options, place and size."""
+    disks = by_interface(planned.get("disk"))
+    efi, tpm = known_block(planned, "efi_disk"), known_block(planned, "tpm_state")
+    if not disks and efi is None and tpm is None:
+        return
+    config = await guest.config()
+    for interface, disk in disks.items():
+        if interface not in config:
+            await import_on_node(guest, disk)
+            config = await guest.config()
+        text = configured(str(config[interface]), disk)
+        if text is not None:
+            await guest.set({interface: text})
+        await move_disk(guest, interface, str(disk.get("datastore_id") or ""), config, timeout_s=timeout_s)
+        await grow(guest, disk, config, timeout_s=timeout_s)
+    for key, block in (("efidisk0", efi), ("tpmstate0", tpm)):
+        if block is not None and key in config:
+            await move_disk(guest, key, str(block.get("datastore_id") or ""), config, timeout_s=timeout_s)
+    _check_firmware(efi, config)
+
+
+def _check_firmware(efi: Object | None, config: Mapping[str, Any]) -> None:
+    has = parse(config.get("efidisk0", ""), "file").get("efitype", "2m")
+    if efi is not None and config.get("efidisk0") and efi.get("type") not in (None, has):
+        raise AttributeValueError(
+            f"The source of the clone has an EFI disk of type {has}, which cannot become {efi['type']}.",
+            ("efi_disk", 0, "type"),
+        )
+
+
+async def move_disk(
+    guest: Guest, key: str, storage: str, config: Mapping[str, Any], *, timeout_s: float
+) -> bool:
+    """Move a disk to another storage, if it is not there; tell whether it had to be."""
+    if not storage or storage_of(config[key]) == storage:
+        return False
+    params = {"disk": key, "storage": storage, "delete": True}
+    for is_last in (False, True):
+        try:
+            upid = await guest.work.client.post(f"{guest.path}/move_disk", params)
+        except proxmox.AnswerLostError:
+            await guest.settle(timeout_s)
+            if storage_of((await guest.config()).get(key, "")) == storage:
+                return True
+            if is_last:
+                raise
+        else:
+            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
+            return True
+    return True

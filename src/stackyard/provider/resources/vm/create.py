@@ -1,0 +1,130 @@
+"""Making a VM: from nothing or by cloning, then everything that follows, each step of which can be repeated."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.resources.vm import power
+from stackyard.provider.resources.vm.blocks import known_block
+from stackyard.provider.resources.vm.clone import clone_vm
+from stackyard.provider.resources.vm.disks import by_interface
+from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.guest import Guest, seconds
+from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node, source_of
+from stackyard.provider.resources.vm.initialization import cloud_init_drive
+from stackyard.provider.resources.vm.making import make_once
+from stackyard.provider.resources.vm.params import whole_params
+from stackyard.provider.resources.vm.read import read_vm
+from stackyard.provider.values import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.provider.journal import Entry
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["create"]
+
+_CLOUD_INIT_INTERFACE = "ide2"
+
+
+async def create(work: Work, planned: Object) -> Object:
+    """Make a VM as planned and return its state."""
+    wanted = _identified(planned)
+    if known_block(wanted, "clone") is not None:
+        guest, entry = await clone_vm(work, wanted)
+    else:
+        guest, entry = await _make_new(work, wanted)
+    try:
+        return await _finish(guest, {**wanted, "id": str(guest.vm_id), "vm_id": guest.vm_id})
+    finally:
+        work.session.journal.leave(entry)
+
+
+def _identified(planned: Object) -> Object:
+    """Return a plan whose own identity is chosen, where the plan leaves it open."""
+    block = known_block(planned, "smbios")
+    if block is None or block.get("uuid") not in (None, "", UNKNOWN):
+        return planned
+    return {**planned, "smbios": [{**block, "uuid": str(uuid.uuid4())}]}
+
+
+async def _make_new(work: Work, planned: Object) -> tuple[Guest, Entry]:
+    node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
+
+    async def send(entry: Entry) -> Any:
+        params = {
+            **whole_params(planned, entry.vm_id),
+            **_drives(planned),
+            "vmid": entry.vm_id,
+            "vmgenid": entry.token,
+            "pool": planned.get("pool_id") or None,
+        }
+        return await work.client.post(f"/nodes/{node}/qemu", params)
+
+    made = await make_once(work, planned, send, node=node, timeout_s=timeout_s)
+    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+    work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
+    await _complete(guest, planned, is_taken_over=made.is_taken_over)
+    return guest, made.entry
+
+
+def _drives(planned: Object) -> dict[str, str]:
+    """Return the drives of a new VM that Proxmox makes itself."""
+    drives: dict[str, str | None] = {
+        interface: disk_text(disk)
+        for interface, disk in by_interface(planned.get("disk")).items()
+        if not needs_node(disk)
+    }
+    drives["efidisk0"], drives["tpmstate0"] = efi_text(planned), tpm_text(planned)
+    block = known_block(planned, "initialization")
+    if block is not None:
+        drives[str(block.get("interface") or _CLOUD_INIT_INTERFACE)] = cloud_init_drive(block)
+    found = {key: text for key, text in drives.items() if text is not None}
+    return found | cdrom_params(planned)
+
+
+async def _complete(guest: Guest, planned: Object, *, is_taken_over: bool) -> None:
+    """Do what the first call leaves: images that lie on the node, and sizes."""
+    disks = list(by_interface(planned.get("disk")).values())
+    if not is_taken_over and not any(source_of(disk) for disk in disks):
+        return
+    timeout_s = seconds(planned, "timeout_create")
+    config = await guest.config()
+    if is_taken_over:
+        await _repeat(guest, planned, config, timeout_s)
+    for disk in disks:
+        if needs_node(disk) and disk["interface"] not in config:
+            await import_on_node(guest, disk)
+    if any(needs_node(disk) for disk in disks) or is_taken_over:
+        config = await guest.config()
+    for disk in disks:
+        if source_of(disk) or is_taken_over:
+            await grow(guest, disk, config, timeout_s=timeout_s)
+
+
+async def _repeat(guest: Guest, planned: Object, config: Mapping[str, Any], timeout_s: float) -> None:
+    """Bring a VM that another run made to what is planned now; leftovers of its imports go."""
+    drives = {key: text for key, text in _drives(planned).items() if key not in config}
+    leftovers = [key for key in config if key.startswith("unused")]
+    params = {**whole_params(planned, guest.vm_id), **drives}
+    await guest.set(params, delete=leftovers, allocates=drives, timeout_s=timeout_s)
+
+
+async def _finish(guest: Guest, planned: Object) -> Object:
+    """Make it a template or start it, and return the state that came of it."""
+    if planned.get("template"):
+        await guest.run(
+            "template", timeout_s=seconds(planned, "timeout_create"), done="you can't convert a template"
+        )
+    elif planned.get("started"):
+        await power.start(guest, planned)
+        if planned.get("reboot"):
+            await power.restart(guest, planned)
+    config = await guest.config()
+    known = {**planned, "node_name": guest.node, "pool_id": planned.get("pool_id") or ""}
+    state = await read_vm(guest, known, config, wait=True)
+    guest.work.keep(state)
+    return state

@@ -1,0 +1,170 @@
+"""Making a VM exactly once: written down first, and found again whatever happens on the way."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.errors import StackyardError
+from stackyard.provider.journal import Entry, subject_of
+from stackyard.provider.resources.vm.guest import Guest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.values import Object
+
+__all__ = ["HalfMadeError", "Made", "appears", "carries", "marked", "make_once"]
+
+_ATTEMPTS = 4
+_BEING_MADE = ("create", "clone")
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+# What a task says that gave up because somebody else held a lock: it did nothing.
+_BUSY = ("got timeout", "got lock request timeout", "got lock timeout")
+
+
+class HalfMadeError(StackyardError):
+    """A VM was left half-made by a run that was killed together with its node, and cannot be told from another's."""
+
+    code = "E-PROVIDER-HALF-MADE"
+    summary = "A VM is left half-made"
+    default_remedy = "Look at the VM; if nobody needs it, remove it with `qm unlock` and `qm destroy`, and repeat."
+
+
+class Made:
+    """A VM that is there, and whether this run made it.
+
+    Attributes:
+        entry: What the journal says about it.
+        is_taken_over: Whether an earlier run made it.
+    """
+
+    def __init__(self, entry: Entry, *, is_taken_over: bool) -> None:
+        self.entry = entry
+        self.is_taken_over = is_taken_over
+
+
+def marked(description: str, token: str) -> str:
+    """Return a description that carries a token, for a clone, which can carry it nowhere else at first."""
+    return f"{description}\n\nmade-by-stackyard: {token}".strip()
+
+
+def carries(config: Mapping[str, Any], token: str) -> bool:
+    """Tell whether a VM carries a token."""
+    return config.get("vmgenid") == token or str(config.get("description", "")).rstrip().endswith(token)
+
+
+async def make_once(
+    work: Work, planned: Object, send: Callable[[Entry], Awaitable[Any]], *, node: str, timeout_s: float
+) -> Made:
+    """Make a VM, unless an earlier run has done it already.
+
+    Args:
+        work: The operation.
+        planned: What is to be made.
+        send: Sends the call that makes it and returns the id of its task.
+        node: Where the call makes it.
+        timeout_s: How long it may take.
+
+    Raises:
+        ProxmoxError: It could not be made, or nobody can say whether it was.
+    """
+    journal, subject = work.session.journal, subject_of(work.type_name, planned)
+    left = journal.take(subject)
+    if left is not None:
+        if await appears(Guest(work=work, node=left.node, vm_id=left.vm_id), left, timeout_s=timeout_s):
+            return Made(left, is_taken_over=True)
+        await journal.close(left)
+    configured = planned.get("vm_id")
+    number = configured if isinstance(configured, int) and configured > 0 else None
+    while True:
+        vm_id = number or await work.session.ids.reserve(work.client, work.session.settings)
+        entry = await journal.begin(subject, node=node, vm_id=vm_id)
+        try:
+            return Made(await _make(work, entry, send, timeout_s), is_taken_over=False)
+        except proxmox.RefusedError as err:
+            await journal.close(entry)
+            if number is not None or "already exists" not in err.text:
+                raise
+            # Somebody else has taken the number since we looked.
+            work.session.ids.reject(vm_id)
+        except BaseException:
+            journal.leave(entry)
+            raise
+
+
+async def _make(
+    work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float
+) -> Entry:
+    guest = Guest(work=work, node=entry.node, vm_id=entry.vm_id)
+    for attempt in range(1, _ATTEMPTS + 1):
+        is_last = attempt == _ATTEMPTS
+        try:
+            upid = str(await send(entry))
+            noted = await work.session.journal.change(entry, upid=upid)
+            await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
+        except proxmox.AnswerLostError:
+            if await appears(guest, entry, timeout_s=timeout_s):
+                return entry
+            if is_last:
+                raise
+        except proxmox.RefusedError:
+            # After a lost answer, the refusal may be about what the first call has made.
+            if attempt > 1 and await appears(guest, entry, timeout_s=timeout_s):
+                return entry
+            raise
+        except proxmox.TaskFailedError as err:
+            is_there = await appears(guest, entry, timeout_s=timeout_s)
+            if is_there:
+                return entry
+            if is_last or not any(text in str(err) for text in _BUSY):
+                await work.session.journal.close(entry)
+                raise
+        else:
+            return noted
+        await work.client.pause(_FIRST_PAUSE_S * 2**attempt)
+    return entry
+
+
+async def appears(guest: Guest, entry: Entry, *, timeout_s: float) -> bool:
+    """Tell whether a VM that was to be made is there, waiting for whoever still makes it.
+
+    Raises:
+        HalfMadeError: It stays half-made, and nothing shows whose it is.
+    """
+    if entry.upid:
+        await _wait_quietly(guest.work, entry.upid, timeout_s)
+    await guest.settle(timeout_s)
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while True:
+        try:
+            config = await guest.config()
+        except proxmox.RefusedError as err:
+            if isinstance(err, proxmox.MissingError) or "does not exist" in err.text:
+                return False
+            raise
+        if config.get("lock") not in _BEING_MADE:
+            return carries(config, entry.token)
+        if time.monotonic() >= deadline or not await _is_at_work(guest):
+            raise HalfMadeError(f"VM {guest.vm_id} on {guest.node} has the lock {config['lock']!r}, and no task makes it.")
+        await guest.work.client.pause(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+
+async def _wait_quietly(work: Work, upid: str, timeout_s: float) -> None:
+    try:
+        await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
+    except (proxmox.TaskFailedError, proxmox.RefusedError, ValueError):
+        # How it ended shows in what is there.
+        return
+
+
+async def _is_at_work(guest: Guest) -> bool:
+    """Tell whether any task of the node could be the one that makes the VM; a clone's runs under its source."""
+    tasks = await guest.work.client.get(
+        f"/nodes/{proxmox.quoted(guest.node)}/tasks", {"source": "active"}
+    )
+    return any(task.get("type") in ("qmcreate", "qmclone") and not task.get("endtime") for task in tasks or ())

@@ -1,0 +1,149 @@
+"""Network cards of a VM, and the addresses that its agent tells."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.resources.vm.properties import flag, numbered, parse, render, text, whole
+from stackyard.provider.values import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stackyard.provider.values import Object
+
+__all__ = ["NO_ADDRESSES", "complete_card", "has_address", "network_params", "read_addresses", "read_network"]
+
+# What the original takes for an attribute that is left out; an address is found out.
+_CARD = {
+    "bridge": "vmbr0",
+    "disconnected": False,
+    "enabled": True,
+    "firewall": False,
+    "mac_address": UNKNOWN,
+    "model": "virtio",
+    "mtu": 0,
+    "queues": 0,
+    "rate_limit": 0,
+    "trunks": "",
+    "vlan_id": 0,
+}
+_PROPERTIES = ("bridge", "firewall", "link_down", "macaddr", "model", "mtu", "queues", "rate", "tag", "trunks")
+NO_ADDRESSES: Object = {"ipv4_addresses": [], "ipv6_addresses": [], "network_interface_names": []}
+
+
+def complete_card(card: Object, before: Object | None) -> Object:
+    """Return a card as it is planned: with defaults, and with the address that it had."""
+    whole_card = {
+        name: default if card.get(name) is None else card[name] for name, default in _CARD.items()
+    }
+    had = (before or {}).get("mac_address")
+    if whole_card["mac_address"] in (UNKNOWN, "") and had:
+        whole_card["mac_address"] = had
+    return whole_card
+
+
+def network_params(state: Object) -> dict[str, str]:
+    """Return the cards by their key; one that is not enabled is left out."""
+    cards = state.get("network_device")
+    if not isinstance(cards, list):
+        return {}
+    return {f"net{number}": _card_text(card) for number, card in enumerate(cards) if _is_enabled(card)}
+
+
+def _is_enabled(card: Object | None) -> bool:
+    return isinstance(card, dict) and card.get("enabled") is not False
+
+
+def _card_text(card: Object) -> str:
+    address = card.get("mac_address")
+    return render(
+        {
+            "model": card.get("model") or "virtio",
+            "bridge": card.get("bridge") or None,
+            "firewall": bool(card.get("firewall")),
+            "link_down": True if card.get("disconnected") else None,
+            "macaddr": address if isinstance(address, str) and address else None,
+            "queues": card.get("queues") or None,
+            "rate": card.get("rate_limit") or None,
+            "tag": card.get("vlan_id") or None,
+            "mtu": card.get("mtu") or None,
+            "trunks": card.get("trunks") or None,
+        }
+    )
+
+
+def read_network(config: Mapping[str, Any]) -> Object:
+    """Return the cards and their addresses."""
+    found = {number: _read_card(str(value)) for number, value in numbered(config, "net")}
+    cards = [found.get(number) for number in range(max(found, default=-1) + 1)]
+    missing = dict.fromkeys(_CARD)
+    return {
+        "network_device": [missing if card is None else card for card in cards],
+        "mac_addresses": ["" if card is None else card["mac_address"] for card in cards],
+    }
+
+
+def _read_card(value: str) -> Object:
+    found = parse(value, "model")
+    # A card is written `virtio=BC:24:11:..`, the model being the name of the address.
+    model = next((name for name in found if name not in _PROPERTIES), None)
+    rate = float(found.get("rate") or 0)
+    return {
+        "bridge": text(found.get("bridge")),
+        "disconnected": flag(found.get("link_down")),
+        "enabled": True,
+        "firewall": flag(found.get("firewall")),
+        "mac_address": text(found.get("macaddr") or (found[model] if model else "")),
+        "model": found.get("model") or model or "",
+        "mtu": whole(found.get("mtu")),
+        "queues": whole(found.get("queues")),
+        "rate_limit": int(rate) if rate.is_integer() else rate,
+        "trunks": text(found.get("trunks")),
+        "vlan_id": whole(found.get("tag")),
+    }
+
+
+def has_address(interfaces: Iterable[Mapping[str, Any]], wanted: set[str]) -> bool:
+    """Tell whether the agent tells addresses that others can reach.
+
+    Args:
+        interfaces: What the agent said.
+        wanted: `ipv4`, `ipv6` or both; with neither, any will do.
+    """
+    found: set[str] = set()
+    for interface in interfaces:
+        if interface.get("name") == "lo":
+            continue
+        for address in interface.get("ip-addresses") or ():
+            kind = _kind(str(address.get("ip-address", "")))
+            if kind:
+                found.add(kind)
+    return found >= wanted if wanted else bool(found)
+
+
+def _kind(value: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return None
+    if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
+        return None
+    return f"ipv{address.version}"
+
+
+def read_addresses(interfaces: Iterable[Mapping[str, Any]]) -> Object:
+    """Return what the agent said, interface by interface."""
+    listed = list(interfaces)
+    return {
+        "ipv4_addresses": [_addresses(interface, "ipv4") for interface in listed],
+        "ipv6_addresses": [_addresses(interface, "ipv6") for interface in listed],
+        "mac_addresses": [str(interface.get("hardware-address") or "").upper() for interface in listed],
+        "network_interface_names": [str(interface.get("name") or "") for interface in listed],
+    }
+
+
+def _addresses(interface: Mapping[str, Any], kind: str) -> list[str]:
+    found = interface.get("ip-addresses") or ()
+    return [str(address["ip-address"]) for address in found if address.get("ip-address-type") == kind]

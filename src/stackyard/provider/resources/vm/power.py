@@ -1,0 +1,146 @@
+"""Starting, stopping and restarting a VM, and waiting for its agent."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.resources.vm.blocks import known_block
+from stackyard.provider.resources.vm.guest import seconds
+from stackyard.provider.resources.vm.network import NO_ADDRESSES, has_address, read_addresses
+from stackyard.provider.resources.vm.properties import flag, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.provider.resources.vm.guest import Guest
+    from stackyard.provider.values import Object
+
+__all__ = ["addresses", "duration_s", "has_agent", "restart", "start", "stop"]
+
+_FIRST_PAUSE_S = 0.1
+_GROWTH = 1.4
+_LONGEST_PAUSE_S = 5.0
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds in a text such as `15m` or `1h30m`.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    total, number, rest = 0.0, "", text.strip()
+    while rest:
+        if rest[0].isdigit() or rest[0] == ".":
+            number, rest = number + rest[0], rest[1:]
+            continue
+        unit = "ms" if rest.startswith("ms") else rest[0]
+        total, number, rest = total + float(number) * _UNITS_S.get(unit, float("nan")), "", rest[len(unit) :]
+    if number or total != total:
+        raise ValueError(f"{text!r} is not a duration")
+    return total
+
+
+def has_agent(config: Mapping[str, Any]) -> bool:
+    """Tell whether the guest agent of a VM is enabled."""
+    return flag(parse(config.get("agent", "0"), "enabled").get("enabled"))
+
+
+async def start(guest: Guest, state: Object) -> None:
+    """Start a VM and wait until it runs."""
+    timeout_s = seconds(state, "timeout_start_vm")
+    upid = await guest.run(
+        "status/start", {"timeout": int(timeout_s)}, timeout_s=timeout_s, done="already running"
+    )
+    # One that is highly available is started by its manager, at some later time.
+    if ":hastart:" in upid:
+        await _until(guest, "running", timeout_s)
+
+
+async def stop(guest: Guest, state: Object, *, config: Mapping[str, Any] | None = None) -> None:
+    """Stop a VM: through its agent when it has one, else at once."""
+    found = await guest.config() if config is None else config
+    if has_agent(found):
+        timeout_s = seconds(state, "timeout_shutdown_vm")
+        params = {"forceStop": True, "timeout": int(timeout_s)}
+        upid = await guest.run("status/shutdown", params, timeout_s=timeout_s + 60, done="not running")
+    else:
+        timeout_s = seconds(state, "timeout_stop_vm", 300)
+        upid = await guest.run("status/stop", timeout_s=timeout_s, done="not running")
+    if ":hastop:" in upid:
+        await _until(guest, "stopped", timeout_s)
+
+
+async def restart(guest: Guest, state: Object) -> None:
+    """Restart a VM that runs, so that pending changes come into force."""
+    config = await guest.config()
+    timeout_s = seconds(state, "timeout_reboot")
+    if has_agent(config):
+        await _wait_for_agent(guest, timeout_s)
+        await guest.run("status/reboot", {"timeout": int(timeout_s)}, timeout_s=timeout_s + 60)
+    else:
+        await stop(guest, state, config=config)
+        await start(guest, state)
+
+
+async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while (await guest.status()).get("status") != wanted and time.monotonic() < deadline:
+        await guest.work.client.pause(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+
+
+async def _wait_for_agent(guest: Guest, timeout_s: float) -> None:
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while True:
+        try:
+            await guest.work.client.post(f"{guest.path}/agent/ping", repeatable=True)
+        except proxmox.RefusedError as err:
+            if err.status == 403 or time.monotonic() >= deadline:
+                raise
+        else:
+            return
+        await guest.work.client.pause(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+
+
+async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, wait: bool) -> Object:
+    """Return the addresses that the agent of a running VM tells.
+
+    Args:
+        guest: The VM.
+        state: How long to wait, and for which addresses.
+        config: Its configuration.
+        wait: Whether to wait for them; otherwise an agent that does not answer leaves what is known.
+    """
+    agent = known_block(state, "agent") or {}
+    awaited = known_block(agent, "wait_for_ip") or {}
+    if not has_agent(config):
+        return dict(NO_ADDRESSES)
+    if awaited.get("disabled"):
+        return NO_ADDRESSES | {"mac_addresses": []}
+    wanted = {kind for kind in ("ipv4", "ipv6") if awaited.get(kind)}
+    deadline = time.monotonic() + (duration_s(agent.get("timeout") or "15m") if wait else 0)
+    pause, problem = _FIRST_PAUSE_S, ""
+    while True:
+        try:
+            answer = await guest.work.client.get(f"{guest.path}/agent/network-get-interfaces")
+        except proxmox.RefusedError as err:
+            problem = str(err)
+            if err.status == 403:
+                break
+        else:
+            found = (answer or {}).get("result") or []
+            if has_address(found, wanted):
+                return read_addresses(found)
+            problem = f"The agent of VM {guest.vm_id} does not tell the addresses that are waited for."
+        if time.monotonic() >= deadline:
+            break
+        await guest.work.client.pause(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+    if wait:
+        guest.work.warn("The guest agent told no addresses in time", problem)
+        return dict(NO_ADDRESSES)
+    return {}

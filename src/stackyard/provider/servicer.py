@@ -1,0 +1,198 @@
+"""The plugin protocol, version 6: messages in, `Operations` on plain values, messages out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-untyped]
+from tf.gen import tfplugin_pb2_grpc as rpc
+
+from stackyard.errors import StackyardError
+from stackyard.provider import values, wire
+from stackyard.provider.operations import Change, Operations
+from stackyard.provider.private_data import read_private, write_private
+from stackyard.provider.problems import Problem
+from stackyard.provider.settings import read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.provider.registry import KnownDataSource, KnownResource, Registry
+    from stackyard.provider.session import Session
+
+__all__ = ["Servicer"]
+
+_CAPABILITIES = pb.ServerCapabilities(
+    plan_destroy=False, get_provider_schema_optional=True, move_resource_state=True
+)
+
+
+class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
+    """Answers the engine.
+
+    Args:
+        registry: What the provider has.
+        session: What it works with.
+        environment: Where settings come from that the configuration leaves out.
+    """
+
+    def __init__(self, registry: Registry, session: Session, environment: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._session = session
+        self._environment = environment
+        self._operations = Operations(session)
+
+    def _resource(self, name: str) -> KnownResource:
+        return self._registry.resources[name]
+
+    def _data_source(self, name: str) -> KnownDataSource:
+        return self._registry.data_sources[name]
+
+    async def GetMetadata(self, request: Any, context: Any) -> pb.GetMetadata.Response:  # noqa: N802, D102
+        return pb.GetMetadata.Response(
+            server_capabilities=_CAPABILITIES,
+            resources=[pb.GetMetadata.ResourceMetadata(type_name=name) for name in self._registry.resources],
+            data_sources=[
+                pb.GetMetadata.DataSourceMetadata(type_name=name) for name in self._registry.data_sources
+            ],
+        )
+
+    async def GetProviderSchema(self, request: Any, context: Any) -> pb.GetProviderSchema.Response:  # noqa: N802, D102
+        registry = self._registry
+        return pb.GetProviderSchema.Response(
+            provider=wire.schema_message(registry.provider),
+            resource_schemas={
+                name: wire.schema_message(known.schema) for name, known in registry.resources.items()
+            },
+            data_source_schemas={
+                name: wire.schema_message(known.schema) for name, known in registry.data_sources.items()
+            },
+            server_capabilities=_CAPABILITIES,
+        )
+
+    async def ValidateProviderConfig(self, request: Any, context: Any) -> pb.ValidateProviderConfig.Response:  # noqa: N802, D102
+        return pb.ValidateProviderConfig.Response()
+
+    async def ConfigureProvider(self, request: Any, context: Any) -> pb.ConfigureProvider.Response:  # noqa: N802, D102
+        config = wire.read_dynamic(request.config) or {}
+        # An endpoint that another resource will tell: the first call that needs it says so.
+        if config.get("endpoint") is values.UNKNOWN:
+            return pb.ConfigureProvider.Response()
+        try:
+            await self._session.configure(read_settings(config, self._environment))
+        except StackyardError as err:
+            detail = f"{err.detail}\n\n{err.remedy}"
+            problem = Problem(summary=f"{err.summary} ({err.code})", detail=detail)
+            return pb.ConfigureProvider.Response(diagnostics=[wire.diagnostic(problem)])
+        return pb.ConfigureProvider.Response()
+
+    async def ValidateResourceConfig(self, request: Any, context: Any) -> pb.ValidateResourceConfig.Response:  # noqa: N802, D102
+        config = wire.read_dynamic(request.config)
+        found = self._operations.validate(self._resource(request.type_name), request.type_name, config)
+        return pb.ValidateResourceConfig.Response(diagnostics=wire.diagnostics(found))
+
+    async def ValidateDataResourceConfig(  # noqa: N802, D102
+        self, request: Any, context: Any
+    ) -> pb.ValidateDataResourceConfig.Response:
+        config = wire.read_dynamic(request.config)
+        found = self._operations.validate(self._data_source(request.type_name), request.type_name, config)
+        return pb.ValidateDataResourceConfig.Response(diagnostics=wire.diagnostics(found))
+
+    async def UpgradeResourceState(self, request: Any, context: Any) -> pb.UpgradeResourceState.Response:  # noqa: N802, D102
+        known = self._resource(request.type_name)
+        if request.version > known.schema.version or not request.raw_state.json:
+            problem = Problem(
+                summary="The stored state cannot be read",
+                detail=f"The state of {request.type_name} was written by a provider of another time.",
+            )
+            return pb.UpgradeResourceState.Response(diagnostics=[wire.diagnostic(problem)])
+        state = known.schema.block.complete(values.decode_json(request.raw_state.json))
+        return pb.UpgradeResourceState.Response(upgraded_state=wire.dynamic(state))
+
+    async def ReadResource(self, request: Any, context: Any) -> pb.ReadResource.Response:  # noqa: N802, D102
+        known, state = self._resource(request.type_name), wire.read_dynamic(request.current_state)
+        # What the older SDK remembers (timeouts, versions) is none of ours, and is passed on as it is.
+        private = {} if known.schema.sdk else read_private(request.private)
+        result = await self._operations.read(known, request.type_name, state, private)
+        return pb.ReadResource.Response(
+            new_state=wire.dynamic(result.state),
+            diagnostics=wire.diagnostics(result.problems),
+            private=request.private if known.schema.sdk else write_private(result.private),
+        )
+
+    async def PlanResourceChange(self, request: Any, context: Any) -> pb.PlanResourceChange.Response:  # noqa: N802, D102
+        known = self._resource(request.type_name)
+        proposed = wire.read_dynamic(request.proposed_new_state)
+        if proposed is None:
+            return pb.PlanResourceChange.Response(
+                planned_state=request.proposed_new_state, planned_private=request.prior_private
+            )
+        change = Change(
+            config=wire.read_dynamic(request.config),
+            prior=wire.read_dynamic(request.prior_state),
+            proposed=proposed,
+            private={} if known.schema.sdk else read_private(request.prior_private),
+        )
+        result = self._operations.plan(known, change)
+        return pb.PlanResourceChange.Response(
+            planned_state=wire.dynamic(result.state),
+            requires_replace=[wire.path_message(path) for path in result.replace],
+            planned_private=request.prior_private,
+            diagnostics=wire.diagnostics(result.problems),
+            legacy_type_system=known.schema.sdk,
+        )
+
+    async def ApplyResourceChange(self, request: Any, context: Any) -> pb.ApplyResourceChange.Response:  # noqa: N802, D102
+        known = self._resource(request.type_name)
+        prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
+        # The engine may go away while we work; what was begun is brought to an end that is known.
+        result = await asyncio.shield(
+            asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned))
+        )
+        return pb.ApplyResourceChange.Response(
+            new_state=wire.dynamic(result.state),
+            private=request.planned_private,
+            diagnostics=wire.diagnostics(result.problems),
+            legacy_type_system=known.schema.sdk,
+        )
+
+    async def ImportResourceState(self, request: Any, context: Any) -> pb.ImportResourceState.Response:  # noqa: N802, D102
+        result = self._operations.identify(self._resource(request.type_name), request.id)
+        if result.state is None:
+            return pb.ImportResourceState.Response(diagnostics=wire.diagnostics(result.problems))
+        imported = pb.ImportResourceState.ImportedResource(
+            type_name=request.type_name, state=wire.dynamic(result.state)
+        )
+        return pb.ImportResourceState.Response(imported_resources=[imported])
+
+    async def MoveResourceState(self, request: Any, context: Any) -> pb.MoveResourceState.Response:  # noqa: N802, D102
+        known = self._resource(request.target_type_name)
+        is_same_kind = request.source_type_name in known.kind.names
+        if not is_same_kind or not request.source_provider_address.endswith("/bpg/proxmox"):
+            problem = Problem(
+                summary="The state cannot be moved",
+                detail=f"{request.source_type_name} is not another name of {request.target_type_name}.",
+            )
+            return pb.MoveResourceState.Response(diagnostics=[wire.diagnostic(problem)])
+        state = known.schema.block.complete(values.decode_json(request.source_state.json))
+        return pb.MoveResourceState.Response(
+            target_state=wire.dynamic(state), target_private=request.source_private
+        )
+
+    async def ReadDataSource(self, request: Any, context: Any) -> pb.ReadDataSource.Response:  # noqa: N802, D102
+        known, config = self._data_source(request.type_name), wire.read_dynamic(request.config)
+        result = await self._operations.read_data(known, request.type_name, config)
+        return pb.ReadDataSource.Response(
+            state=wire.dynamic(result.state), diagnostics=wire.diagnostics(result.problems)
+        )
+
+    async def GetFunctions(self, request: Any, context: Any) -> pb.GetFunctions.Response:  # noqa: N802, D102
+        return pb.GetFunctions.Response()
+
+    async def CallFunction(self, request: Any, context: Any) -> pb.CallFunction.Response:  # noqa: N802, D102
+        return pb.CallFunction.Response(error=pb.FunctionError(text=f"there is no function {request.name}"))
+
+    async def StopProvider(self, request: Any, context: Any) -> pb.StopProvider.Response:  # noqa: N802, D102
+        self._session.stop()
+        return pb.StopProvider.Response()

@@ -1,0 +1,109 @@
+"""The configured provider: the door to the API and what the resources share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard import proxmox
+from stackyard.provider.clone_queue import CloneQueue
+from stackyard.provider.group_commit import GroupCommit
+from stackyard.provider.journal import Journal
+from stackyard.provider.problems import ProviderSettingsError
+from stackyard.provider.vm_ids import VmIds
+from stackyard.provider.vm_ids import VmIds
+from stackyard.redaction import NOTHING_SECRET, Redactor
+
+if TYPE_CHECKING:
+    from stackyard.provider.settings import Settings
+
+__all__ = ["Session"]
+
+
+class Session:
+    """What every operation works with, from the first configuration to the end of serving.
+
+    The engine configures the provider anew in every command and for every walk. One configuration is served:
+    the same again changes nothing, and another one is refused, because the protocol does not tell which of
+    two configurations a call belongs to.
+    """
+
+    def __init__(self, journal: Journal | None = None, folder: Path | None = None) -> None:
+        self.journal = journal or Journal()
+        # Where the engine runs, from which the relative paths of a configuration count.
+        self.folder = folder or Path()
+        self.stopping = asyncio.Event()
+        self.commits = GroupCommit()
+        self.ids = VmIds()
+        # The type of a storage never changes.
+        self.storage_types: dict[str, str] = {}
+        # Whoever copies to a storage holds its lock; the others wait here, where no lock times out.
+        self.copying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.ids = VmIds()
+        # The type of a storage never changes.
+        self.storage_types: dict[str, str] = {}
+        self.clones = CloneQueue()
+        self.redactor: Redactor = NOTHING_SECRET
+        self._settings: Settings | None = None
+        self._client: proxmox.Client | None = None
+        self._resources = contextlib.AsyncExitStack()
+
+    async def configure(self, settings: Settings) -> None:
+        """Use these settings from now on.
+
+        Raises:
+            ProviderSettingsError: Other settings are in use already.
+        """
+        # A command that was interrupted has ended by now; this is the next one.
+        self.stopping.clear()
+        self.journal.begin_run()
+        if self._client is not None:
+            self._client.outdate_reads()
+        if self._settings == settings:
+            return
+        if self._settings is not None:
+            raise ProviderSettingsError(
+                "The built-in provider serves one configuration of `proxmox`, and another one was given.",
+                remedy="Give all resources the same settings, or use `provider: bpg` for several clusters.",
+            )
+        client = proxmox.Client(settings.connection, stopping=self.stopping)
+        self._client = await self._resources.enter_async_context(client)
+        self._settings = settings
+        secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
+        self.redactor = client.redactor.with_secrets(secrets)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._resources.aclose()
+
+    def stop(self) -> None:
+        """End every wait: the user interrupted the run."""
+        self.stopping.set()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in use.
+
+        Raises:
+            ProviderSettingsError: There are none yet.
+        """
+        if self._settings is None:
+            raise ProviderSettingsError(
+                "The provider's own settings depend on something that is not known yet.",
+                remedy="Apply what they depend on first, with -target.",
+            )
+        return self._settings
+
+    @property
+    def client(self) -> proxmox.Client:
+        """The door to the API.
+
+        Raises:
+            ProviderSettingsError: The provider is not configured yet.
+        """
+        if self._client is None or self.settings is None:
+            raise ProviderSettingsError("The provider is not configured. This is a bug in stackyard.")
+        return self._client

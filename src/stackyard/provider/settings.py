@@ -1,0 +1,155 @@
+"""The provider block of a configuration, and the environment where it is silent, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.problems import ProviderSettingsError
+from stackyard.provider.values import Object, given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Settings", "SshNode", "SshSettings", "read_settings"]
+
+_TRUE = ("1", "t", "true", "yes")
+_SSH_PORT = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshNode:
+    """Where the SSH server of a node is, when the API cannot tell."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SshSettings:
+    """How to log in to nodes over SSH."""
+
+    username: str
+    password: str | None = field(default=None, repr=False)
+    private_key: str | None = field(default=None, repr=False)
+    use_agent: bool = False
+    agent_socket: str | None = None
+    nodes: Mapping[str, SshNode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that the provider is told.
+
+    Attributes:
+        connection: Where the API is and who we are.
+        ssh: How to reach the nodes themselves.
+        random_vm_ids: The range from which vm ids are drawn, in place of the next free one.
+    """
+
+    connection: proxmox.Connection
+    ssh: SshSettings
+    random_vm_ids: tuple[int, int] | None = None
+
+
+def read_settings(config: Object, environment: Mapping[str, str]) -> Settings:
+    """Return the settings of a provider block.
+
+    Raises:
+        ProviderSettingsError: The endpoint or the credentials are missing, or something is not supported.
+        EndpointError: One of them has the wrong form.
+    """
+    reader = _Reader(config, environment)
+    endpoint = reader.text("endpoint", "PROXMOX_VE_ENDPOINT")
+    if not endpoint:
+        raise ProviderSettingsError("The provider has no endpoint: set `endpoint` or PROXMOX_VE_ENDPOINT.")
+    connection = proxmox.Connection(
+        endpoint=endpoint, credentials=_credentials(reader), trust=_trust(reader, environment)
+    )
+    connection.base_url()
+    return Settings(connection=connection, ssh=_ssh(reader), random_vm_ids=_random_ids(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    config: Object
+    environment: Mapping[str, str]
+
+    def text(self, name: str, variable: str = "") -> str | None:
+        """Return a setting, from the environment when the configuration is silent; empty is none."""
+        value = given(self.config, name)
+        return (self.environment.get(variable) if value is None else str(value)) or None
+
+    def flag(self, name: str, variable: str) -> bool:
+        value = given(self.config, name)
+        return self.environment.get(variable, "").lower() in _TRUE if value is None else bool(value)
+
+    def inner(self, name: str) -> _Reader:
+        blocks = given(self.config, name)
+        return _Reader(blocks[0] if blocks else {}, self.environment)
+
+
+def _credentials(reader: _Reader) -> proxmox.Token | proxmox.Ticket | proxmox.Login:
+    token = reader.text("api_token", "PROXMOX_VE_API_TOKEN")
+    if token:
+        return proxmox.Token(text=token)
+    ticket = reader.text("auth_ticket", "PROXMOX_VE_AUTH_TICKET")
+    csrf_token = reader.text("csrf_prevention_token", "PROXMOX_VE_CSRF_PREVENTION_TOKEN")
+    if ticket and csrf_token:
+        return proxmox.Ticket(ticket=ticket, csrf_token=csrf_token)
+    username = reader.text("username", "PROXMOX_VE_USERNAME")
+    password = reader.text("password", "PROXMOX_VE_PASSWORD")
+    if username and password:
+        return proxmox.Login(username=username, password=password, otp=reader.text("otp", "PROXMOX_VE_OTP"))
+    raise ProviderSettingsError(
+        "The provider has no credentials: set `api_token`, or `username` and `password`, or their "
+        "variables PROXMOX_VE_API_TOKEN, PROXMOX_VE_USERNAME and PROXMOX_VE_PASSWORD."
+    )
+
+
+def _trust(reader: _Reader, environment: Mapping[str, str]) -> proxmox.Trust:
+    """Return how the server is verified; the fingerprint and the authority are settings of our own."""
+    oldest = reader.text("min_tls", "PROXMOX_VE_MIN_TLS") or proxmox.TlsVersion.V1_3.value
+    try:
+        min_tls = proxmox.TlsVersion(oldest)
+    except ValueError as err:
+        raise ProviderSettingsError(f"`min_tls` is {oldest!r}, not one of 1.0, 1.1, 1.2, 1.3.") from err
+    fingerprint = environment.get("PROXMOX_VE_FINGERPRINT") or None
+    return proxmox.Trust(
+        verify=not reader.flag("insecure", "PROXMOX_VE_INSECURE"),
+        fingerprint=fingerprint,
+        ca_pem=environment.get("PROXMOX_VE_CA_PEM") or None,
+        min_tls=min_tls,
+    )
+
+
+def _ssh(reader: _Reader) -> SshSettings:
+    block = reader.inner("ssh")
+    for name in ("socks5_server", "agent_forwarding"):
+        if given(block.config, name):
+            raise ProviderSettingsError(
+                f"The built-in provider cannot perform `ssh.{name}`; use it with `provider: bpg`."
+            )
+    username = reader.text("username", "PROXMOX_VE_USERNAME") or ""
+    nodes = {
+        str(node["name"]): SshNode(address=str(node["address"]), port=int(node.get("port") or _SSH_PORT))
+        for node in given(block.config, "node") or ()
+    }
+    return SshSettings(
+        username=block.text("username", "PROXMOX_VE_SSH_USERNAME") or username.partition("@")[0] or "root",
+        password=block.text("password", "PROXMOX_VE_SSH_PASSWORD")
+        or reader.text("password", "PROXMOX_VE_PASSWORD"),
+        private_key=block.text("private_key", "PROXMOX_VE_SSH_PRIVATE_KEY"),
+        use_agent=block.flag("agent", "PROXMOX_VE_SSH_AGENT"),
+        agent_socket=block.text("agent_socket", "SSH_AUTH_SOCK"),
+        nodes=nodes,
+    )
+
+
+def _random_ids(reader: _Reader) -> tuple[int, int] | None:
+    if not given(reader.config, "random_vm_ids"):
+        return None
+    first: Any = given(reader.config, "random_vm_id_start")
+    last: Any = given(reader.config, "random_vm_id_end")
+    return int(first or 10000), int(last or 99999)

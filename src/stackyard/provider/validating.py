@@ -1,0 +1,57 @@
+"""Checks of a configuration by the rules of its schema: wrong values, and those that only bpg performs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.provider.problems import Problem
+from stackyard.provider.schema import UNSET, Attribute, Block, Nesting
+from stackyard.provider.values import UNKNOWN, Object, is_zero
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stackyard.provider.problems import Path
+
+__all__ = ["check_block"]
+
+
+def check_block(block: Block, config: Object, path: Path = ()) -> Iterator[Problem]:
+    """Give everything that is wrong with the attributes of a block and of those inside."""
+    for name, attribute in block.attributes.items():
+        value = config.get(name)
+        if value is not None and value is not UNKNOWN:
+            yield from _check_attribute(attribute, value, (*path, name))
+    for name, nested in block.blocks.items():
+        value = config.get(name)
+        if nested.rule.cannot and value not in (None, [], UNKNOWN):
+            yield _only_bpg((*path, name))
+        elif nested.nesting is Nesting.SINGLE and isinstance(value, dict):
+            yield from check_block(nested.block, value, (*path, name))
+        elif isinstance(value, list):
+            for index, one in enumerate(value):
+                if isinstance(one, dict):
+                    yield from check_block(nested.block, one, (*path, name, index))
+
+
+def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[Problem]:
+    rule = attribute.rule
+    if rule.cannot and value != rule.default and not (rule.default is UNSET and is_zero(value)):
+        yield _only_bpg(path)
+    elif rule.check is not None and (wrong := rule.check(value)) is not None:
+        yield Problem(path=path, detail=f"`{_shown(path)}` {wrong}.")
+    if attribute.nested is not None and isinstance(value, dict):
+        yield from check_block(attribute.nested.block, value, path)
+
+
+def _only_bpg(path: Path) -> Problem:
+    shown = _shown(path)
+    return Problem(
+        path=path,
+        summary="The built-in provider cannot perform this",
+        detail=f"The built-in provider cannot perform this value of `{shown}`. Use `provider: bpg` for it.",
+    )
+
+
+def _shown(path: Path) -> str:
+    return ".".join(str(step) for step in path if isinstance(step, str))

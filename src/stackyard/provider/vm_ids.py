@@ -1,0 +1,64 @@
+"""Numbers for guests whose configuration gives none, without two guests ever getting the same one.
+
+Within this process a number is handed out once. Another process may take it in the meantime: then Proxmox
+refuses to make the guest, and the caller asks for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING
+
+from stackyard import proxmox
+
+if TYPE_CHECKING:
+    from stackyard.provider.settings import Settings
+
+__all__ = ["VmIds"]
+
+_LARGEST = 999_999_999
+# Whoever takes a number in the meantime is found out when the guest is made.
+_FRESH_S = 10.0
+
+
+class VmIds:
+    """Hands out numbers that no guest has."""
+
+    def __init__(self) -> None:
+        self._given: set[int] = set()
+        self._used: set[int] = set()
+        self._read_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self._lowest = 0
+
+    async def reserve(self, client: proxmox.Client, settings: Settings) -> int:
+        """Return a number that no guest has and nobody else was given.
+
+        Raises:
+            ProxmoxError: Proxmox does not say which are free.
+        """
+        async with self._lock:
+            if time.monotonic() - self._read_at > _FRESH_S:
+                guests = await client.get("/cluster/resources", {"type": "vm"})
+                self._used = {int(guest["vmid"]) for guest in guests if guest.get("vmid")}
+                self._read_at = time.monotonic()
+            found = await self._choose(client, settings, self._used | self._given)
+            self._given.add(found)
+            return found
+
+    async def _choose(self, client: proxmox.Client, settings: Settings, used: set[int]) -> int:
+        if settings.random_vm_ids is not None:
+            first, last = settings.random_vm_ids
+            free = [number for number in range(first, last + 1) if number not in used]
+            if free:
+                return random.choice(free)
+        if not self._lowest:
+            # Where numbers begin is a setting of the cluster, which this call respects.
+            self._lowest = int(await client.get("/cluster/nextid"))
+        return next(number for number in range(self._lowest, _LARGEST) if number not in used)
+
+    def reject(self, vm_id: int) -> None:
+        """Note that a number turned out to be taken, so that it is not given again."""
+        self._given.add(vm_id)

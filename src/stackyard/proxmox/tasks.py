@@ -1,0 +1,107 @@
+"""Waiting for the tasks that calls start: asked at once, then ever less often."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.proxmox.encoding import quoted
+from stackyard.proxmox.failures import Call, RefusedError, TaskFailedError, TaskTimeoutError
+
+if TYPE_CHECKING:
+    from stackyard.proxmox.client import Client
+
+__all__ = ["TaskEnd", "node_of", "running_task", "wait_for"]
+
+# A task of the lab or a small one of a node is over in milliseconds; a clone takes minutes.
+_FIRST_PAUSE_S = 0.02
+_GROWTH = 1.5
+_LONGEST_PAUSE_S = 1.0
+_LOG_LINES = 12
+_RUNNING = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnd:
+    """How a task ended: well, perhaps with warnings."""
+
+    upid: str
+    warnings: tuple[str, ...] = ()
+
+
+def node_of(upid: str) -> str:
+    """Return the node on which a task runs.
+
+    Raises:
+        ValueError: The text is no task id.
+    """
+    parts = upid.split(":")
+    if len(parts) < 8 or parts[0] != "UPID":
+        raise ValueError(f"{upid!r} is not the id of a task")
+    return parts[1]
+
+
+async def wait_for(client: Client, upid: str, *, timeout_s: float) -> TaskEnd:
+    """Wait until a task has ended well.
+
+    Raises:
+        TaskFailedError: It ended with an error, which is quoted with the end of its log.
+        TaskTimeoutError: It did not end in time; it goes on.
+        InterruptedRunError: We were asked to stop; it goes on.
+    """
+    path = f"/nodes/{quoted(node_of(upid))}/tasks/{quoted(upid)}"
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while (ended := await _exit_status(client, path)) is None:
+        if time.monotonic() >= deadline:
+            raise TaskTimeoutError(Call("GET", f"{path}/status"), upid=upid, timeout_s=timeout_s)
+        await client.pause(pause)
+        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+    # What was read while the task ran may be wrong now.
+    client.outdate_reads()
+    if ended == "OK":
+        return TaskEnd(upid=upid)
+    lines = await _log(client, path)
+    if ended.startswith("WARNINGS"):
+        return TaskEnd(upid=upid, warnings=tuple(line for line in lines if "WARN:" in line))
+    tail = tuple(line for line in lines if not line.startswith("TASK "))[-_LOG_LINES:]
+    raise TaskFailedError(Call("GET", f"{path}/status"), upid=upid, ended=ended, log=tail)
+
+
+async def running_task(client: Client, node: str, *, kind: str, about: str) -> str | None:
+    """Return the id of a task that runs on a node, for whoever lost the answer that named it.
+
+    Args:
+        client: The door to the API.
+        node: Where it runs.
+        kind: Its type: `download`, `qmcreate`, `qmclone`.
+        about: Its object, such as a vm id or a file name.
+    """
+    path = f"/nodes/{quoted(node)}/tasks"
+    listed = await client.get(path, {"source": "active", "typefilter": kind, "limit": 500})
+    for task in listed or ():
+        if task.get("id") == about and task.get("status") in (None, "", _RUNNING):
+            return str(task["upid"])
+    return None
+
+
+async def _exit_status(client: Client, path: str) -> str | None:
+    try:
+        status: dict[str, Any] = await client.get(f"{path}/status")
+    except RefusedError as err:
+        # A task that has just been started may not be in the list of its node yet.
+        if err.status == 400:
+            return None
+        raise
+    if status.get("status") != "stopped":
+        return None
+    return str(status.get("exitstatus") or "unexpected status")
+
+
+async def _log(client: Client, path: str) -> tuple[str, ...]:
+    try:
+        lines = await client.get(f"{path}/log", {"limit": 500})
+    except RefusedError:
+        # The end of the task is what counts; its log only explains.
+        return ()
+    return tuple(client.redactor(str(line.get("t", ""))) for line in lines or ())

@@ -1,0 +1,71 @@
+"""What secrets look like: only forms that are hardly ever anything else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ALLOWED", "Match", "find_secrets"]
+
+# On the line of a finding, or on the one above it, this says that it is none.
+ALLOWED = "stackyard:allow-secret"
+
+_PATTERNS = (
+    (
+        "a private key",
+        r"-----BEGIN (?:RSA |EC |DSA |OPENSSH )?PRIVATE KEY-----(?:\\n|\\r|\s)*[A-Za-z0-9+/=:,\- \r\n]{40}",
+    ),
+    ("a private key of PGP", r"-----BEGIN PGP PRIVATE KEY BLOCK-----\s"),
+    ("a private key of age", r"\bAGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{58,}"),
+    (
+        "an API token of Proxmox VE",
+        r"[\w.+-]+@[\w.-]+![\w.-]+=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+    ),
+    ("a token of GitHub", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,})"),
+    ("a token of GitLab", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("an access key of AWS", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("a token of Slack", r"\bxox[abeprs]-[A-Za-z0-9-]{20,}"),
+    ("a key of Google", r"\bAIza[0-9A-Za-z_-]{35}\b"),
+    ("a live key of Stripe", r"\b[rs]k_live_[0-9A-Za-z]{20,}"),
+    ("a key of Tailscale", r"\btskey-[a-z]+-[A-Za-z0-9]{8,}-[A-Za-z0-9]{16,}"),
+    ("a token of HashiCorp Vault", r"\bhv[bs]\.[A-Za-z0-9_-]{24,}"),
+    ("a token of npm", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("a token of PyPI", r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
+    ("the hash of a password", r"\$(?:5|6|y)\$(?:[a-z0-9=]+\$)?[./A-Za-z0-9]{4,}\$[./A-Za-z0-9]{40,}"),
+    ("a password in an address", r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"'${}<>]+:[^\s/:@\"'${}<>]{6,}@[\w.-]+"),
+)
+_COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
+# What documentation puts in the place of a secret.
+_STAND_IN = re.compile(r"example|xxxx|\.\.\.|changeme|change_me|password|placeholder|dummy", re.IGNORECASE)
+# A stand-in of few characters, such as a number of zeros.
+_FEWEST_CHARACTERS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A secret in a text: what sort, and in which line."""
+
+    name: str
+    line: int
+
+
+def find_secrets(text: str) -> Iterator[Match]:
+    """Yield every secret of a text; binary files have none that could be told."""
+    if "\0" in text[:8000]:
+        return
+    lines = text.split("\n")
+    for name, pattern in _COMPILED:
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            near = lines[max(0, line - 2) : line]
+            if not _is_stand_in(match[0]) and not any(ALLOWED in one for one in near):
+                yield Match(name=name, line=line)
+
+
+def _is_stand_in(text: str) -> bool:
+    tail = re.split(r"[=:]", text)[-1] if "=" in text else text
+    return _STAND_IN.search(text) is not None or len(set(tail) - {"-"}) < _FEWEST_CHARACTERS

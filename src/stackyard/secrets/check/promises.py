@@ -1,0 +1,98 @@
+"""Which files must be encrypted, by their names or by `.sops.yaml`, and whether they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from stackyard.errors import InvalidInputError
+from stackyard.secrets.base import SecretsKind
+from stackyard.secrets.layout import Leaf, leaves
+from stackyard.secrets.opening import detect
+from stackyard.secrets.sops.cipher import looks_encrypted
+from stackyard.secrets.sops.config import SopsConfig, parse_config
+from stackyard.secrets.sops.metadata import read_metadata
+from stackyard.secrets.sops.text import FileFormat, format_of_name, text_format
+from stackyard.secrets.sops.tree import visits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.secrets.values import Scalar
+
+__all__ = ["CONFIG_NAME", "Broken", "broken_promises", "configs_of"]
+
+CONFIG_NAME = ".sops.yaml"
+# Names by which people say that a file holds secrets.
+_NAMED = re.compile(r"(?:.*\.)?secrets?\.(?:ya?ml|json|tfvars|env)|.*\.secrets?\..+|.*\.sops\..+")
+
+Broken = tuple[int, str]
+
+
+def configs_of(texts: Mapping[str, str]) -> dict[PurePosixPath, SopsConfig]:
+    """Return every `.sops.yaml` by the folder that it counts for.
+
+    Args:
+        texts: Files of the index by their paths.
+
+    Raises:
+        SopsConfigError: One of them cannot be understood.
+    """
+    return {
+        PurePosixPath(path).parent: parse_config(text, Path(path))
+        for path, text in texts.items()
+        if PurePosixPath(path).name == CONFIG_NAME
+    }
+
+
+def broken_promises(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Broken]:
+    """Yield the lines of a file that are in clear and must not be, with the reason."""
+    reason = _promised(PurePosixPath(path), configs)
+    try:
+        kind = detect(text.encode(), path).kind
+    except InvalidInputError as err:
+        if reason is not None:
+            yield (err.where.line or 1) if err.where else 1, f"{reason}, and it cannot be read: {err.detail}"
+        return
+    if kind is SecretsKind.SOPS:
+        yield from (
+            (leaf.place.line, "the value is in clear in a file of SOPS") for leaf in _clear(path, text)
+        )
+    elif reason is not None and kind is SecretsKind.PLAIN and _holds_values(path, text):
+        yield 1, reason
+
+
+def _promised(path: PurePosixPath, configs: Mapping[PurePosixPath, SopsConfig]) -> str | None:
+    """Return why a file must be encrypted, if it must."""
+    if path.name == CONFIG_NAME:
+        return None
+    nearest = next((configs[folder] for folder in path.parents if folder in configs), None)
+    rule = nearest.matching(Path(path)) if nearest is not None else None
+    if nearest is not None and rule is not None and rule.get("path_regex"):
+        return f"{nearest.path} says that it is encrypted"
+    return "its name says that it holds secrets" if _NAMED.fullmatch(path.name) else None
+
+
+def _clear(path: str, text: str) -> Iterator[Leaf]:
+    """Yield the values of a SOPS file that are not encrypted although its rules say that they are."""
+    format = detect(text.encode(), path).format
+    form = text_format(format)
+    layout = form.parse(text, path)
+    metadata = read_metadata(form.metadata(layout) or {}, form.metadata_place(layout, path))
+    for visit in visits(form.without_metadata(layout), metadata.rule):
+        if isinstance(visit.thing, Leaf) and visit.is_encrypted and _is_said(visit.thing.value):
+            yield visit.thing
+
+
+def _is_said(value: Scalar) -> bool:
+    return value not in (None, "") and not looks_encrypted(value)
+
+
+def _holds_values(path: str, text: str) -> bool:
+    """Tell whether a file holds anything: one that is empty, or has keys without values, keeps no secret."""
+    format = format_of_name(path)
+    if format is FileFormat.BINARY:
+        return bool(re.search(r"^\s*[^#\s]", text, re.MULTILINE))
+    layout = text_format(format).parse(text.removeprefix("\ufeff"), path)
+    return any(leaf.value not in (None, "") for one in layout.documents for _, leaf in leaves(one.root))

@@ -1,0 +1,121 @@
+"""Looking through the index of a repository for secrets in clear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from stackyard import git
+from stackyard.diagnostics import Diagnostic, Kind
+from stackyard.errors import Location, StackyardError
+from stackyard.secrets.check.patterns import ALLOWED, find_secrets
+from stackyard.secrets.check.promises import CONFIG_NAME, broken_promises, configs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stackyard.secrets.sops.config import SopsConfig
+
+__all__ = ["Checked", "PlaintextSecretsError", "check_repository", "check_texts"]
+
+# Larger files are data; no key or token needs as much.
+_LARGEST_BYTES = 2 * 2**20
+# How many lines at the top of a file may say that all of it is allowed.
+_TOP_LINES = 5
+
+NOT_ENCRYPTED = Kind(
+    code="E-SECRETS-IN-CLEAR",
+    summary="A file or value that must be encrypted is in clear",
+    remedy="Encrypt it with `stackyard secrets encrypt FILE`, and `git add` it again.",
+)
+LOOKS_SECRET = Kind(
+    code="E-SECRETS-FOUND",
+    summary="A secret is in clear",
+    remedy=f"Move it into an encrypted file; if it is no secret, say `{ALLOWED}` on its line.",
+)
+
+
+class PlaintextSecretsError(StackyardError):
+    """Files that git would commit hold secrets in clear; each place is named, the secrets are not."""
+
+    code = "E-SECRETS-PLAINTEXT"
+    summary = "Secrets would be committed in clear"
+    default_remedy = (
+        "What was ever pushed must be replaced at its service: removing it from git is not enough."
+    )
+
+    def __init__(self, detail: str, findings: tuple[Diagnostic, ...]) -> None:
+        super().__init__(detail)
+        self._findings = findings
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every place that was found."""
+        return self._findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How much was looked through."""
+
+    files: int
+    findings: tuple[Diagnostic, ...]
+
+    def raise_findings(self) -> None:
+        """Raise an error with all findings, if there are any."""
+        if self.findings:
+            places = "1 place" if len(self.findings) == 1 else f"{len(self.findings)} places"
+            raise PlaintextSecretsError(
+                f"{places} in {self.files} files must not be committed.", self.findings
+            )
+
+
+async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Checked:
+    """Look through the files of a repository as they would be committed, whatever the working tree holds.
+
+    Args:
+        folder: Where to start from.
+        is_staged_only: Whether to look only at what the next commit adds or changes.
+
+    Raises:
+        GitError: There is no repository.
+        SopsConfigError: A `.sops.yaml` cannot be understood.
+    """
+    repository = await git.require_repository(folder)
+    index = await repository.index()
+    wanted = await repository.staged() if is_staged_only else index
+    settings = [entry for entry in index if PurePosixPath(entry.path).name == CONFIG_NAME]
+    texts = await repository.contents(
+        (one.blob for one in (*settings, *wanted)), largest_bytes=_LARGEST_BYTES
+    )
+    configs = configs_of({one.path: texts[one.blob] for one in settings if one.blob in texts})
+    read = {one.path: texts[one.blob] for one in wanted if one.blob in texts}
+    return Checked(files=len(read), findings=check_texts(read, configs))
+
+
+def check_texts(
+    texts: Mapping[str, str], configs: Mapping[PurePosixPath, SopsConfig]
+) -> tuple[Diagnostic, ...]:
+    """Return every place in some files that must not be in clear."""
+    found = [one for path, text in sorted(texts.items()) for one in _check(path, text, configs)]
+    return tuple(found)
+
+
+def _check(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Sequence[Diagnostic]:
+    if "\0" in text[:8000]:
+        return ()
+    if any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES]):
+        return ()
+    return tuple(_findings(path, text, configs))
+
+
+def _findings(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Diagnostic]:
+    for line, reason in broken_promises(path, text, configs):
+        yield Diagnostic(
+            kind=NOT_ENCRYPTED, detail=f"{path} is in clear: {reason}.", where=Location(path, line)
+        )
+    for match in find_secrets(text):
+        yield Diagnostic(
+            kind=LOOKS_SECRET, detail=f"This looks like {match.name}.", where=Location(path, match.line)
+        )

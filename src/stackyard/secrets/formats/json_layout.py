@@ -1,0 +1,142 @@
+"""Reading JSON into a layout."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from stackyard.errors import Location
+from stackyard.secrets.layout import (
+    Branch,
+    Document,
+    Entry,
+    Item,
+    Layout,
+    Leaf,
+    Listing,
+    Node,
+    Place,
+    SecretsSyntaxError,
+)
+
+if TYPE_CHECKING:
+    from stackyard.secrets.values import Scalar
+
+__all__ = ["json_scalar", "parse_json"]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.0-9a-zA-Z]+|[\[\]{},:]')
+_DEEPEST = 100
+_LEAST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
+
+
+def parse_json(text: str, path: str) -> Layout:
+    """Read JSON as SOPS does: an object at the top.
+
+    Raises:
+        SecretsSyntaxError: It is not JSON, not an object, or has a key twice.
+    """
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as err:
+        raise SecretsSyntaxError(
+            f"{path} is not valid JSON: {err.msg}.", where=Location(path, err.lineno, err.colno)
+        ) from err
+    except (RecursionError, ValueError) as err:
+        raise SecretsSyntaxError(f"{path} is not valid JSON: {err}.", where=Location(path)) from err
+    reader = _Reader(text, path)
+    root = reader.node(0)
+    if not isinstance(root, Branch):
+        raise SecretsSyntaxError(
+            f"{path} is not an object at its top, and only objects can be secrets files.",
+            where=root.place.location(path),
+        )
+    return Layout(text=text, documents=(Document(root=root, end=root.end),))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+class _Reader:
+    """Walks over the tokens of text that is known to be JSON."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._text = text
+        self._path = path
+        self._at = 0
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def node(self, depth: int) -> Node:
+        start, word = self._next()
+        place = self._place(start)
+        if depth > _DEEPEST:
+            raise self._refused(f"it is nested deeper than {_DEEPEST} levels", place)
+        if word == "{":
+            return self._object(start, place, depth)
+        if word == "[":
+            return self._array(start, place, depth)
+        value = _value(word)
+        return Leaf(value=value, start=start, end=self._at, place=place, is_flow=True)
+
+    def _object(self, start: int, place: Place, depth: int) -> Branch:
+        entries: dict[str, Entry] = {}
+        while True:
+            key_start, word = self._next()
+            if word == "}":
+                return Branch(
+                    entries=tuple(entries.values()), start=start, end=self._at, place=place, is_flow=True
+                )
+            if word == ",":
+                continue
+            key: str = json.loads(word)
+            key_place = self._place(key_start)
+            if key in entries:
+                raise self._refused(
+                    f"the key {key!r} is there twice, first in line {entries[key].place.line}", key_place
+                )
+            self._next()
+            entries[key] = Entry(key=key, node=self.node(depth + 1), start=key_start, place=key_place)
+
+    def _array(self, start: int, place: Place, depth: int) -> Listing:
+        items: list[Item] = []
+        while True:
+            at = self._at
+            word = self._next()[1]
+            if word == "]":
+                return Listing(items=tuple(items), start=start, end=self._at, place=place)
+            if word != ",":
+                self._at = at
+                node = self.node(depth + 1)
+                items.append(Item(node=node, start=node.start))
+
+    def _next(self) -> tuple[int, str]:
+        space = _SPACE.match(self._text, self._at)
+        match = _TOKEN.match(self._text, space.end() if space else self._at)
+        if match is None:
+            raise SecretsSyntaxError(f"{self._path} is not valid JSON.", where=Location(self._path))
+        self._at = match.end()
+        return match.start(), match[0]
+
+    def _place(self, index: int) -> Place:
+        line = bisect_right(self._lines, index)
+        return Place(line, index - self._lines[line - 1] + 1)
+
+    def _refused(self, why: str, place: Place) -> SecretsSyntaxError:
+        return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
+
+
+def _value(word: str) -> Scalar:
+    value: Scalar = json.loads(word)
+    if type(value) is int and not _LEAST_INT <= value <= _LARGEST_INT:
+        return float(value)
+    return value
+
+
+def json_scalar(value: Scalar) -> str:
+    """Return the JSON of a value; bytes that are no text are an error of whoever asks."""
+    if isinstance(value, str | int | float | bool) or value is None:
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(str(value))

@@ -1,0 +1,184 @@
+"""Telling how a file is protected, and opening it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.errors import FileError, Location
+from stackyard.secrets.base import OpenedFile, SecretsKind, secret_texts
+from stackyard.secrets.formats.yaml_layout import parse_yaml
+from stackyard.secrets.layout import Layout, SecretsSyntaxError, leaves
+from stackyard.secrets.sops.cipher import looks_encrypted
+from stackyard.secrets.sops.file import open_sops
+from stackyard.secrets.sops.metadata import SopsMetadataError
+from stackyard.secrets.sops.text import FileFormat, format_of_name, text_format
+from stackyard.secrets.vault.envelope import is_vault
+from stackyard.secrets.vault.file import open_inline_vault, open_vault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stackyard.secrets.keyring import Keyring
+
+__all__ = ["Detected", "OpenedPlain", "detect", "open_bytes", "open_file", "read_bytes"]
+
+_MAYBE_INLINE = re.compile(rb"![a-z-]*vault[a-z-]*\s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detected:
+    """How a file is protected, and what is inside."""
+
+    kind: SecretsKind
+    format: FileFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedPlain:
+    """A file that is not encrypted."""
+
+    path: str
+    plain: bytes = field(repr=False)
+    format: FileFormat
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> SecretsKind:
+        """How it is protected: not at all."""
+        return SecretsKind.PLAIN
+
+    def secrets(self) -> frozenset[str]:
+        """Return every value."""
+        layout = self.layout()
+        if layout is None:
+            return frozenset()
+        return secret_texts(leaf.value for one in layout.documents for _, leaf in leaves(one.root))
+
+    def layout(self) -> Layout | None:
+        """Return the values with their places."""
+        if self.format is FileFormat.BINARY:
+            return None
+        try:
+            text = self.plain.decode().removeprefix("\ufeff")
+        except UnicodeDecodeError as err:
+            line = self.plain.count(b"\n", 0, err.start) + 1
+            raise SecretsSyntaxError(
+                f"{self.path} is not UTF-8 text.", where=Location(self.path, line)
+            ) from err
+        return text_format(self.format).parse(text, self.path)
+
+    def check(self, plain: bytes) -> None:
+        """Refuse what can no longer be read."""
+        OpenedPlain(path=self.path, plain=plain, format=self.format).layout()
+
+    def seal(self, plain: bytes) -> bytes:
+        """Return the plain text, which stays what it is."""
+        self.check(plain)
+        return plain
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a file as it is.
+
+    Raises:
+        FileError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as err:
+        raise FileError.from_os_error(err, "read", path) from err
+
+
+def detect(data: bytes, name: str) -> Detected:
+    """Tell how a file is protected, from its content; the name only says what is inside.
+
+    Raises:
+        SecretsSyntaxError: It has to be read to tell, and cannot be.
+        SopsMetadataError: It has values of SOPS, and no `sops` part.
+    """
+    named = format_of_name(name)
+    text = data.decode(errors="replace").removeprefix("\ufeff")
+    if is_vault(text[:200]):
+        return Detected(kind=SecretsKind.VAULT, format=named)
+    for format in _candidates(text, named):
+        if _is_sops(text, format, name):
+            return Detected(kind=SecretsKind.SOPS, format=format)
+    if b"ENC[AES256_GCM," in data and named is not FileFormat.BINARY:
+        _refuse_torn(text, named, name)
+    if named is FileFormat.YAML and _MAYBE_INLINE.search(data) and _has_inline(text, name):
+        return Detected(kind=SecretsKind.VAULT_INLINE, format=named)
+    return Detected(kind=SecretsKind.PLAIN, format=named)
+
+
+def _candidates(text: str, named: FileFormat) -> Sequence[FileFormat]:
+    """Return the formats that a SOPS file may be in; where the name says nothing, all that fit the text."""
+    if named is not FileFormat.BINARY:
+        return (named,) if "sops" in text else ()
+    if text.lstrip().startswith("{"):
+        return (FileFormat.BINARY, FileFormat.JSON)
+    if "\nsops_mac=" in text:
+        return (FileFormat.DOTENV,)
+    return (FileFormat.YAML,) if "\nsops:" in text else ()
+
+
+def _is_sops(text: str, format: FileFormat, name: str) -> bool:
+    try:
+        form = text_format(format)
+        layout = form.parse(text, name)
+    except SecretsSyntaxError:
+        if "ENC[AES256_GCM," in text:
+            raise
+        return False
+    found = form.metadata(layout)
+    keys = {entry.key for entry in layout.documents[0].root.entries} if layout.documents else set()
+    if format is FileFormat.BINARY and keys != {"data", "sops"}:
+        return False
+    return found is not None and bool({"mac", "lastmodified", "age", "key_groups", "pgp", "kms"} & set(found))
+
+
+def _refuse_torn(text: str, format: FileFormat, name: str) -> None:
+    """Refuse a file with encrypted values and without a `sops` part: half of it is missing."""
+    for document in text_format(format).parse(text, name).documents:
+        for _, leaf in leaves(document.root):
+            if looks_encrypted(leaf.value):
+                raise SopsMetadataError(
+                    f"{name} has encrypted values and no `sops` part: it is cut off.",
+                    where=leaf.place.location(name),
+                )
+
+
+def _has_inline(text: str, name: str) -> bool:
+    layout = parse_yaml(text, name)
+    found = (leaf for one in layout.documents for _, leaf in leaves(one.root) if leaf.tag is not None)
+    return any(leaf.tag in ("!vault", "!vault-encrypted") and is_vault(str(leaf.value)) for leaf in found)
+
+
+def open_bytes(data: bytes, name: str, keyring: Keyring) -> OpenedFile:
+    """Open a file that was read already.
+
+    Raises:
+        SecretsLockedError: It is encrypted, and not for the keys of the user.
+        InvalidInputError: It is not what it should be; the errors of each sort say more.
+    """
+    found = detect(data, name)
+    if found.kind is SecretsKind.SOPS:
+        return open_sops(data, name, keyring, found.format)
+    if found.kind is SecretsKind.VAULT:
+        return open_vault(data, name, keyring)
+    if found.kind is SecretsKind.VAULT_INLINE:
+        return open_inline_vault(data, name, keyring)
+    return OpenedPlain(path=name, plain=data, format=found.format)
+
+
+def open_file(path: Path, keyring: Keyring) -> OpenedFile:
+    """Open a file, whatever protects it.
+
+    Raises:
+        FileError: It cannot be read.
+        SecretsLockedError: It is encrypted, and not for the keys of the user.
+        InvalidInputError: It is not what it should be; the errors of each sort say more.
+    """
+    return open_bytes(read_bytes(path), str(path), keyring)

@@ -1,0 +1,123 @@
+"""Which values and comments of a file are encrypted."""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from stackyard.errors import InvalidInputError, Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DEFAULT_RULE", "Rule", "RuleKind", "SopsRuleError", "rule_from"]
+
+
+class SopsRuleError(InvalidInputError):
+    """A rule of which values are encrypted has a pattern that cannot be used, or stands beside another."""
+
+    code = "E-SOPS-RULE"
+    summary = "A rule of what to encrypt cannot be used"
+    default_remedy = "Name at most one of the rules, with a pattern that both Go and Python understand."
+
+
+class RuleKind(enum.StrEnum):
+    """The sorts of rules, as files and `.sops.yaml` spell them."""
+
+    UNENCRYPTED_SUFFIX = "unencrypted_suffix"
+    ENCRYPTED_SUFFIX = "encrypted_suffix"
+    UNENCRYPTED_REGEX = "unencrypted_regex"
+    ENCRYPTED_REGEX = "encrypted_regex"
+    UNENCRYPTED_COMMENT_REGEX = "unencrypted_comment_regex"
+    ENCRYPTED_COMMENT_REGEX = "encrypted_comment_regex"
+
+
+_SUFFIXES = (RuleKind.UNENCRYPTED_SUFFIX, RuleKind.ENCRYPTED_SUFFIX)
+_COMMENTS = (RuleKind.UNENCRYPTED_COMMENT_REGEX, RuleKind.ENCRYPTED_COMMENT_REGEX)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to encrypt: everything but, or nothing but, what a suffix or a pattern fits."""
+
+    kind: RuleKind
+    pattern: str
+    _cache: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False, repr=False)
+
+    def encrypts(
+        self, path: tuple[str, ...], comments: tuple[tuple[str, ...], ...], *, is_comment: bool = False
+    ) -> bool:
+        """Tell whether a value is encrypted.
+
+        Args:
+            path: The keys that lead to it.
+            comments: The comments right before it, and before each key above it, the nearest last.
+            is_comment: Whether it is a comment itself, which is then the last of these.
+        """
+        if self.kind in _COMMENTS:
+            return self._encrypts_by_comment(comments, is_comment=is_comment)
+        known = self._cache.get(path)
+        if known is None:
+            is_fitting = any(map(self._fits, path))
+            known = is_fitting == (self.kind in (RuleKind.ENCRYPTED_SUFFIX, RuleKind.ENCRYPTED_REGEX))
+            self._cache[path] = known
+        return known
+
+    def _encrypts_by_comment(self, comments: tuple[tuple[str, ...], ...], *, is_comment: bool) -> bool:
+        if self.kind is RuleKind.UNENCRYPTED_COMMENT_REGEX:
+            return not any(self._fits(line) for lines in comments for line in lines)
+        if is_comment:
+            # The comment that asks for encryption is not encrypted itself.
+            comments = (*comments[:-1], comments[-1][:-1])
+        return any(self._fits(line) for lines in comments for line in lines)
+
+    def _fits(self, word: str) -> bool:
+        if self.kind in _SUFFIXES:
+            return word.endswith(self.pattern)
+        return self._compiled.search(word) is not None
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+
+DEFAULT_RULE = Rule(RuleKind.UNENCRYPTED_SUFFIX, "_unencrypted")
+
+
+def rule_from(settings: Mapping[str, object], where: Location) -> Rule:
+    """Return the rule that a file's metadata or a creation rule names, or the usual one.
+
+    Raises:
+        SopsRuleError: There are several, or its pattern cannot be used.
+    """
+    named = [kind for kind in RuleKind if settings.get(kind.value)]
+    if len(named) > 1:
+        both = " and ".join(kind.value for kind in named)
+        raise SopsRuleError(f"{where.path} has {both}, and SOPS takes one of them.", where=where)
+    if not named:
+        return DEFAULT_RULE
+    rule = Rule(named[0], str(settings[named[0].value]))
+    if rule.kind not in _SUFFIXES:
+        check_pattern(rule.pattern, where)
+    return rule
+
+
+def check_pattern(pattern: str, where: Location) -> None:
+    """Refuse a pattern that Python would not read as Go does.
+
+    Raises:
+        SopsRuleError: It cannot be used.
+    """
+    problem = None
+    if "[[:" in pattern or "\\p{" in pattern or "\\z" in pattern:
+        problem = "it uses a class of characters that only Go knows"
+    else:
+        try:
+            re.compile(pattern)
+        except re.error as err:
+            problem = str(err)
+    if problem:
+        raise SopsRuleError(f"The pattern `{pattern}` cannot be used: {problem}.", where=where)

@@ -1,0 +1,223 @@
+"""One guest as the fields of the `Desired` model, and the way back from those to the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.site.layers import FIRST_NIC, NIC_KEYS, vmid_of
+from stackyard.site.postures import posture_of
+from stackyard.site.specs import first_boot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stackyard.errors import Location
+    from stackyard.site.document import Key
+    from stackyard.site.entities.nodes import NodeFile
+    from stackyard.site.images import Files
+    from stackyard.site.layers import GuestEntry
+    from stackyard.site.load import Site
+    from stackyard.site.networks import Networks
+    from stackyard.site.tree import Loaded
+
+__all__ = ["GuestBuilder", "GuestPlaces", "NodeChoice"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChoice:
+    """The node that guests are built for.
+
+    Attributes:
+        name: What Proxmox calls it.
+        datastore: Where disks go.
+        file_datastore: Where images and snippets go.
+    """
+
+    name: str
+    datastore: str
+    file_datastore: str = "local"
+
+    @classmethod
+    def of(cls, node: Loaded[NodeFile]) -> NodeChoice:
+        """Return a node of the site."""
+        model = node.model
+        return cls(
+            name=model.node or node.name, datastore=model.datastore, file_datastore=model.file_datastore
+        )
+
+
+# What is put elsewhere in the model, or only says how to put it there.
+_NOT_COPIED = NIC_KEYS | frozenset(
+    "type image spec cores memory memory_options disk packages vmid cpu nics disks efi_disk tpm root_disk "
+    "cloud_init node key name".split()
+)
+
+
+class GuestBuilder:
+    """Turns guests of an env into fields of the model.
+
+    Args:
+        site: The site.
+        env: Which env.
+        networks: What its guests plug into.
+        files: Takes the files that they need.
+    """
+
+    def __init__(self, site: Site, env: str, *, networks: Networks, files: Files) -> None:
+        self._site = site
+        self._env = site.envs[env]
+        self._networks = networks
+        self._files = files
+        posture = self._env.model.posture
+        known = posture in site.postures or posture in site.flat_postures
+        self._posture = posture_of(site, posture) if known else None
+        defaults = site.settings.defaults
+        self._dns = {
+            **({"servers": defaults.dns_servers} if defaults.dns_servers else {}),
+            **({"domain": defaults.domain} if defaults.domain else {}),
+        }
+
+    def vm(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+        """Return a virtual machine."""
+        values = guest.values
+        fields = self._base(guest, node)
+        if values.get("memory") is not None or "memory_options" in values:
+            fields["memory"] = _with(values.get("memory_options"), dedicated_mib=values.get("memory"))
+        fields["disks"] = self._disks(guest, node)
+        for key in ("efi_disk", "tpm"):
+            if values.get(key) is not None:
+                fields[key] = {"datastore": node.datastore, **_set(values[key])}
+        if values.get("cloud_init") is not None or (
+            "cloud_init" not in values and (values.get("image") or values.get("clone"))
+        ):
+            fields["cloud_init"] = self._cloud_init(guest, node)
+        self._files.use(fields)
+        return fields
+
+    def container(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+        """Return a container."""
+        values = guest.values
+        fields = self._base(guest, node)
+        if values.get("memory") is not None or "memory_options" in values:
+            fields["memory"] = _with(values.get("memory_options"), dedicated_mib=values.get("memory"))
+        if values.get("disk") is not None or values.get("root_disk") is not None:
+            disk = _with(values.get("root_disk"), size_gib=values.get("disk"))
+            fields["root_disk"] = {"datastore": node.datastore, **disk}
+        if values.get("image") is not None:
+            fields["template"] = self._files.image(values["image"], node.name)
+        secrets = self._site.secret_values
+        if "ssh_keys" not in fields:
+            fields["ssh_keys"] = list(secrets.ssh_keys.values())
+        if "password" not in fields and "vm_root" in secrets.passwords:
+            fields["password"] = {"secret": "passwords.vm_root"}
+        # Nothing carries these into a container; the model refuses them by their names.
+        fields.update({key: values[key] for key in ("packages", "cloud_init") if values.get(key) is not None})
+        self._files.use(fields)
+        return fields
+
+    def _base(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+        values = guest.values
+        fields = {
+            key: _set(value) for key, value in values.items() if key not in _NOT_COPIED and value is not None
+        }
+        fields["key"] = values.get("key") or guest.name
+        fields["name"] = guest.name
+        fields["node"] = node.name
+        fields["vm_id"] = vmid_of(guest, self._env.model.vmid_base)
+        if values.get("cores") is not None or "cpu" in values:
+            fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
+        fields["nics"] = [_set(card.values) for card in self._networks.cards(guest)]
+        if self._dns and "dns" not in values:
+            fields["dns"] = self._dns
+        return fields
+
+    def _disks(self, guest: GuestEntry, node: NodeChoice) -> list[dict[str, Any]]:
+        values = guest.values
+        written = values.get("disks")
+        if written is None:
+            written = [{}] if values.get("image") or values.get("disk") else []
+        taken = {disk.get("interface") for disk in written}
+        free = (f"scsi{number}" for number in range(31) if f"scsi{number}" not in taken)
+        result = []
+        for index, disk in enumerate(written):
+            first: dict[str, Any] = {}
+            if index == 0 and values.get("disk") is not None:
+                first["size_gib"] = values["disk"]
+            if index == 0 and values.get("image") is not None and "file" not in disk:
+                first["file"] = self._files.image(values["image"], node.name)
+            interface = disk.get("interface") or next(free, "scsi31")
+            result.append({"datastore": node.datastore, **_set(disk), **first, "interface": interface})
+        return result
+
+    def _cloud_init(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+        """Return what happens at the first boot, with the users and packages of the site and the spec."""
+        said = _set(guest.values.get("cloud_init") or {})
+        keys = self._site.secret_values.ssh_keys
+        for user in said.get("users", ()):
+            if "keys" in user:
+                user["keys"] = [keys.get(key.removeprefix("ssh_keys."), key) for key in user["keys"]]
+        boot = first_boot(self._site, self._posture, guest.values.get("spec"))
+        packages = list(dict.fromkeys([*boot.packages, *(guest.values.get("packages") or ())]))
+        fields = {"datastore": node.datastore, "users": boot.users, "timezone": boot.timezone, **said}
+        return _with(fields, packages=packages)
+
+
+def _set(value: Any) -> Any:
+    """Return a copy of a mapping without what is null: that means as if it were not said."""
+    if isinstance(value, dict):
+        return {key: _set(part) for key, part in value.items() if part is not None}
+    return [_set(part) for part in value] if isinstance(value, list) else value
+
+
+def _with(mapping: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+    result: dict[str, Any] = _set({**(mapping or {}), **more})
+    return result
+
+
+_WRITTEN_AS: dict[tuple[Key, ...], tuple[Key, ...]] = {
+    ("cpu", "cores"): ("cores",),
+    ("memory", "dedicated_mib"): ("memory",),
+    ("vm_id",): ("vmid",),
+    ("disks", 0, "size_gib"): ("disk",),
+    ("disks", 0, "file"): ("image",),
+    ("root_disk", "size_gib"): ("disk",),
+    ("template",): ("image",),
+    ("cloud_init", "packages"): ("packages",),
+    ("key",): ("name",),
+}
+
+
+class GuestPlaces:
+    """The places behind the fields of a built guest.
+
+    Args:
+        guest: The guest.
+        data: Its fields as they were built.
+    """
+
+    def __init__(self, guest: GuestEntry, data: dict[str, Any]) -> None:
+        self._guest = guest
+        self.data = data
+
+    def place(self, keys: Sequence[Key] = ()) -> Location:
+        """Return where a field was written."""
+        return self._guest.place(*_written(tuple(keys)))
+
+    def key_place(self, keys: Sequence[Key]) -> Location:
+        """Return where a field was written; what is built has no keys of its own."""
+        return self.place(keys)
+
+
+def _written(path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
+    """Return how a field may have been written, the most exact first."""
+    while path:
+        yield path
+        short = _WRITTEN_AS.get(path)
+        if short is None and len(path) == 3 and path[:2] == ("nics", 0):
+            short = (FIRST_NIC.get(str(path[2]), ""),)
+        if short is not None:
+            yield short
+        if len(path) == 3 and path[0] == "nics":
+            yield from ((*path[:2], "network"), ("network",))
+        path = path[:-1]

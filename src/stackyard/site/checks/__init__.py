@@ -1,0 +1,39 @@
+"""What files of a site say of one another: references, ids, addresses, tokens, and whether guests are whole.
+
+Each check adds findings and knows nothing of the others; a file that is wrong by itself is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.site.checks.addresses import check_addresses
+from stackyard.site.checks.auth import check_auth
+from stackyard.site.checks.guests import check_guests
+from stackyard.site.checks.ids import check_ids
+from stackyard.site.checks.model import check_model
+from stackyard.site.checks.networks import check_networks
+from stackyard.site.checks.references import check_references
+
+if TYPE_CHECKING:
+    from stackyard.diagnostics import Diagnostics
+    from stackyard.site.load import Site
+
+__all__ = ["check_site"]
+
+_CHECKS = (
+    check_references,
+    check_guests,
+    check_ids,
+    check_networks,
+    check_addresses,
+    check_auth,
+    check_model,
+)
+_WITHOUT_SITE_FILE = (check_references, check_ids, check_auth)
+
+
+def check_site(site: Site, found: Diagnostics) -> None:
+    """Run every check; those that need site.yaml only where it can be read."""
+    for check in _CHECKS if site.file is not None else _WITHOUT_SITE_FILE:
+        check(site, found)

@@ -1,0 +1,33 @@
+"""`envs/*.yaml`: guests that belong together, and the networks made for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from stackyard.desired.values import Many, VmId
+from stackyard.site.entities.guests import Entry
+from stackyard.site.entities.images import FileEntry, PoolEntry
+from stackyard.site.entities.networks import Network
+from stackyard.site.entities.values import Entity, Name, Named
+
+__all__ = ["EnvFile"]
+
+# The type checker cannot know a model that is made at run time.
+AnyEntry: Any = Entry
+
+
+class EnvFile(Entity):
+    """An env."""
+
+    description: str | None = None
+    posture: Name = "dev"
+    # Where it runs unless the command says another: nodes/NAME.yaml.
+    node: Name | None = None
+    # The first guest gets this id, the next one more; Proxmox assigns ids when absent.
+    vmid_base: VmId | None = None
+    vms: Many[AnyEntry]
+    networks: Named[Network] = Field(default_factory=dict)
+    files: Named[FileEntry] = Field(default_factory=dict)
+    pools: Named[PoolEntry | None] = Field(default_factory=dict)

@@ -1,0 +1,46 @@
+"""`secrets.yaml`: everything that must not be read by others, by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from stackyard.site.entities.values import Entity, KeyLine, Line, Named
+
+__all__ = ["AuthSecrets", "SecretsFile"]
+
+ApiToken = Annotated[str, StringConstraints(pattern=r"^[^@!=\s]+@[^@!=\s]+![^@!=\s]+=\S+$")]
+SigningKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")]
+
+
+def _blank_as_absent(value: object) -> object:
+    """Take `""` for nothing: that is how a key that is still to be made is written."""
+    return None if value == "" else value
+
+
+class AuthSecrets(Entity):
+    """What guests prove themselves with when they ask for their spec."""
+
+    site_token: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
+    # By the name of the guest.
+    node_tokens: Named[Line] = Field(default_factory=dict)
+    # Signs the tokens that guests are given; 64 hexadecimal digits.
+    signing_key: Annotated[SigningKey | None, BeforeValidator(_blank_as_absent)] = None
+    repo_token: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
+
+
+def _nothing_as_default(value: object) -> object:
+    return AuthSecrets() if value is None else value
+
+
+class SecretsFile(Entity):
+    """The secrets of a site; the file may be plain, encrypted with SOPS, or absent."""
+
+    # By the name that `api_token` of a node gives: `user@realm!name=uuid`.
+    api_tokens: Named[ApiToken] = Field(default_factory=dict)
+    # `vm_root` is the password of root in guests, as a crypt hash.
+    passwords: Named[Line] = Field(default_factory=dict)
+    # Public keys, by the name that users of specs refer to.
+    ssh_keys: Named[KeyLine] = Field(default_factory=dict)
+    auth: Annotated[AuthSecrets, BeforeValidator(_nothing_as_default)] = AuthSecrets()

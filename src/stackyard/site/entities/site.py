@@ -1,0 +1,63 @@
+"""`site.yaml`: what holds for the whole site."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from stackyard.desired.values import DnsName, InterfaceName
+from stackyard.site.entities.images import FileEntry, Image, PoolEntry
+from stackyard.site.entities.networks import Network
+from stackyard.site.entities.values import Entity, HostAddress, Line, Many, Named, TimeZone, Url
+
+__all__ = ["SiteDefaults", "SiteFile"]
+
+# Each of these has an older and a newer name.
+SYNONYMS = (
+    ("ssh_user", "host_user"),
+    ("automation_user", "vm_user"),
+    ("spec_server", "server_url"),
+    ("packer_release", "image_release"),
+)
+
+
+class SiteDefaults(Entity):
+    """What holds where nothing else is said."""
+
+    timezone: TimeZone | None = None
+    domain: DnsName | None = None
+    # Who logs in to nodes and hosts; `host_user` is the newer name.
+    ssh_user: Line | None = None
+    host_user: Line | None = None
+    # Who logs in to guests; `vm_user` is the newer name.
+    automation_user: Line | None = None
+    vm_user: Line | None = None
+    bridge: InterfaceName | None = None
+    gateway: HostAddress | None = None
+    dns_servers: Many[HostAddress] = ()
+    packages: Many[Line] = ()
+    pve_remove_subscription_nag: bool | None = None
+    # Where guests fetch their specs; `server_url` is the newer name.
+    spec_server: Url | None = None
+    server_url: Url | None = None
+    # Which release images are taken from; `image_release` is the newer name.
+    packer_release: Line | None = None
+    image_release: Line | None = None
+
+    @model_validator(mode="after")
+    def _says_things_once(self) -> SiteDefaults:
+        for old, new in SYNONYMS:
+            one, other = getattr(self, old), getattr(self, new)
+            if one is not None and other is not None and one != other:
+                raise ValueError(f"`{old}` and `{new}` are two names of one thing, and differ: keep one")
+        return self
+
+
+class SiteFile(Entity):
+    """The site as a whole."""
+
+    defaults: SiteDefaults = SiteDefaults()
+    # Networks that are there for every env.
+    networks: Named[Network] = Field(default_factory=dict)
+    images: Named[Image] = Field(default_factory=dict)
+    files: Named[FileEntry] = Field(default_factory=dict)
+    pools: Named[PoolEntry | None] = Field(default_factory=dict)

@@ -1,0 +1,44 @@
+"""The names of everything in a site, by the names of its files: nothing is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["KINDS", "PLACES", "list_names", "names_in"]
+
+# What each folder defines. Sites of old have `vms` and `v2`; newer ones have what was in `v2` at the top.
+PLACES: tuple[tuple[str, str], ...] = (
+    ("hosts", "hosts"),
+    ("nodes", "nodes"),
+    ("templates", "vms"),
+    ("presets", "vms/presets"),
+    ("presets", "presets"),
+    ("presets", "v2/presets"),
+    ("postures", "postures"),
+    ("postures", "v2/postures"),
+    ("specs", "specs"),
+    ("specs", "v2/specs"),
+    ("envs", "envs"),
+    ("manifests", "manifests"),
+)
+KINDS = tuple(dict.fromkeys(kind for kind, _ in PLACES))
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of the files in a folder in order; none where there is no folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir() and entry.name[0] != ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def list_names(root: Path) -> dict[str, list[str]]:
+    """Return the names of everything in a site by kind."""
+    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    for kind, path in PLACES:
+        found[kind].update(
+            name.removesuffix(".yaml") for name in names_in(root / path) if name.endswith(".yaml")
+        )
+    return {kind: sorted(names) for kind, names in found.items()}

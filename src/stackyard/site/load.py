@@ -1,0 +1,153 @@
+"""A whole site: read, validated, and checked against itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stackyard.diagnostics import Diagnostics
+from stackyard.site.checks import check_site
+from stackyard.site.discovery import find_site
+from stackyard.site.entities.postures import FlatPosture, NestedPosture
+from stackyard.site.entities.secrets import SecretsFile
+from stackyard.site.entities.site import SiteFile
+from stackyard.site.layers import GuestEntry, Layer, merge
+from stackyard.site.secret_values import SiteSecrets, read_site_secrets
+from stackyard.site.tree import Loaded, Tree, read_tree
+
+if TYPE_CHECKING:
+    from stackyard.diagnostics import Diagnostic
+    from stackyard.redaction import Redactor
+    from stackyard.site.entities.envs import EnvFile
+    from stackyard.site.entities.hosts import HostFile
+    from stackyard.site.entities.manifests import Manifest
+    from stackyard.site.entities.nodes import NodeFile
+    from stackyard.site.entities.presets import PresetFile
+    from stackyard.site.entities.specs import SpecFile
+
+__all__ = ["Site"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A site that was read. `load` refuses one that has problems; `open` keeps them for whoever asks."""
+
+    root: Path
+    found: Diagnostics
+    file: Loaded[SiteFile] | None
+    secrets: SiteSecrets
+    hosts: dict[str, Loaded[HostFile]]
+    nodes: dict[str, Loaded[NodeFile]]
+    templates: dict[str, Loaded[Any]]
+    presets: dict[str, Loaded[PresetFile]]
+    postures: dict[str, Loaded[NestedPosture]]
+    flat_postures: dict[str, Loaded[FlatPosture]]
+    specs: dict[str, Loaded[SpecFile]]
+    envs: dict[str, Loaded[EnvFile]]
+    manifests: dict[str, Loaded[Manifest]]
+    # Names of files that are there and wrong, by kind.
+    broken: dict[str, set[str]]
+    _guests: dict[str, tuple[GuestEntry, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, said: str | Path | None = None) -> Site:
+        """Read a site in which nothing is wrong.
+
+        Args:
+            said: Its folder; found as `find_site` does when absent.
+
+        Raises:
+            SiteNotFoundError: There is none.
+            InvalidInputError: Something is wrong with it; the error carries every problem.
+        """
+        site = cls.open(said)
+        site.found.raise_errors(f"The site {site.root}")
+        return site
+
+    @classmethod
+    def open(cls, said: str | Path | None = None) -> Site:
+        """Read a site and keep what is wrong with it in `found`.
+
+        Raises:
+            SiteNotFoundError: There is none.
+        """
+        tree = read_tree(find_site(said))
+        site = cls._of(tree, read_site_secrets(tree.root, tree.found))
+        found = Diagnostics()
+        check_site(site, found)
+        tree.found.extend(found)
+        ordered = Diagnostics()
+        ordered.extend(sorted(tree.found, key=_order))
+        return dataclasses.replace(site, found=ordered)
+
+    @classmethod
+    def _of(cls, tree: Tree, secrets: SiteSecrets) -> Site:
+        return cls(
+            root=tree.root,
+            found=tree.found,
+            file=tree.site,
+            secrets=secrets,
+            flat_postures=tree.flat_postures,
+            broken=tree.broken,
+            hosts=tree.tables["hosts"],
+            nodes=tree.tables["nodes"],
+            templates=tree.tables["templates"],
+            presets=tree.tables["presets"],
+            postures=tree.tables["postures"],
+            specs=tree.tables["specs"],
+            envs=tree.tables["envs"],
+            manifests=tree.tables["manifests"],
+        )
+
+    @property
+    def settings(self) -> SiteFile:
+        """What site.yaml says; nothing where it is wrong."""
+        return SiteFile() if self.file is None else self.file.model
+
+    @property
+    def secret_values(self) -> SecretsFile:
+        """What secrets.yaml says."""
+        return self.secrets.model
+
+    def redactor(self) -> Redactor:
+        """Return what masks every secret of the site in any text."""
+        return self.secrets.redactor()
+
+    def guests(self, env: str) -> tuple[GuestEntry, ...]:
+        """Return the guests of an env, each merged from its layers; a layer that is not there is left out."""
+        known = self._guests.get(env)
+        if known is None:
+            known = self._guests[env] = tuple(self._merged(self.envs[env]))
+        return known
+
+    def _merged(self, env: Loaded[EnvFile]) -> list[GuestEntry]:
+        outer: dict[tuple[str | None, str | None], list[Layer]] = {}
+        result = []
+        for index, entry in enumerate(env.places.data["vms"]):
+            wanted = entry.get("template"), entry.get("preset", entry.get("vm_preset"))
+            if wanted not in outer:
+                outer[wanted] = [*self._template_layers(wanted[0]), *self._preset_layers(wanted[1])]
+            layers = [*outer[wanted], Layer(env.places, ("vms", index), entry)]
+            values = merge([layer.values for layer in layers])
+            result.append(GuestEntry(entry["name"], index, values, layers))
+        return result
+
+    def _template_layers(self, name: str | None) -> list[Layer]:
+        template = self.templates.get(name or "")
+        if template is None:
+            return []
+        values = template.places.data
+        preset = values.get("preset", values.get("vm_preset"))
+        return [*self._preset_layers(preset), Layer(template.places, (), values)]
+
+    def _preset_layers(self, name: str | None) -> list[Layer]:
+        preset = self.presets.get(name or "")
+        return [] if preset is None else [Layer(preset.places, (), preset.places.data)]
+
+
+def _order(finding: Diagnostic) -> tuple[str, int, int]:
+    """Return what puts findings in the order of a reader: file by file, from top to bottom."""
+    where = finding.where
+    return ("", 0, 0) if where is None else (where.path, where.line or 0, where.column or 0)

@@ -1,0 +1,19 @@
+"""The kinds of files that have a schema, known without loading any of them."""
+
+from __future__ import annotations
+
+__all__ = ["ENTITIES"]
+
+# Where each kind of file is.
+ENTITIES = {
+    "site": "site.yaml",
+    "secrets": "secrets.yaml",
+    "host": "hosts/NAME.yaml",
+    "node": "nodes/NAME.yaml",
+    "template": "vms/NAME.yaml",
+    "preset": "vms/presets/NAME.yaml, presets/NAME.yaml",
+    "posture": "postures/NAME.yaml",
+    "env": "envs/NAME.yaml",
+    "spec": "specs/NAME.yaml",
+    "manifest": "manifests/NAME.yaml",
+}

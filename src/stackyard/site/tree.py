@@ -1,0 +1,211 @@
+"""The files of a site: which folders hold what, and each file read and validated by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from stackyard.diagnostics import Diagnostics, Kind, Severity
+from stackyard.errors import Location
+from stackyard.site.discovery import SITE_FILE
+from stackyard.site.document import read_document, shown_path
+from stackyard.site.entities.envs import EnvFile
+from stackyard.site.entities.guests import TemplateFile
+from stackyard.site.entities.hosts import HostFile
+from stackyard.site.entities.manifests import manifest_model
+from stackyard.site.entities.nodes import NodeFile
+from stackyard.site.entities.postures import NestedPosture, posture_model
+from stackyard.site.entities.presets import PresetFile
+from stackyard.site.entities.site import SiteFile
+from stackyard.site.entities.specs import SpecFile
+from stackyard.site.findings import add_findings, meant
+from stackyard.site.listing import PLACES, names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pydantic import BaseModel
+
+    from stackyard.site.document import Places
+
+__all__ = ["FOLDERS", "Folder", "Loaded", "Tree", "read_tree", "validated"]
+
+T = TypeVar("T")
+
+BAD_FILE_NAME = Kind(
+    code="E-SITE-FILE-NAME",
+    summary="A file would not be read",
+    remedy="Rename it to NAME.yaml: others refer to it by that name.",
+)
+DEFINED_TWICE = Kind(
+    code="E-SITE-TWICE",
+    summary="Two files define the same thing",
+    remedy="Keep one of the two files.",
+)
+UNKNOWN_FOLDER = Kind(
+    code="W-SITE-FOLDER",
+    summary="A folder is not read",
+    remedy="Rename it, if it was meant to be part of the site.",
+    severity=Severity.WARNING,
+)
+
+_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of a site.
+
+    Attributes:
+        kind: What its files define, as `stackyard site list` calls it.
+        path: Where it is, below the site.
+        model: What a file of it is, by what it says.
+    """
+
+    kind: str
+    path: str
+    model: Callable[[Mapping[str, object]], type[BaseModel]]
+
+
+def _always(model: type[BaseModel]) -> Callable[[Mapping[str, object]], type[BaseModel]]:
+    return lambda data: model
+
+
+_MODELS: dict[str, Callable[[Mapping[str, object]], type[BaseModel]]] = {
+    "hosts": _always(HostFile),
+    "nodes": _always(NodeFile),
+    "templates": _always(TemplateFile),
+    "presets": _always(PresetFile),
+    "postures": posture_model,
+    "specs": _always(SpecFile),
+    "envs": _always(EnvFile),
+    "manifests": manifest_model,
+}
+FOLDERS = tuple(
+    Folder(kind=kind, path=path, model=_always(NestedPosture) if path == "v2/postures" else _MODELS[kind])
+    for kind, path in PLACES
+)
+# Beside them a site keeps these, which are not ours to read.
+_OTHER_FOLDERS = frozenset({"v2", "defs", "tls", "secrets", "docs", "scripts", "state"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded(Generic[T]):
+    """A file that was read and is valid by itself."""
+
+    name: str
+    places: Places
+    model: T
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree:
+    """All files of a site, by kind and name; `broken` holds the names of those that are wrong."""
+
+    root: Path
+    found: Diagnostics
+    site: Loaded[SiteFile] | None = None
+    tables: dict[str, dict[str, Loaded[Any]]] = field(default_factory=dict)
+    # Postures of old: the newer form beside them says more.
+    flat_postures: dict[str, Loaded[Any]] = field(default_factory=dict)
+    broken: dict[str, set[str]] = field(default_factory=dict)
+
+
+def read_tree(root: Path) -> Tree:
+    """Read every file of a site; everything that is wrong becomes a finding."""
+    tree = Tree(root=root, found=Diagnostics())
+    for folder in FOLDERS:
+        tree.tables.setdefault(folder.kind, {})
+        tree.broken.setdefault(folder.kind, set())
+    shown = shown_path(root)
+    prefix = "" if shown == str(Path.cwd()) else f"{shown}/"
+    _read_site(tree, prefix)
+    for folder in FOLDERS:
+        _read_folder(tree, folder, prefix)
+    _look_around(tree, prefix)
+    return tree
+
+
+def _read_site(tree: Tree, prefix: str) -> None:
+    document = read_document(tree.root / SITE_FILE, tree.found, shown=f"{prefix}{SITE_FILE}")
+    model = None if document is None else validated(SiteFile, document, tree.found)
+    if document is not None and model is not None:
+        tree.site = Loaded(name="site", places=document, model=model)
+
+
+def _read_folder(tree: Tree, folder: Folder, prefix: str) -> None:
+    for name, file in _files(tree, folder, prefix):
+        shown = f"{prefix}{folder.path}/{file}"
+        document = read_document(tree.root / folder.path / file, tree.found, shown=shown)
+        model_type = None if document is None else folder.model(document.data)
+        model = (
+            None if document is None or model_type is None else validated(model_type, document, tree.found)
+        )
+        if document is None or model is None:
+            tree.broken[folder.kind].add(name)
+            continue
+        if isinstance(model, EnvFile):
+            # The guests are resolved from the plain values; as models they would only take memory.
+            model = model.model_copy(update={"vms": ()})
+        _enter(tree, folder.kind, Loaded(name=name, places=document, model=model))
+
+
+def _files(tree: Tree, folder: Folder, prefix: str) -> Iterator[tuple[str, str]]:
+    """Return name and file name of every file in a folder, in order."""
+    for file in names_in(tree.root / folder.path):
+        stem, extension = os.path.splitext(file)
+        where = Location(f"{prefix}{folder.path}/{file}")
+        if extension == ".yml":
+            tree.found.add(BAD_FILE_NAME, f"{file} ends with .yml, and only .yaml is read.", where)
+        elif extension == ".yaml" and not _STEM.fullmatch(stem):
+            tree.found.add(
+                BAD_FILE_NAME, f"'{stem}' is not a name: letters, digits, `-`, `_` and `.`.", where
+            )
+        elif extension == ".yaml":
+            yield stem, file
+
+
+def _enter(tree: Tree, kind: str, loaded: Loaded[Any]) -> None:
+    if kind == "postures" and not isinstance(loaded.model, NestedPosture):
+        tree.flat_postures[loaded.name] = loaded
+        return
+    table = tree.tables[kind]
+    first = table.get(loaded.name)
+    if first is None:
+        table[loaded.name] = loaded
+    elif first.model != loaded.model or kind != "presets":
+        tree.found.add(
+            DEFINED_TWICE,
+            f"'{loaded.name}' is defined here and in {first.places.place().path}.",
+            loaded.places.place(),
+        )
+
+
+M = TypeVar("M", bound="BaseModel")
+
+
+def validated(model: type[M], places: Places, found: Diagnostics, *, is_secret: bool = False) -> M | None:
+    """Return a file as its model; nothing, and findings, where it is not valid."""
+    try:
+        return model.model_validate(places.data)
+    except ValidationError as err:
+        add_findings(err, places, found, model=model, is_secret=is_secret)
+        return None
+
+
+def _look_around(tree: Tree, prefix: str) -> None:
+    """Warn of folders whose name is nearly that of one that is read."""
+    known = {folder.path.split("/")[0] for folder in FOLDERS}
+    with os.scandir(tree.root) as entries:
+        folders = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+    for name in folders:
+        hint = "" if name in known or name in _OTHER_FOLDERS else meant(name, known)
+        if hint:
+            tree.found.add(
+                UNKNOWN_FOLDER, f"'{name}' is no folder of a site.{hint}", Location(f"{prefix}{name}")
+            )

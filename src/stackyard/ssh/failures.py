@@ -1,0 +1,49 @@
+"""What can go wrong over SSH."""
+
+from __future__ import annotations
+
+from stackyard.errors import StackyardError, UnreachableError
+
+__all__ = ["HostKeyChangedError", "RemoteCommandError", "SshError", "SshUnreachableError"]
+
+
+class SshError(StackyardError):
+    """A file could not be written on another machine, or the connection broke while we worked there."""
+
+    code = "E-SSH"
+    summary = "Work on another machine over SSH failed"
+    default_remedy = "Correct what the machine names and run the command again."
+
+
+class RemoteCommandError(SshError):
+    """A command that was run on another machine ended with an error.
+
+    Args:
+        detail: Which command, and what it said.
+        status: Its exit status; None when a signal ended it.
+    """
+
+    code = "E-SSH-COMMAND"
+    summary = "A command on another machine failed"
+
+    def __init__(self, detail: str, *, status: int | None) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class SshUnreachableError(UnreachableError):
+    """A machine cannot be reached over SSH, or does not accept the login."""
+
+    code = "E-SSH-UNREACHABLE"
+    summary = "A machine cannot be reached over SSH"
+    default_remedy = (
+        "Check the address, the port, the user and the key or password, then run the command again."
+    )
+
+
+class HostKeyChangedError(SshUnreachableError):
+    """The host key of a machine is not the one that was seen before."""
+
+    code = "E-SSH-HOST-KEY"
+    summary = "The host key of a machine has changed"
+    default_remedy = "If the machine was installed anew, remove its line from the file of known hosts."

@@ -1,0 +1,117 @@
+"""Reading a state as the engine writes it, plain or encrypted, and giving it another serial."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from stackyard.state.refusals import BodyRefusedError
+
+__all__ = ["Document", "read_document", "with_serial"]
+
+_HIGHEST_SERIAL = 2**63 - 1
+_FORMAT = 4
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a state says of itself.
+
+    Attributes:
+        serial: Which version it is.
+        lineage: Which state it is a version of.
+        is_encrypted: Whether the engine encrypted it, so that the rest is not known.
+        resources: How many resources it describes.
+        instances: How many instances they have.
+        outputs: How many outputs it has.
+        engine_version: The engine that wrote it.
+    """
+
+    serial: int
+    lineage: str
+    is_encrypted: bool = False
+    resources: int = 0
+    instances: int = 0
+    outputs: int = 0
+    engine_version: str = ""
+
+
+def read_document(data: bytes) -> Document:
+    """Read a state.
+
+    Raises:
+        BodyRefusedError: It is none: empty, cut off, not JSON, or without what every state has.
+    """
+    if not data.strip():
+        raise BodyRefusedError("The state is empty.")
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as err:
+        raise BodyRefusedError("The state is not JSON, or cut off.") from err
+    if not isinstance(found, dict):
+        raise BodyRefusedError("The state is not a JSON object.")
+    serial, lineage = found.get("serial"), found.get("lineage")
+    if not isinstance(serial, int) or isinstance(serial, bool) or not 0 <= serial <= _HIGHEST_SERIAL:
+        raise BodyRefusedError("The state has no serial.")
+    if not isinstance(lineage, str) or not lineage:
+        raise BodyRefusedError("The state has no lineage.")
+    if "encrypted_data" in found:
+        return Document(serial=serial, lineage=lineage, is_encrypted=True)
+    return _plain(found, serial, lineage)
+
+
+def _plain(found: dict[str, Any], serial: int, lineage: str) -> Document:
+    resources, outputs = found.get("resources"), found.get("outputs") or {}
+    if found.get("version") != _FORMAT:
+        raise BodyRefusedError(
+            f"The state is not of format {_FORMAT}, the one that OpenTofu and Terraform write."
+        )
+    if resources is None:
+        resources = []
+    if not isinstance(resources, list) or not isinstance(outputs, dict):
+        raise BodyRefusedError("The resources or outputs of the state are not what a state has there.")
+    instances = [row.get("instances") for row in resources if isinstance(row, dict)]
+    return Document(
+        serial=serial,
+        lineage=lineage,
+        resources=len(resources),
+        instances=sum(len(rows) for rows in instances if isinstance(rows, list)),
+        outputs=len(outputs),
+        engine_version=str(found.get("terraform_version", "")),
+    )
+
+
+def with_serial(data: bytes, serial: int, lineage: str) -> bytes:
+    """Return a plain state with another serial and lineage, and every other byte as it was.
+
+    Reading and writing the whole would lose what Python's numbers cannot hold.
+    """
+    text = data.decode()
+    for name, value in (("serial", str(serial)), ("lineage", json.dumps(lineage))):
+        start, end = _member(text, name)
+        text = text[:start] + value + text[end:]
+    return text.encode()
+
+
+def _member(text: str, wanted: str) -> tuple[int, int]:
+    """Return where the value of a member of the outermost object begins and ends."""
+    decoder = json.JSONDecoder()
+    place = _skip(text, 0) + 1
+    while True:
+        name, place = decoder.raw_decode(text, _skip(text, place))
+        start = _skip(text, _skip(text, place) + 1)
+        _, end = decoder.raw_decode(text, start)
+        if name == wanted:
+            return start, end
+        # Behind the value stands a comma: `read_document` has seen both members.
+        place = _skip(text, end) + 1
+
+
+def _skip(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()

@@ -1,0 +1,303 @@
+"""One handler for everything that clients of the state service ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+
+from stackyard import serving
+from stackyard.errors import StackyardError
+from stackyard.objects import StoreBusyError, StoreError
+from stackyard.state.http.answers import RightMissingError, answer_error
+from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
+from stackyard.state.http.bodies import SentBody, md5_of, read_body
+from stackyard.state.http.metrics import Metrics
+from stackyard.state.lockinfo import LockInfo, parse_lock_info
+from stackyard.state.model import Action, Actor, Version
+from stackyard.state.names import check_name
+from stackyard.state.principals import Right
+from stackyard.state.refusals import NotHolderError, StateLockedError, StateRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp import web
+
+    from stackyard.state.contents import Content
+    from stackyard.state.http.auth import Authenticator
+    from stackyard.state.principals import Principal
+    from stackyard.state.service import StateService
+
+__all__ = ["STATES", "StateApp"]
+
+T = TypeVar("T")
+
+STATES = "/states/"
+_METHODS = "GET, POST, LOCK, UNLOCK"
+# More threads would only wait for the same disk; with S3 each waits for the network.
+_THREADS = 32
+# How many large bodies are worked on at once: each takes several times its size in memory.
+_LARGE_AT_ONCE = 4
+_LARGE_BYTES = 1024 * 1024
+_LOCK_BYTES = 64 * 1024
+_SMALL_BYTES = 1024
+# Another process may release a lock; nothing tells us, so we look.
+_LOOK_EVERY_S = 1.0
+# A client that asked this often waits for the lock (`-lock-timeout`), and is told as soon as it is free.
+_POLLS_OF_A_WAITER = 2
+
+
+class StateApp:
+    """Answers requests.
+
+    Args:
+        service: The states.
+        auth: Tells who asks.
+        max_body_bytes: The largest state that is taken.
+        hold_s: How long the request of a client that waits for a lock is held open; 0 never.
+        lease: The lease of the run that this process is, put on every lock that it grants.
+        on_wait: Told when a client has to wait for a lock.
+    """
+
+    def __init__(
+        self,
+        service: StateService,
+        auth: Authenticator,
+        *,
+        max_body_bytes: int = 64 * 1024 * 1024,
+        hold_s: float = 10.0,
+        lease: str | None = None,
+        on_wait: Callable[[str, StateLockedError], None] | None = None,
+    ) -> None:
+        self.service = service
+        self.metrics = Metrics()
+        self._auth = auth
+        self._max_body_bytes = max_body_bytes
+        self._hold_s = hold_s
+        self._lease = lease
+        self._on_wait = on_wait
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="state")
+        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        began = time.monotonic()
+        asked: list[LockInfo] = []
+        try:
+            response = await self._answer(request, asked)
+        except StackyardError as err:
+            self._count(err, request.method)
+            response = answer_error(err, request.method, asked[0] if asked else None)
+        self.metrics.answered(request.method, response.status, time.monotonic() - began)
+        return response
+
+    async def _answer(self, request: web.BaseRequest, asked: list[LockInfo]) -> web.Response:
+        path = request.raw_path.partition("?")[0]
+        if path == "/health" and request.method == "GET":
+            return await self._health()
+        if path == "/metrics" and request.method == "GET":
+            text = self.metrics.text().encode()
+            return serving.respond(200, text, content_type="text/plain; version=0.0.4; charset=utf-8")
+        principal = await self._login(request)
+        if not path.startswith(STATES):
+            # Not 404, which an engine with a mistyped address would take for "no state yet".
+            raise StateRefusedError(f"{path[:100]} is not here; states are below {STATES}.")
+        name = _state_name(path)
+        answers = {"GET": self._get, "POST": self._post, "LOCK": self._lock, "UNLOCK": self._unlock}
+        answer = answers.get(request.method)
+        if answer is None:
+            return serving.respond(405, headers={"Allow": _METHODS})
+        return await answer(request, name, principal, asked)
+
+    # --- The methods
+
+    async def _get(
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+    ) -> web.Response:
+        del asked
+        _require(principal, Right.READ, name)
+        content, md5 = await self._call(self._read, name)
+        if content is None:
+            return serving.respond(404)
+        body = content.body
+        headers = {"Content-MD5": md5, "X-State-Version": str(content.version.number)}
+        if len(body.data) > _SMALL_BYTES and _takes_gzip(request):
+            return serving.respond(200, body.gzipped, headers={**headers, "Content-Encoding": "gzip"})
+        return serving.respond(200, body.data, headers=headers)
+
+    def _read(self, name: str) -> tuple[Content | None, str]:
+        content = self.service.contents.read(name)
+        return content, "" if content is None else md5_of(content.body.data)
+
+    async def _post(
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+    ) -> web.Response:
+        del asked
+        _require(principal, Right.WRITE, name)
+        is_large = request.content_length is None or request.content_length > _LARGE_BYTES
+        async with self._large if is_large else contextlib.nullcontext():
+            sent = await read_body(request, self._max_body_bytes)
+            version = await self._call(
+                self._write, name, sent, _actor(request, principal), request.query.get("ID", "")
+            )
+        self.metrics.count("writes_stored")
+        return serving.respond(200, orjson.dumps({"version": version.number, "serial": version.serial}))
+
+    def _write(self, name: str, sent: SentBody, actor: Actor, lock_id: str) -> Version:
+        data, md5 = sent.decoded(self._max_body_bytes)
+        return self.service.contents.write(name, data, actor, lock_id=lock_id, md5=md5)
+
+    async def _lock(
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+    ) -> web.Response:
+        _require(principal, Right.LOCK, name)
+        data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
+        info = parse_lock_info(data)
+        asked.append(info)
+        actor = _actor(request, principal)
+        until = time.monotonic() + self._hold_s
+        has_waited = False
+        while True:
+            # Before we ask: a lock that is released while we ask must wake us.
+            woken = self._woken(name)
+            try:
+                held = await self._call(self.service.locks.lock, name, info, actor, lease=self._lease)
+            except StateLockedError as err:
+                if self._on_wait is not None:
+                    self._on_wait(name, err)
+                left_s = until - time.monotonic()
+                if err.polls < _POLLS_OF_A_WAITER or left_s <= 0 or _is_gone(request):
+                    raise
+                has_waited = True
+                await self._wait(woken, min(left_s, _LOOK_EVERY_S))
+                continue
+            finally:
+                self._forget(name, woken)
+            break
+        if has_waited and _is_gone(request):
+            await self._call(self.service.locks.withdraw, name, info.id, actor)
+            self._wake(name)
+            raise StateLockedError("The client is gone.", holder=held)
+        self.metrics.count("locks_granted")
+        return serving.respond(200, held.info.body())
+
+    async def _unlock(
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+    ) -> web.Response:
+        _require(principal, Right.LOCK, name)
+        data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
+        actor, locks = _actor(request, principal), self.service.locks
+        if not data:
+            _require(principal, Right.BREAK, name)
+            self._require_empty_unlock(name)
+            await self._call(locks.break_lock, name, None, actor, reason="force-unlock without an ID")
+        else:
+            info = parse_lock_info(data)
+            asked.append(info)
+            if info.is_bare:
+                _require(principal, Right.BREAK, name)
+                await self._call(locks.break_lock, name, info.id, actor, reason="force-unlock")
+            else:
+                await self._call(locks.unlock, name, info.id, actor)
+        self._wake(name)
+        return serving.respond(200)
+
+    def _require_empty_unlock(self, name: str) -> None:
+        if not self.service.policy.empty_unlock:
+            raise NotHolderError(
+                f"An UNLOCK of {name} without an ID, as Terraform's force-unlock sends, is not allowed here.",
+                remedy="Use `stackyard state unlock`, or start the service with --allow-empty-unlock.",
+            )
+
+    async def _health(self) -> web.Response:
+        await self._call(self.service.objects.list, "heads/", limit=1)
+        return serving.respond(200, b'{"status":"ok"}')
+
+    # --- Waiting for locks
+
+    def _woken(self, name: str) -> asyncio.Future[None]:
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, set()).add(woken)
+        return woken
+
+    def _forget(self, name: str, woken: asyncio.Future[None]) -> None:
+        others = self._waiting.get(name)
+        if others is not None:
+            others.discard(woken)
+            if not others:
+                del self._waiting[name]
+
+    async def _wait(self, woken: asyncio.Future[None], timeout_s: float) -> None:
+        self.metrics.waiting += 1
+        try:
+            await asyncio.wait({woken}, timeout=timeout_s)
+        finally:
+            self.metrics.waiting -= 1
+
+    def _wake(self, name: str) -> None:
+        for woken in self._waiting.pop(name, ()):
+            if not woken.done():
+                woken.set_result(None)
+
+    # --- Who asks, and what went wrong
+
+    async def _login(self, request: web.BaseRequest) -> Principal:
+        if self._auth.is_stale and self._auth.own_answers(request) is None:
+            await self._call(self._auth.refresh)
+        try:
+            return self._auth.login(request)
+        except LoginRefusedError as err:
+            if "Authorization" in request.headers:
+                actor = Actor(principal="-", address=request.remote or "")
+                await self._call(self.service.audit.note, actor, Action.LOGIN_REFUSED, detail=err.detail)
+            raise
+
+    async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Do what blocks in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    def _count(self, err: StackyardError, method: str) -> None:
+        if isinstance(err, LoginRefusedError | LoginThrottledError):
+            self.metrics.count("logins_refused")
+        elif isinstance(err, StoreError | StoreBusyError):
+            self.metrics.count("store_failures")
+        elif isinstance(err, StateRefusedError | StateLockedError):
+            self.metrics.count("writes_refused" if method == "POST" else "lock_conflicts")
+
+
+def _state_name(path: str) -> str:
+    # Decoded once: what is still encoded after that is no name.
+    return check_name(urllib.parse.unquote(path.removeprefix(STATES), errors="replace"))
+
+
+def _require(principal: Principal, right: Right, name: str) -> None:
+    if not principal.may(right, name):
+        raise RightMissingError(f"{principal.name} may not {right.value} {name}.")
+
+
+def _actor(request: web.BaseRequest, principal: Principal) -> Actor:
+    return Actor(principal=principal.name, address=request.remote or "")
+
+
+def _takes_gzip(request: web.BaseRequest) -> bool:
+    for part in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, quality = part.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def _is_gone(request: web.BaseRequest) -> bool:
+    return request.transport is None or request.transport.is_closing()

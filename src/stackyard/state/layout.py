@@ -1,0 +1,84 @@
+"""Which object holds what.
+
+::
+
+    heads/<state>                       the head: lock, current version, newest history and audit entries
+    data/<state>/bodies/<sha256>-<n>    a content, compressed
+    data/<state>/versions/<segment>     32 older version records
+    data/<state>/audit/<segment>        32 older audit entries
+    data/<state>/quarantine/<id>        a refused write
+    system/...                          the principals and the audit log of the service itself
+    runs/<id>                           the lease of a run that stackyard started
+
+In `<state>` a `!` stands for each slash of the name.
+"""
+
+from __future__ import annotations
+
+from stackyard.state.names import name_of, object_part
+
+__all__ = [
+    "HEADS",
+    "PRINCIPALS",
+    "RUNS",
+    "SYSTEM_AUDIT",
+    "audit_segment",
+    "bodies",
+    "body",
+    "head",
+    "quarantine",
+    "quarantined",
+    "state_of",
+    "system_segment",
+    "version_segment",
+]
+
+HEADS = "heads/"
+RUNS = "runs/"
+PRINCIPALS = "system/principals"
+SYSTEM_AUDIT = "system/audit"
+
+
+def head(name: str) -> str:
+    """Return the object of a state's head."""
+    return HEADS + object_part(name)
+
+
+def state_of(head_key: str) -> str:
+    """Return the state of a head's object."""
+    return name_of(head_key.removeprefix(HEADS))
+
+
+def bodies(name: str) -> str:
+    """Return what the contents of a state begin with."""
+    return f"data/{object_part(name)}/bodies/"
+
+
+def body(name: str, which: str) -> str:
+    """Return the object of a content."""
+    return bodies(name) + which
+
+
+def version_segment(name: str, number: int) -> str:
+    """Return the object of a segment of version records."""
+    return f"data/{object_part(name)}/versions/{number:08d}"
+
+
+def audit_segment(name: str, number: int) -> str:
+    """Return the object of a segment of audit entries."""
+    return f"data/{object_part(name)}/audit/{number:08d}"
+
+
+def system_segment(number: int) -> str:
+    """Return the object of a segment of the service's own audit entries."""
+    return f"system/audit-log/{number:08d}"
+
+
+def quarantine(name: str) -> str:
+    """Return what the refused writes of a state begin with."""
+    return f"data/{object_part(name)}/quarantine/"
+
+
+def quarantined(name: str, which: str) -> str:
+    """Return the object of a refused write."""
+    return quarantine(name) + which

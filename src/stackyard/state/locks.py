@@ -1,0 +1,168 @@
+"""Locking states: taking, releasing and breaking locks, freezing, and telling who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.state import locking
+from stackyard.state.heads import Core, Decision, Edit
+from stackyard.state.lockinfo import LockInfo, parse_lock_info
+from stackyard.state.model import Action, Actor, Freeze, HeldLock, StateHead, Waiter
+from stackyard.state.names import check_name, is_below
+from stackyard.state.refusals import NotHolderError, StateLockedError
+from stackyard.state.runs import RunWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LockReport", "Locks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockReport:
+    """A lock that is held, or a freeze, and who waits.
+
+    Attributes:
+        name: The state.
+        held: The lock; None where the state is only frozen.
+        age_s: For how long.
+        is_stale: Whether its holder has not written for so long that somebody should look.
+        freeze: Why nobody may lock it, if so.
+        waiting: Who waits, the first at the start.
+    """
+
+    name: str
+    held: HeldLock | None
+    age_s: float
+    is_stale: bool
+    freeze: Freeze | None
+    waiting: tuple[Waiter, ...]
+
+
+class Locks:
+    """The locks of all states."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._runs = RunWatch(core.objects)
+
+    def report(self, prefix: str = "") -> Iterator[LockReport]:
+        """Yield the states at or below a prefix that are locked or frozen."""
+        now = self._core.clock()
+        for name in self._core.heads.names():
+            head = self._core.heads.read(name) if is_below(name, prefix) else None
+            if head is not None and (head.lock is not None or head.freeze is not None):
+                yield self._reported(head, now)
+
+    def _reported(self, head: StateHead, now: float) -> LockReport:
+        held, freeze = head.lock, head.freeze
+        since_at = held.since_at if held is not None else freeze.since_at if freeze is not None else now
+        active_at = since_at if held is None else max(since_at, held.last_write_at or 0.0)
+        return LockReport(
+            name=head.name,
+            held=held,
+            age_s=max(0.0, now - since_at),
+            is_stale=held is not None and now - active_at > self._core.policy.stale_after_s,
+            freeze=freeze,
+            waiting=tuple(waiter for waiter in head.waiting if waiter.due_at > now),
+        )
+
+    def lock(self, name: str, info: LockInfo | bytes, actor: Actor, *, lease: str | None = None) -> HeldLock:
+        """Lock a state; again with the same ID is the same lock.
+
+        A lock whose holder is a run of stackyard that is proven dead is taken over.
+
+        Args:
+            name: The state.
+            info: The lock, as a value or as the client sent it.
+            actor: Who asks.
+            lease: The lease of the run that asks, where stackyard itself started it.
+
+        Raises:
+            StateLockedError: Somebody else has it; carries who, and our place among those who wait.
+            NotHolderError: The ID was released or broken before.
+            StateDeletedError: The state was deleted.
+            UnknownStateError: The state is not registered, and must be.
+            BodyRefusedError: The lock is none.
+        """
+        lock = parse_lock_info(info) if isinstance(info, bytes) else info
+        check_name(name)
+
+        def decide(head: StateHead | None, now: float) -> Decision[HeldLock | StateLockedError]:
+            edit = self._core.edit(name, head, now)
+            before = edit.head
+            result: HeldLock | StateLockedError
+            try:
+                self._take_over_dead(edit, lock.id)
+                result = locking.grant_lock(edit, lock, actor, lease=lease)
+            except StateLockedError as err:
+                err.place, err.polls = locking.enqueue(edit, lock)
+                result = err
+            return Decision(result, edit if edit.head is not before else None)
+
+        result = self._core.heads.change(name, decide)
+        if isinstance(result, StateLockedError):
+            raise result
+        return result
+
+    def _take_over_dead(self, edit: Edit, asking_id: str) -> None:
+        held = edit.head.lock
+        if held is None or held.lease is None or held.info.id == asking_id:
+            return
+        proof = self._runs.proof_of_death(held.lease)
+        if proof is not None:
+            by = Actor(principal="stackyard")
+            locking.break_lock(edit, held.info.id, by, reason=proof, action=Action.TAKEN_OVER)
+
+    def unlock(self, name: str, lock_id: str, actor: Actor) -> None:
+        """Release a lock; releasing it again does nothing.
+
+        Raises:
+            StateLockedError: Somebody else holds it.
+            NotHolderError: It is not held, and never was by this ID.
+        """
+        self._core.change(name, lambda edit: locking.release_lock(edit, lock_id, actor))
+
+    def break_lock(self, name: str, lock_id: str | None, actor: Actor, *, reason: str) -> None:
+        """Take a lock away from its holder, who can then no longer write.
+
+        Args:
+            name: The state.
+            lock_id: The lock that is meant; None is whichever is held.
+            actor: Who does it.
+            reason: Why; it is audited.
+
+        Raises:
+            StateLockedError: Another one is held.
+            NotHolderError: The state is not locked.
+        """
+
+        def change(edit: Edit) -> None:
+            if not locking.break_lock(edit, lock_id, actor, reason=reason) and lock_id is None:
+                raise NotHolderError(f"{name} is not locked.")
+
+        self._core.change(name, change)
+
+    def withdraw(self, name: str, lock_id: str, actor: Actor) -> None:
+        """Take back a lock that was granted to a client that is no longer there to hear of it."""
+        self._core.change(name, lambda edit: locking.withdraw_lock(edit, lock_id, actor))
+
+    def freeze(self, name: str, actor: Actor, *, reason: str) -> None:
+        """Keep everybody from locking a state; whoever holds the lock may finish."""
+
+        def change(edit: Edit) -> None:
+            edit.set(freeze=Freeze(by=actor.principal, reason=reason, since_at=edit.now))
+            edit.audit(actor, Action.FROZEN, detail=reason)
+
+        self._core.change(name, change)
+
+    def thaw(self, name: str, actor: Actor) -> None:
+        """Undo a freeze; nothing happens if there is none."""
+
+        def change(edit: Edit) -> None:
+            if edit.head.freeze is not None:
+                edit.set(freeze=None)
+                edit.audit(actor, Action.THAWED)
+
+        self._core.change(name, change)

@@ -1,0 +1,128 @@
+"""Runs that stackyard itself starts: a lease that proves them alive, and the proof that one is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.objects import Lease, LeaseInfo, LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
+from stackyard.objects.base import StoreBusyError
+from stackyard.state import layout
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.objects import Objects
+
+__all__ = ["RunWatch", "held_run"]
+
+# A run is silent for this long only when it is dead, or its machine is; a third of it passes between
+# heartbeats.
+PROMISE_S = 30.0
+
+
+def _process_facts() -> dict[str, str]:
+    """Return what tells this process from every other one that this or another machine will ever have."""
+    return {
+        "host": socket.gethostname(),
+        "boot": _boot_id(),
+        "pid": str(os.getpid()),
+        "start": _started(os.getpid()),
+    }
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Return when a process of this machine was started, in its own units; empty when there is none."""
+    try:
+        # The name of the program, which stands in brackets before it, may hold anything.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+class RunWatch:
+    """Tells whether runs are dead.
+
+    Args:
+        objects: The store of their leases.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._watch = LeaseWatch()
+
+    def proof_of_death(self, key: str) -> str | None:
+        """Say why a run is certainly dead; None while it may be alive.
+
+        A process of this machine is looked for. Of any other, the heartbeat must have been silent for as long
+        as it promised, as seen by ourselves: the first look therefore never proves anything.
+        """
+        lease = read_lease(self._objects, key)
+        if lease is None:
+            return None
+        if lease.is_released:
+            return f"The run {key} has ended."
+        if self._is_gone(lease):
+            return f"The process {lease.facts.get('pid')} of the run {key} is gone."
+        if self._watch.is_dead(key, lease):
+            return f"The run {key} of {lease.owner} has been silent for {lease.promise_s:g} s."
+        return None
+
+    def _is_gone(self, lease: LeaseInfo) -> bool:
+        boot, pid = lease.facts.get("boot", ""), lease.facts.get("pid", "")
+        if not boot or boot != _boot_id() or not pid.isdigit() or not lease.facts.get("start"):
+            return False
+        # Another container of the same machine has the same boot, but another name and other processes.
+        if lease.facts.get("host") != socket.gethostname():
+            return False
+        return _started(int(pid)) != lease.facts["start"]
+
+
+@contextlib.asynccontextmanager
+async def held_run(
+    objects: Objects, run_id: str, *, owner: str, promise_s: float = PROMISE_S
+) -> AsyncIterator[str]:
+    """Prove this process alive for the length of the block, and give the name of its lease.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    key = f"{layout.RUNS}{run_id}"
+    lease = await asyncio.to_thread(
+        acquire, objects, key, owner=owner, promise_s=promise_s, facts=_process_facts()
+    )
+    if lease is None:
+        raise LeaseLostError(f"The run {run_id} exists already.")
+    beating = asyncio.create_task(_beat(lease))
+    try:
+        yield key
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+        with contextlib.suppress(StoreError, StoreBusyError):
+            await asyncio.to_thread(lease.release)
+
+
+async def _beat(lease: Lease) -> None:
+    while True:
+        await asyncio.sleep(lease.promise_s / 3)
+        try:
+            await asyncio.to_thread(lease.beat)
+        except LeaseLostError:
+            # Whoever took over has also broken our locks: what we write now is refused, which is the right
+            # end.
+            return
+        except (StoreError, StoreBusyError):
+            # A store that is away for a moment is asked again; if it stays away, others may take over.
+            continue

@@ -1,0 +1,73 @@
+"""Containers: what one of the two providers made or changed, the other leaves alone; both ways.
+
+STACKYARD_TEST_BPG names the binary of the real bpg/proxmox; without it these tests are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.engine import real_engine
+from tests.support.provider import Stack, driven, require_bpg
+from tests.support.provider_container import CHANGES, CREATED, plant_templates, stack_of
+
+from stackyard import lab
+from stackyard.engine.version import Engine, Flavour
+
+pytestmark = [pytest.mark.bpg, pytest.mark.tofu, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def tofu() -> Engine:
+    return real_engine(Flavour.TOFU)
+
+
+@pytest.fixture
+def running() -> Iterator[lab.Running]:
+    require_bpg()
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+        plant_templates(it)
+        yield it
+
+
+async def _unchanged_by_both(stack: Stack, *, bpg_first: bool) -> None:
+    await stack.unchanged(bpg=not bpg_first)
+    # What the other one refreshed must still please the first.
+    await stack.run("apply", "-refresh-only", "-auto-approve", "-input=false", bpg=not bpg_first)
+    await stack.unchanged(bpg=bpg_first)
+
+
+@pytest.mark.parametrize("family", CREATED)
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_what_one_provider_makes_the_other_leaves_alone(
+    tofu: Engine, running: lab.Running, tmp_path: Path, first: str, family: str
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(stack_of(CREATED[family]))
+        await stack.init()
+        bpg_first = first == "bpg"
+        await stack.apply(bpg=bpg_first)
+        await _unchanged_by_both(stack, bpg_first=bpg_first)
+        await stack.destroy(bpg=not bpg_first)
+        assert running.on_loop(lambda: dict(running.world.guests.all())) == {}
+
+    driven(tofu, running, tmp_path, scenario, PROXMOX_VE_SSH_PASSWORD=running.password)
+
+
+@pytest.mark.parametrize("second", ["built-in", "bpg"])
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_what_one_provider_changes_the_other_leaves_alone(
+    tofu: Engine, running: lab.Running, tmp_path: Path, first: str, second: str
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(stack_of({name: case.before for name, case in CHANGES.items()}))
+        await stack.init()
+        await stack.apply(bpg=first == "bpg")
+        stack.write(stack_of({name: case.after for name, case in CHANGES.items()}))
+        said = await stack.apply(bpg=second == "bpg")
+        assert f"0 added, {len(CHANGES)} changed, 0 destroyed" in said
+        await _unchanged_by_both(stack, bpg_first=second == "bpg")
+
+    driven(tofu, running, tmp_path, scenario, PROXMOX_VE_SSH_PASSWORD=running.password)

@@ -1,0 +1,205 @@
+"""Applied with one provider and planned with the other, nothing changes: both ways, for each resource.
+
+STACKYARD_TEST_BPG names the binary of the real bpg/proxmox; without it these tests are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.engine import engine
+from tests.support.provider import Stack, driven, require_bpg
+from tests.support.web import served
+
+from stackyard import lab
+from stackyard.engine.version import Engine
+
+__all__ = ["engine"]
+
+pytestmark = [pytest.mark.bpg, pytest.mark.timeout(600)]
+
+POOLS = """
+resource "proxmox_virtual_environment_pool" "plain" { pool_id = "plain" }
+resource "proxmox_virtual_environment_pool" "noted" {
+  pool_id = "noted"
+  comment = "of the test"
+}
+"""
+
+
+NETWORK = """
+resource "proxmox_virtual_environment_network_linux_bridge" "plain" {
+  node_name = "pve1"
+  name      = "vmbr10"
+}
+resource "proxmox_network_linux_bridge" "full" {
+  node_name  = "pve1"
+  name       = "vmbr11"
+  address    = "10.11.0.1/24"
+  address6   = "fd00:11::1/64"
+  autostart  = true
+  comment    = "of the test"
+  mtu        = 1400
+  ports      = ["eno2"]
+  vlan_aware = true
+}
+resource "proxmox_network_linux_bridge" "ids" {
+  node_name  = "pve2"
+  name       = "vmbr12"
+  vlan_aware = true
+  vids       = "2 10-20"
+  timeout_reload = 50
+}
+resource "proxmox_network_linux_vlan" "tagged" {
+  node_name = "pve1"
+  name      = "eno1.30"
+  comment   = "tagged"
+}
+resource "proxmox_virtual_environment_network_linux_vlan" "named" {
+  node_name = "pve1"
+  name      = "lab_vlan"
+  interface = "eno1"
+  vlan      = 31
+  address   = "10.31.0.1/24"
+}
+"""
+
+SDN = """
+resource "proxmox_sdn_zone_simple" "simple" {
+  id    = "simp"
+  nodes = ["pve1", "pve2"]
+  mtu   = 1400
+  dhcp  = "dnsmasq"
+  ipam  = "pve"
+}
+resource "proxmox_virtual_environment_sdn_zone_vlan" "vlan" {
+  id     = "vlans"
+  bridge = "vmbr0"
+}
+resource "proxmox_sdn_zone_vxlan" "vxlan" {
+  id    = "vxlans"
+  peers = ["10.0.0.2", "10.0.0.1"]
+}
+resource "proxmox_sdn_vnet" "one" {
+  id    = "one"
+  zone  = proxmox_sdn_zone_simple.simple.id
+  alias = "first net"
+  isolate_ports = true
+}
+resource "proxmox_virtual_environment_sdn_vnet" "tagged" {
+  id         = "tagged"
+  zone       = proxmox_virtual_environment_sdn_zone_vlan.vlan.id
+  tag        = 40
+  vlan_aware = true
+}
+resource "proxmox_sdn_subnet" "one" {
+  vnet    = proxmox_sdn_vnet.one.id
+  cidr    = "10.40.0.0/24"
+  gateway = "10.40.0.1"
+  snat    = true
+  dhcp_dns_server = "10.40.0.53"
+  dhcp_range = {
+    start_address = "10.40.0.100"
+    end_address   = "10.40.0.200"
+  }
+}
+resource "proxmox_virtual_environment_sdn_subnet" "plain" {
+  vnet = proxmox_sdn_vnet.one.id
+  cidr = "10.41.0.0/24"
+}
+resource "proxmox_sdn_applier" "all" {
+  depends_on = [
+    proxmox_sdn_subnet.one,
+    proxmox_virtual_environment_sdn_subnet.plain,
+    proxmox_sdn_zone_vxlan.vxlan,
+  ]
+}
+"""
+
+FILES = """
+variable "images" { type = string }
+resource "proxmox_download_file" "image" {
+  node_name    = "pve1"
+  datastore_id = "local"
+  content_type = "iso"
+  url          = "${var.images}/small.img"
+}
+resource "proxmox_virtual_environment_download_file" "named" {
+  node_name    = "pve2"
+  datastore_id = "local"
+  content_type = "import"
+  url          = "${var.images}/small.img"
+  file_name    = "other.qcow2"
+  checksum           = filesha256("${path.module}/images/small.img")
+  checksum_algorithm = "sha256"
+  upload_timeout     = 60
+}
+resource "proxmox_virtual_environment_file" "snippet" {
+  node_name    = "pve1"
+  datastore_id = "local"
+  content_type = "snippets"
+  source_raw {
+    data      = "#cloud-config\\npackage_update: true\\n"
+    file_name = "user-data.yaml"
+  }
+}
+resource "proxmox_virtual_environment_file" "guessed" {
+  node_name    = "pve2"
+  datastore_id = "local"
+  source_raw {
+    data      = "#cloud-config"
+    file_name = "vendor.yaml"
+    resize    = 100
+  }
+}
+resource "proxmox_virtual_environment_file" "iso" {
+  node_name    = "pve1"
+  datastore_id = "local"
+  content_type = "iso"
+  source_file {
+    path      = "${path.module}/images/small.img"
+    file_name = "uploaded.iso"
+  }
+}
+"""
+
+
+@pytest.fixture
+def running() -> Iterator[lab.Running]:
+    require_bpg()
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+        yield it
+
+
+CASES = [
+    pytest.param(POOLS, id="pools"),
+    pytest.param(NETWORK, id="network"),
+    pytest.param(SDN, id="sdn"),
+    pytest.param(FILES, id="files"),
+]
+
+
+@pytest.mark.parametrize("text", CASES)
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_what_one_provider_applies_the_other_leaves_alone(
+    engine: Engine, running: lab.Running, tmp_path: Path, first: str, text: str
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(text)
+        await stack.init()
+        stack.variables["images"] = url
+        bpg_first = first == "bpg"
+        await stack.apply(bpg=bpg_first)
+        await stack.unchanged(bpg=not bpg_first)
+        # What the other one refreshed must still please the first.
+        await stack.run("apply", "-refresh-only", "-auto-approve", "-input=false", bpg=not bpg_first)
+        await stack.unchanged(bpg=bpg_first)
+        await stack.destroy(bpg=not bpg_first)
+
+    images = tmp_path / "images"
+    images.mkdir()
+    (images / "small.img").write_bytes(b"QFI\xfb" + b"\0" * 4096)
+    with served(images) as url:
+        driven(engine, running, tmp_path, scenario)

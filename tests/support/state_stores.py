@@ -1,0 +1,56 @@
+"""Every kind of object store, each opened as often as a test likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
+
+from stackyard.objects import MemoryObjects, Objects, open_objects
+from stackyard.objects.sealed import KeyRing, MasterKey, SealedObjects
+
+__all__ = ["Store", "store"]
+
+KINDS = ("memory", "sqlite", "s3", "sealed")
+
+
+@dataclass
+class Store:
+    """A store that a test opens, once for each process that it plays."""
+
+    kind: str
+    make: Callable[[], Objects]
+    opened: list[Objects] = field(default_factory=list)
+
+    def open(self) -> Objects:
+        objects = self.make()
+        self.opened.append(objects)
+        return objects
+
+
+def make_store(kind: str, folder: Path) -> Store:
+    if kind == "memory":
+        memory = MemoryObjects()
+        return Store(kind, lambda: memory)
+    if kind == "sqlite":
+        return Store(kind, lambda: open_objects(folder / "store"))
+    if kind == "s3":
+        address = require_seaweed().address(new_prefix())
+        return Store(kind, lambda: open_objects(address))
+    ring = KeyRing((MasterKey(b"k" * 32),))
+    inner = MemoryObjects()
+    return Store(kind, lambda: SealedObjects(inner, ring))
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Give each kind of store in turn, empty."""
+    if request.param == "s3":
+        use_credentials(monkeypatch)
+    made = make_store(request.param, tmp_path)
+    yield made
+    for objects in made.opened:
+        objects.close()

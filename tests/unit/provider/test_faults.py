@@ -1,0 +1,85 @@
+"""Whatever goes wrong once at any call of an apply: the next apply ends well, and nothing was made twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.provider_bench import Failed, bench
+from tests.support.web import served
+
+from stackyard import lab
+
+POOL = ("proxmox_virtual_environment_pool", {"pool_id": "apps", "comment": "all of them"})
+BRIDGE = ("proxmox_network_linux_bridge", {"node_name": "pve1", "name": "vmbr9", "vlan_aware": True})
+ZONE = ("proxmox_sdn_zone_simple", {"id": "zone", "nodes": ["pve1"]})
+SNIPPET = (
+    "proxmox_virtual_environment_file",
+    {
+        "node_name": "pve1",
+        "datastore_id": "local",
+        "source_raw": [{"data": "#cloud-config", "file_name": "user.yaml"}],
+    },
+)
+IMAGE = (
+    "proxmox_download_file",
+    {"node_name": "pve1", "datastore_id": "local", "content_type": "iso", "file_name": "a.img"},
+)
+RESOURCES = [POOL, BRIDGE, ZONE, SNIPPET, IMAGE]
+
+FAULTS: list[dict[str, Any]] = [
+    {"kind": "drop", "when": "before"},
+    {"kind": "drop", "when": "after"},
+    {"kind": "answer", "when": "before", "status": 500, "reason": "got bored"},
+    {"kind": "answer", "when": "after", "status": 500, "reason": "got bored"},
+    {"kind": "answer", "when": "after", "status": 596, "reason": "Broken pipe"},
+]
+MOST_CALLS = 40
+
+
+@pytest.mark.parametrize(
+    "fault", FAULTS, ids=lambda fault: f"{fault['kind']}-{fault['when']}-{fault.get('status')}"
+)
+@pytest.mark.parametrize(
+    ("type_name", "config"), RESOURCES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_the_next_apply_ends_well(
+    type_name: str, config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.img").write_bytes(b"image")
+
+    async def scenario(url: str) -> None:
+        wanted = {**config, **({"url": f"{url}/a.img"} if type_name.endswith("download_file") else {})}
+        async with lab.start(nodes=("pve1",), ssh_port=0) as running:
+            for nth in range(1, MOST_CALLS):
+                if not await struck_once(
+                    running, tmp_path / "journal", fault | {"nth": nth}, type_name, wanted
+                ):
+                    break
+            assert 3 < nth < MOST_CALLS
+
+    with served(tmp_path) as url:
+        asyncio.run(scenario(url))
+
+
+async def struck_once(
+    running: lab.Running, journal: Path, fault: dict[str, Any], type_name: str, config: dict[str, Any]
+) -> bool:
+    """Make and remove a resource with a fault at one call; return whether there was such a call."""
+    async with bench(running, journal) as it:
+        name = running.add_fault(**fault)
+        with contextlib.suppress(Failed):
+            await it.apply(type_name, **config)
+        _, _, strikes = running.world.faults.rules()[name]
+        running.remove_fault(name)
+        # Another process, with the same state and the same journal.
+        states, tainted = it.states, it.tainted
+    async with bench(running, journal) as it:
+        it.states, it.tainted = states, tainted
+        await it.apply(type_name, **config)
+        assert await it.is_settled(type_name, **config)
+        await it.remove(type_name)
+    return strikes > 0

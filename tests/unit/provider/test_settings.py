@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from stackyard import proxmox
+from stackyard.provider.problems import ProviderSettingsError
+from stackyard.provider.settings import SshNode, read_settings
+from stackyard.provider.values import UNKNOWN
+
+ENDPOINT = {"endpoint": "https://pve.lan:8006/"}
+TOKEN = "root@pam!ci=0000-canary"
+
+
+def test_the_configuration_wins_over_the_environment() -> None:
+    environment = {"PROXMOX_VE_ENDPOINT": "https://other:8006", "PROXMOX_VE_API_TOKEN": TOKEN}
+    settings = read_settings({**ENDPOINT, "insecure": True}, environment)
+    assert settings.connection.endpoint == ENDPOINT["endpoint"]
+    assert settings.connection.credentials == proxmox.Token(text=TOKEN)
+    assert settings.connection.trust.verify is False
+
+
+def test_a_token_wins_over_a_ticket_and_a_ticket_over_a_password() -> None:
+    login = {"username": "root@pam", "password": "pw"}
+    ticket = {"auth_ticket": "PVE:root@pam:0::x", "csrf_prevention_token": "csrf"}
+    assert isinstance(read_settings({**ENDPOINT, **login}, {}).connection.credentials, proxmox.Login)
+    assert isinstance(
+        read_settings({**ENDPOINT, **login, **ticket}, {}).connection.credentials, proxmox.Ticket
+    )
+    both = read_settings({**ENDPOINT, **login, **ticket, "api_token": TOKEN}, {})
+    assert isinstance(both.connection.credentials, proxmox.Token)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, "no endpoint"),
+        ({"endpoint": ""}, "no endpoint"),
+        (ENDPOINT, "no credentials"),
+        ({**ENDPOINT, "username": "root@pam"}, "no credentials"),
+        ({**ENDPOINT, "api_token": TOKEN, "min_tls": "0.9"}, "min_tls"),
+        ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_server": "x:1"}]}, "socks5_server"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_by_name(config: dict[str, object], said: str) -> None:
+    with pytest.raises(ProviderSettingsError, match=said) as raised:
+        read_settings(config, {})
+    assert "canary" not in raised.value.detail
+
+
+def test_an_unknown_setting_counts_as_absent() -> None:
+    settings = read_settings(
+        {**ENDPOINT, "api_token": TOKEN, "insecure": UNKNOWN}, {"PROXMOX_VE_INSECURE": "1"}
+    )
+    assert settings.connection.trust.verify is False
+
+
+def test_ssh_falls_back_on_the_login_of_the_api() -> None:
+    config = {**ENDPOINT, "username": "root@pam", "password": "pw"}
+    node = {"name": "pve1", "address": "10.0.0.1", "port": None}
+    ssh = read_settings({**config, "ssh": [{"node": [node]}]}, {}).ssh
+    assert (ssh.username, ssh.password) == ("root", "pw")
+    assert ssh.nodes == {"pve1": SshNode(address="10.0.0.1", port=22)}
+
+
+def test_vm_ids_are_drawn_from_the_range_that_is_given() -> None:
+    config = {**ENDPOINT, "api_token": TOKEN}
+    assert read_settings(config, {}).random_vm_ids is None
+    drawn = read_settings({**config, "random_vm_ids": True, "random_vm_id_start": 500}, {})
+    assert drawn.random_vm_ids == (500, 99999)
