@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.desired.model import Desired, Guest
 
-__all__ = ["Path", "Problem", "problems"]
+__all__ = ["Path", "Problem", "problems", "used_files"]
 
 # Field names and indexes from the model down, as ("vms", 3, "nics", 0, "ipv4").
 Path = tuple[str | int, ...]
@@ -104,7 +104,8 @@ def _names_twice(desired: Desired) -> Iterator[Problem]:
     )
 
 
-def _files_of(guest: Guest) -> Iterator[tuple[Path, object]]:
+def used_files(guest: Guest) -> Iterator[tuple[Path, object]]:
+    """Return the files that a guest uses, with the place of each in it."""
     yield ("hook_script",), guest.hook_script
     if isinstance(guest, Vm):
         for index, disk in enumerate(guest.disks):
@@ -122,7 +123,7 @@ def _dangling(desired: Desired) -> Iterator[Problem]:
     files = {file.key: file for file in desired.files}
     keys = {guest.key for guest in desired.guests}
     for path, guest in _guests(desired):
-        for where, used in _files_of(guest):
+        for where, used in used_files(guest):
             if not isinstance(used, DeclaredFile):
                 continue
             file = files.get(used.file)

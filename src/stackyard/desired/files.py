@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import urllib.parse
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -12,7 +14,8 @@ from stackyard.desired.values import Key, Line, Value
 __all__ = ["DeclaredFile", "Download", "File", "Snippet", "Upload"]
 
 Content = Literal["iso", "import", "vztmpl", "snippets", "backup"]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*$", max_length=255)]
+_FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*$"
+FileName = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=255)]
 VolumeId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*:\S+$", max_length=512)]
 _DIGEST_DIGITS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 
@@ -43,8 +46,20 @@ class Download(Value):
     verify_tls: bool = True
     overwrite: bool = False
 
+    @property
+    def stored_name(self) -> str:
+        """What it is called on the storage: the end of its address unless it has a name."""
+        return self.file_name or urllib.parse.unquote(urllib.parse.urlsplit(self.url).path).rpartition("/")[2]
+
+    @property
+    def volume_id(self) -> str:
+        """What Proxmox calls it."""
+        return f"{self.datastore}:{self.content}/{self.stored_name}"
+
     @model_validator(mode="after")
-    def _checksum_is_whole(self) -> Download:
+    def _is_whole(self) -> Download:
+        if not re.fullmatch(_FILE_NAME, self.stored_name):
+            raise ValueError(f"{self.stored_name!r} is no name for a file on a storage: give a `file_name`")
         if (self.checksum is None) != (self.checksum_algorithm is None):
             raise ValueError("`checksum` and `checksum_algorithm` go together")
         if self.checksum is not None and self.checksum_algorithm is not None:
@@ -65,6 +80,11 @@ class Snippet(Value):
     content: Text
     mode: Annotated[str, StringConstraints(pattern=r"^0?[0-7]{3}$")] | None = None
 
+    @property
+    def volume_id(self) -> str:
+        """What Proxmox calls it."""
+        return f"{self.datastore}:snippets/{self.file_name}"
+
 
 class Upload(Value):
     """A file of the machine that stackyard runs on."""
@@ -77,6 +97,11 @@ class Upload(Value):
     path: Line
     file_name: FileName | None = None
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
+
+    @property
+    def volume_id(self) -> str:
+        """What Proxmox calls it."""
+        return f"{self.datastore}:{self.content}/{self.file_name or self.path.rpartition('/')[2]}"
 
 
 AnyFile = Annotated[Download | Snippet | Upload, Field(discriminator="kind")]

@@ -63,8 +63,16 @@ def find_destruction(
             continue
         if is_guest(change):
             yield from _guest(change)
-        elif owner_of(change) not in going and not (is_all and short_kind(change) in _FILES):
+        elif not _goes_along(change, going, is_all=is_all):
             yield _object(change)
+
+
+def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:
+    """Tell whether something is of no use by itself: a file when all goes, or the data of one guest."""
+    owner = owner_of(change)
+    # Data that is written anew is not lost: the guest read it at its first boot.
+    is_rewritten = owner is not None and change.action is Action.REPLACE
+    return owner in going or is_rewritten or (is_all and short_kind(change) in _FILES)
 
 
 def _guest(change: Change) -> Iterator[Finding]:

@@ -34,7 +34,7 @@ def _download(file: Download) -> dict[str, Json]:
             "datastore_id": file.datastore,
             "content_type": file.content,
             "url": file.url,
-            "file_name": file.file_name,
+            "file_name": file.stored_name,
             "checksum": file.checksum,
             "checksum_algorithm": file.checksum_algorithm,
             "decompression_algorithm": file.decompression,

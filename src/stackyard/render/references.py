@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container, DeclaredFile, Download
+from stackyard.desired.check import used_files
 from stackyard.render.terms import Written, address, expression
 
 if TYPE_CHECKING:
     from stackyard.desired import Desired, File, Guest
+    from stackyard.desired.files import AnyFile
 
 __all__ = ["BRIDGE", "CONTAINER", "DOWNLOAD", "FILE", "POOL", "VLAN", "VM", "References"]
 
@@ -28,36 +30,27 @@ class References:
     """The references into one model."""
 
     desired: Desired
-    _contents: dict[str, str] = field(init=False)
-    _files: dict[str, str] = field(init=False)
+    _files: dict[str, AnyFile] = field(init=False)
     _guests: dict[str, str] = field(init=False)
     _interfaces: dict[tuple[str, str], str] = field(init=False)
 
     def __post_init__(self) -> None:
-        files = {
-            file.key: address(DOWNLOAD if isinstance(file, Download) else FILE, file.key)
-            for file in self.desired.files
-        }
         guests = {guest.key: address_of(guest) for guest in self.desired.guests}
         interfaces = {
             **{(b.node, b.name): address(BRIDGE, f"{b.node}/{b.name}") for b in self.desired.bridges},
             **{(v.node, v.name): address(VLAN, f"{v.node}/{v.name}") for v in self.desired.vlans},
         }
-        contents = {file.key: file.content for file in self.desired.files if isinstance(file, Download)}
-        object.__setattr__(self, "_contents", contents)
-        object.__setattr__(self, "_files", files)
+        object.__setattr__(self, "_files", {file.key: file for file in self.desired.files})
         object.__setattr__(self, "_guests", guests)
         object.__setattr__(self, "_interfaces", interfaces)
 
-    def file(self, file: File | None) -> str | Written | None:
-        """Return the volume id of a file: as it stands, or that of the resource that makes it."""
-        if isinstance(file, DeclaredFile):
-            return expression(f"{self._files[file.file]}.id")
-        return file
+    def file(self, file: File | None) -> str | None:
+        """Return the volume id of a file.
 
-    def is_download(self, file: File | None, content: str) -> bool:
-        """Tell whether a file is one of the model that is downloaded as some content."""
-        return isinstance(file, DeclaredFile) and self._contents.get(file.file) == content
+        It is written out also for a file of the model, which the guest waits for by `before`: a reference
+        would be unknown whenever the file is written anew, and would make every guest anew that uses it.
+        """
+        return self._files[file.file].volume_id if isinstance(file, DeclaredFile) else file
 
     def pool(self, name: str | None) -> str | Written | None:
         """Return the name of a pool, through its resource where the model declares it."""
@@ -68,6 +61,11 @@ class References:
     def before(self, guest: Guest) -> tuple[str, ...]:
         """Return the addresses of what has to be there before a guest, without being named in it."""
         needed = {self._guests[key] for key in guest.depends_on}
+        needed |= {
+            _address_of_file(self._files[used.file])
+            for _, used in used_files(guest)
+            if isinstance(used, DeclaredFile)
+        }
         vnets = {vnet.name for vnet in self.desired.vnets}
         for nic in guest.nics:
             interface = self._interfaces.get((guest.node, nic.bridge))
@@ -76,6 +74,10 @@ class References:
             if nic.bridge in vnets:
                 needed.add(APPLIER)
         return tuple(sorted(needed))
+
+
+def _address_of_file(file: AnyFile) -> str:
+    return address(DOWNLOAD if isinstance(file, Download) else FILE, file.key)
 
 
 def address_of(guest: Guest) -> str:

@@ -138,17 +138,16 @@ def _drives(vm: Vm, references: References) -> dict[str, Json]:
 
 
 def _disk(disk: Disk, references: References) -> dict[str, Json]:
-    is_import = references.is_download(disk.file, "import") or (
-        isinstance(disk.file, str) and ":import/" in disk.file
-    )
+    source = references.file(disk.file)
+    is_import = source is not None and ":import/" in source
     speed = disk.speed
     return present(
         {
             "interface": disk.interface,
             "datastore_id": disk.datastore,
             "size": disk.size_gib,
-            "import_from": references.file(disk.file) if is_import else None,
-            "file_id": None if is_import else references.file(disk.file),
+            "import_from": source if is_import else None,
+            "file_id": None if is_import else source,
             "file_format": disk.format,
             "cache": disk.cache,
             "aio": disk.aio,

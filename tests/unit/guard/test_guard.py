@@ -114,6 +114,33 @@ def test_the_data_of_a_guest_goes_with_it() -> None:
     assert codes(verdict(KEPT, data)) == ["G-DESTROYS-OBJECT"]
 
 
+def test_data_that_is_written_anew_is_not_lost() -> None:
+    data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.REPLACE)
+    assert codes(verdict(KEPT, data)) == []
+
+
+def test_the_data_of_a_renamed_guest_goes_with_it() -> None:
+    old = change(VM, "web", Action.DELETE, before={"vm_id": 100})
+    new = change(VM, "www", Action.CREATE, after={"vm_id": 100})
+    file = "proxmox_virtual_environment_file"
+    data = [
+        change(file, "web_x2f_user_data", Action.DELETE),
+        change(file, "www_x2f_user_data", Action.CREATE),
+    ]
+    found = verdict(KEPT, old, new, *data)
+    assert codes(found) == ["G-RENAMES-GUEST"]
+    assert found.renames[0].moves == (
+        (f"{VM}.web", f"{VM}.www"),
+        (f"{file}.web_x2f_user_data", f"{file}.www_x2f_user_data"),
+    )
+
+
+def test_files_go_with_everything_else() -> None:
+    image = change("proxmox_download_file", "image", Action.DELETE)
+    everything = Allowances(permits=frozenset((Permit(option="--allow-destroy", name="a"),)), everything=True)
+    assert inspect(Changes(planned=(change(VM, "a", Action.DELETE), image)), everything).refused == ()
+
+
 def test_a_plan_that_keeps_nothing_of_the_state_is_not_this_target() -> None:
     found = verdict(
         change(VM, "a", Action.DELETE), change(VM, "b", Action.CREATE), permits=(("--allow-destroy", "a"),)
