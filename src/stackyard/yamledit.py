@@ -1,19 +1,24 @@
 """Changing values of a YAML file by their keys, and nothing else of it: comments, order and quotes stay.
 
-The file is read and written by ruamel.yaml. A file that it would not write back exactly as it is, is refused
-before anything is changed: an edit never touches a line that it was not asked to.
+ruamel.yaml makes the change. It does not write every file back as it was (nulls, times and lists in lists
+get a spelling of its own), so that what it writes with and without the change is compared, and only the
+lines that differ are put into the file. If that does not give exactly what was asked for, the edit is
+refused.
 """
 
 from __future__ import annotations
 
+import difflib
 import io
 import itertools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from stackyard import files
 from stackyard.errors import InvalidInputError, Location
@@ -116,41 +121,100 @@ def edit_text(text: str, changes: Sequence[Change], path: str) -> str:
     if newline == "\r\n" and unix.replace("\n", "\r\n") != text:
         raise UnfaithfulEditError(f"{path} mixes line ends of Windows and Unix.", where=Location(path))
     ending = "" if not unix or unix.endswith("\n") else "\n"
-    yaml, data, preamble = _faithful(unix + ending, path)
+    edited = _edited(unix + ending, changes, path)
+    return (edited.removesuffix("\n") if ending else edited).replace("\n", newline)
+
+
+def _edited(text: str, changes: Sequence[Change], path: str) -> str:
+    data = _loaded(text, path)
+    if data is None:
+        # ruamel.yaml has nowhere to keep the comments of an empty document.
+        made = CommentedMap()
+        _apply_all(made, changes, path)
+        return text + _dumped(made, _INDENTS[0], text="") if made else text
     before = _plain(data)
-    for change in changes:
-        _apply(data, change, path)
-    if _plain(data) == before:
+    unchanged = [(_dumped(data, indents, text=text), indents) for indents in _INDENTS]
+    _apply_all(data, changes, path)
+    wanted = _plain(data)
+    if wanted == before:
         return text
-    edited = preamble + _dumped(yaml, data)
-    return (edited if not ending else edited.removesuffix("\n")).replace("\n", newline)
-
-
-def _faithful(text: str, path: str) -> tuple[YAML, CommentedMap, str]:
-    """Read a text in the first of the usual ways in which it is written back exactly."""
-    written = ""
-    for mapping, sequence, offset in _INDENTS:
-        yaml = YAML(typ="rt", pure=True)
-        yaml.preserve_quotes = True
-        yaml.width = _WIDTH
-        yaml.indent(mapping=mapping, sequence=sequence, offset=offset)
-        yaml.explicit_start = text.startswith("---") or "\n---" in text
-        data = _loaded(yaml, text, path)
-        if data is None:
-            # ruamel.yaml has nowhere to keep the comments of an empty document.
-            return yaml, CommentedMap(), "" if text.strip() == "---" else text
-        if (written := _dumped(yaml, data)) == text:
-            return yaml, data, ""
-    pairs = itertools.zip_longest(text.split("\n"), written.split("\n"))
-    line = next(number for number, (old, new) in enumerate(pairs, start=1) if old != new)
-    raise UnfaithfulEditError(
-        f"{path} would not stay as it is, first in line {line}.", where=Location(path, line)
+    refused: UnfaithfulEditError | None = None
+    # A file may be indented in more than one way: the nearest that fits the place of the change will do.
+    for base, indents in sorted(unchanged, key=lambda one: _difference(one[0], text)):
+        try:
+            merged = _merged(text, base, _dumped(data, indents, text=text), path)
+            if _plain(_loaded(merged, path)) == wanted:
+                return merged
+        except UnfaithfulEditError as err:
+            refused = err
+        except YamlEditError:
+            continue
+    raise refused or UnfaithfulEditError(
+        f"{path} is laid out so that the change does not fit in.", where=Location(path)
     )
 
 
-def _loaded(yaml: YAML, text: str, path: str) -> CommentedMap | None:
+def _difference(one: str, other: str) -> int:
+    pairs = itertools.zip_longest(one.split("\n"), other.split("\n"))
+    return sum(old != new for old, new in pairs)
+
+
+def _writer(indents: tuple[int, int, int], *, text: str) -> YAML:
+    mapping, sequence, offset = indents
+    yaml = YAML(typ="rt", pure=True)
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    yaml.indent(mapping=mapping, sequence=sequence, offset=offset)
+    yaml.explicit_start = text.startswith("---") or "\n---" in text
+    return yaml
+
+
+def _merged(text: str, unchanged: str, changed: str, path: str) -> str:
+    """Put what differs between two writings of a document into the document itself."""
+    lines, base, new = (one.splitlines(keepends=True) for one in (text, unchanged, changed))
+    places = _alignment(base, lines)
+    hunks = difflib.SequenceMatcher(None, base, new, autojunk=False).get_opcodes()
+    for kind, start, end, new_start, new_end in reversed(hunks):
+        if kind == "equal":
+            continue
+        first, last = places.get(start), places.get(end)
+        if first is None or last is None or last - first != end - start:
+            where = Location(path, (first or 0) + 1)
+            raise UnfaithfulEditError(
+                f"{path} would not stay as it is around line {where.line}.", where=where
+            )
+        added = new[new_start:new_end]
+        if start == end:
+            first = last = _above_comments(lines, first, added)
+        lines[first:last] = added
+    return "".join(lines)
+
+
+def _alignment(base: Sequence[str], lines: Sequence[str]) -> dict[int, int]:
+    """Return which line of a text each line of another is, and where both end; other ones are left out."""
+    places = {len(base): len(lines)}
+    matcher = difflib.SequenceMatcher(None, base, lines, autojunk=False)
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
+        if end - start == other_end - other_start:
+            places |= {start + step: other_start + step for step in range(end - start)}
+    return places
+
+
+def _above_comments(lines: Sequence[str], at: int, added: Sequence[str]) -> int:
+    """Return where to insert lines: before comments and empty lines that belong to what comes next."""
+    column = len(added[0]) - len(added[0].lstrip(" "))
+    while at > 0:
+        above = lines[at - 1]
+        is_other = above.lstrip(" ").startswith("#") and len(above) - len(above.lstrip(" ")) < column
+        if above.strip() and not is_other:
+            break
+        at -= 1
+    return at
+
+
+def _loaded(text: str, path: str) -> CommentedMap | None:
     try:
-        data = yaml.load(text)
+        data = _writer(_INDENTS[0], text=text).load(text)
     except YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         where = Location(path) if mark is None else Location(path, mark.line + 1, mark.column + 1)
@@ -163,9 +227,9 @@ def _loaded(yaml: YAML, text: str, path: str) -> CommentedMap | None:
     return data
 
 
-def _dumped(yaml: YAML, data: CommentedMap) -> str:
+def _dumped(data: CommentedMap, indents: tuple[int, int, int], *, text: str) -> str:
     stream = io.StringIO()
-    yaml.dump(data, stream)
+    _writer(indents, text=text).dump(data, stream)
     return stream.getvalue()
 
 
@@ -175,7 +239,14 @@ def _plain(data: Any) -> Any:
         return [(key, _plain(value)) for key, value in data.items()]
     if isinstance(data, CommentedSeq):
         return [_plain(value) for value in data]
-    return (type(data).__name__, data)
+    # Quotes and the like make types of their own, and two of these differ although they mean the same.
+    kind = next((one for one in (bool, str, int, float) if isinstance(data, one)), object)
+    return (kind, data)
+
+
+def _apply_all(data: CommentedMap, changes: Sequence[Change], path: str) -> None:
+    for change in changes:
+        _apply(data, change, path)
 
 
 def _apply(data: CommentedMap, change: Change, path: str) -> None:
@@ -190,7 +261,7 @@ def _apply(data: CommentedMap, change: Change, path: str) -> None:
             return
     match change:
         case Set():
-            _set(here, last, change.value, path)
+            _set(here, last, _quoted(change.value), path)
         case Append():
             _append(_step(here, last, path, change, makes_list=True), change, path)
         case Remove():
@@ -226,7 +297,23 @@ def _append(here: Any, change: Append, path: str) -> None:
     if not isinstance(here, CommentedSeq):
         raise _misfit(here, change.keys[-1], path)
     if change.value not in here:
-        here.append(change.value)
+        here.append(_quoted(change.value))
+
+
+# What older YAML, which many programs read, takes for a truth or a number of sixties.
+_DOUBTFUL = re.compile(
+    r"y|yes|n|no|on|off|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|[-+0-9.]+e[0-9]+", re.IGNORECASE
+)
+
+
+def _quoted(value: Any) -> Any:
+    """Put text into quotes that not every program would take for text."""
+    if isinstance(value, dict):
+        return {key: _quoted(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_quoted(inner) for inner in value]
+    is_doubtful = isinstance(value, str) and _DOUBTFUL.fullmatch(value)
+    return DoubleQuotedScalarString(value) if is_doubtful else value
 
 
 def _misfit(here: Any, key: str | int, path: str) -> YamlEditError:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stackyard import lab, process, provider, proxmox
+from stackyard import lab, provider, proxmox
 from stackyard.engine.version import Engine
 
 __all__ = ["Stack", "bpg_binary", "credentials", "driven", "lab_api", "require_bpg"]
@@ -40,6 +41,10 @@ class Stack:
         environment: What both providers are told.
         reattach: How the engine finds the built-in one.
         settings: The engine's settings file that points to bpg's.
+        provider_block: What is in the provider block.
+        variables: Values of input variables.
+        more: More of the engine's environment.
+        pid: The engine that was started last.
     """
 
     engine: Engine
@@ -49,13 +54,15 @@ class Stack:
     settings: Path | None = None
     provider_block: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
+    pid: int = 0
 
     def write(self, text: str) -> None:
         """Make this the configuration."""
         (self.folder / "main.tf").write_text(HEAD % self.provider_block + text)
 
-    async def run(self, *args: str, status: int = 0, bpg: bool = False) -> str:
-        """Run the engine; return what it said."""
+    async def run(self, *args: str, status: int | None = 0, bpg: bool = False) -> str:
+        """Run the engine; return what it said. A status of None is any."""
         env = {"PATH": os.environ["PATH"], "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         if bpg:
             env |= self.environment
@@ -63,13 +70,15 @@ class Stack:
         else:
             env |= {"TF_REATTACH_PROVIDERS": self.reattach, "TF_CLI_CONFIG_FILE": os.devnull}
         env |= {f"TF_VAR_{name}": value for name, value in self.variables.items()}
+        env |= self.more
         env |= {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        command = process.Command(
-            argv=(str(self.engine.path), *args), env=env, cwd=self.folder, timeout_s=300.0
+        started = await asyncio.create_subprocess_exec(
+            self.engine.path, *args, cwd=self.folder, env=env, stdin=PIPE, stdout=PIPE, stderr=STDOUT
         )
-        done = await process.run(command, check=False)
-        said = done.stdout + done.stderr
-        assert done.returncode == status, said
+        self.pid = started.pid
+        output, _ = await asyncio.wait_for(started.communicate(), 300)
+        said = output.decode()
+        assert status is None or started.returncode == status, said
         return said
 
     async def init(self) -> None:

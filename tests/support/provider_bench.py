@@ -1,4 +1,4 @@
-"""The built-in provider without an engine: plans and applies as one does, in milliseconds, against a lab in the loop.
+"""The built-in provider without an engine: plans and applies as one does, against a lab in the same loop.
 
 async with bench(running) as it:
     await it.apply("proxmox_virtual_environment_pool", pool_id="apps")
@@ -54,12 +54,14 @@ class Bench:
         await self.refresh(type_name)
         known, prior = self.known(type_name), self.states.get(type_name)
         if prior is not None and type_name in self.tainted:
-            prior = await self.remove(type_name)
+            await self.remove(type_name)
+            prior = None
         result = self.plan(type_name, **config)
         if prior is not None and result.replace:
-            prior = await self.remove(type_name)
+            await self.remove(type_name)
+            prior = None
             result = self.plan(type_name, **config)
-        planned = _travelled(result.state)
+        planned: Object = _travelled(result.state)
         if planned == prior:
             return planned
         self.last = await self.operations.apply(known, type_name, prior, planned)

@@ -73,7 +73,7 @@ class Seaweed:
                 f"-s3.config={self.folder / 's3.json'}",
                 "-volume.max=16",
             ),
-            *("-master.volumeSizeLimitMB=64", *options),
+            *("-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0", *options),
         ]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -153,7 +153,7 @@ ssh_keys: {{one: {KEY}}}
 auth: {{signing_key: "{"ab" * 32}"}}
 """,
     "nodes/pve1.yaml": "api_endpoint: https://192.0.2.11:8006\ndatastore: local-lvm\nip: 192.0.2.11\n",
-    "nodes/pve2.yaml": "api_endpoint: https://192.0.2.12:8006\ndatastore: ceph\nip: 192.0.2.12\nhost_user: root\n",
+    "nodes/pve2.yaml": "api_endpoint: https://192.0.2.12:8006\ndatastore: ceph\nip: 192.0.2.12\n",
     "presets/vm-small.yaml": "cores: 2\nmemory: 2048\ndisk: 10\n",
     "postures/dev.yaml": "auth: {method: network}\nsudo: {nopasswd: false}\npackages: [strace]\n",
     "specs/web.yaml": """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 import json
 import uuid
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import yarl
 
 from stackyard import serving
 from stackyard.state import Access, Principal, Right, StateService
@@ -95,8 +97,10 @@ class Client:
     ) -> Reply:
         sent = {**self.headers, **(headers or {})}
         # Encoded already: tricks with paths must arrive as they are.
-        url = aiohttp.client.URL(self.url + path, encoded=True)
-        async with self.session.request(method, url, data=data, headers=sent) as answer:
+        url = yarl.URL(self.url + path, encoded=True)
+        async with self.session.request(
+            method, url, data=None if data is None else io.BytesIO(data), headers=sent
+        ) as answer:
             return Reply(answer.status, await answer.read(), {**answer.headers})
 
     async def get(self, name: str) -> Reply:

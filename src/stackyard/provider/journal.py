@@ -2,8 +2,8 @@
 
 Before the call that makes a guest, an entry says which one: the number, the node, and a token that the guest
 will carry. The entry stays until somebody shows that the engine has the guest in its state: a read of it, or
-`confirm_all` after a run that ended well. A run that finds an entry for what it wants to make looks whether a guest with
-that number carries the token, and takes it over in place of making another.
+`confirm_all` after a run that ended well. A run that finds an entry for what it wants to make looks whether a
+guest with that number carries the token, and takes it over in place of making another.
 
 The engine does not tell a provider the address of a resource, so that an entry is found again by what its
 user calls the guest: its number when the configuration gives one, else its name, else all of its values.
@@ -71,7 +71,7 @@ class Entry:
 
 
 def subject_of(type_name: str, planned: Object) -> Subject:
-    """Return how a guest is recognised: by the number or name that its user gave it, else by all its values."""
+    """Return how a guest is recognised: by the number or name that its user gave it, else by its values."""
     name = planned.get("name")
     shown = name if isinstance(name, str) else ""
     number = planned.get("vm_id")
@@ -156,9 +156,9 @@ class Journal:
     async def forget(self, subject: Subject) -> None:
         """Forget the entries of something that was seen in the engine's state, or is gone."""
         for entry in self.entries:
-            if (entry.subject.type_name, entry.subject.key) == (subject.type_name, subject.key):
-                if entry.token not in self._at_work:
-                    await self.close(entry)
+            is_it = (entry.subject.type_name, entry.subject.key) == (subject.type_name, subject.key)
+            if is_it and entry.token not in self._at_work:
+                await self.close(entry)
 
     async def confirm_all(self) -> None:
         """Forget every entry of this run: the engine has ended well, and its state is stored."""

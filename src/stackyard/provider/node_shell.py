@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from stackyard import ssh
 from stackyard.provider.problems import ProviderSettingsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from stackyard import ssh
     from stackyard.provider.kinds import Work
 
 __all__ = ["open_shell", "sudo"]
@@ -24,6 +24,8 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
         ProviderSettingsError: Nobody says where its SSH server is.
         SshUnreachableError: It does not answer or does not accept the login.
     """
+    from stackyard import ssh  # lazy: asyncssh costs half a second, and few resources need it
+
     settings = work.session.settings.ssh
     known = settings.nodes.get(node)
     address, port = (known.address, known.port) if known else (await _address(work, node), 22)

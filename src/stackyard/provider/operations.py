@@ -6,11 +6,12 @@ Each returns its result together with the findings, and never raises for what a 
 from __future__ import annotations
 
 import contextlib
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
-from stackyard.errors import StackyardError
+from stackyard.errors import InternalError, StackyardError
 from stackyard.provider.aligning import align
 from stackyard.provider.kinds import Work
 from stackyard.provider.planning import plan_change
@@ -171,6 +172,11 @@ class Operations:
             hide = self._session.redactor
             summary = f"{err.summary} ({err.code})"
             result.problems.append(Problem(summary=summary, detail=hide(detail), path=path))
+        except Exception as err:  # The edge to the engine: it must get the state of what was made so far.
+            where = "".join(traceback.format_tb(err.__traceback__)[-1:]).strip()
+            detail = f"{type(err).__name__}: {err}\n{where}\n\n{InternalError.default_remedy}"
+            summary = f"{InternalError.summary} ({InternalError.code})"
+            result.problems.append(Problem(summary=summary, detail=self._session.redactor(detail)))
 
 
 def _finished(known: KnownResource, before: Object, found: Object) -> Object:

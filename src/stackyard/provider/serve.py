@@ -76,7 +76,8 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
     session = Session(Journal(chosen.journal, chosen.state), chosen.folder)
     sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
     server = grpc.aio.server(options=sizes)
-    add_plugin_services(server, Servicer(registry.load(), session, chosen.environment))
+    servicer = Servicer(registry.load(), session, chosen.environment)
+    add_plugin_services(server, servicer)
     with tempfile.TemporaryDirectory(prefix="stackyard-provider-") as folder:
         path = os.path.join(folder, "socket")
         server.add_insecure_port(f"unix://{path}")
@@ -86,6 +87,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
         finally:
             session.stop()
             await server.stop(_GRACE_S)
+            await servicer.finish(_GRACE_S)
             await session.close()
 
 

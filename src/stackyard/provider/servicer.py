@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Servicer"]
 
+_ORPHANS_S = 120.0
 _CAPABILITIES = pb.ServerCapabilities(
     plan_destroy=False, get_provider_schema_optional=True, move_resource_state=True
 )
@@ -42,6 +43,13 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         self._session = session
         self._environment = environment
         self._operations = Operations(session)
+        # Work of which nobody will hear the end, because the engine has gone away.
+        self._orphans: set[asyncio.Future[Any]] = set()
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait for what is still being applied although the engine has gone away."""
+        if self._orphans:
+            await asyncio.wait(self._orphans, timeout=timeout_s)
 
     def _resource(self, name: str) -> KnownResource:
         return self._registry.resources[name]
@@ -75,6 +83,8 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         return pb.ValidateProviderConfig.Response()
 
     async def ConfigureProvider(self, request: Any, context: Any) -> pb.ConfigureProvider.Response:  # noqa: N802, D102
+        # What a killed engine left at work must have ended before the next one looks at what is there.
+        await self.finish(_ORPHANS_S)
         config = wire.read_dynamic(request.config) or {}
         # An endpoint that another resource will tell: the first call that needs it says so.
         if config.get("endpoint") is values.UNKNOWN:
@@ -147,9 +157,13 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         known = self._resource(request.type_name)
         prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
         # The engine may go away while we work; what was begun is brought to an end that is known.
-        result = await asyncio.shield(
-            asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned))
-        )
+        work = asyncio.ensure_future(self._operations.apply(known, request.type_name, prior, planned))
+        try:
+            result = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self._orphans.add(work)
+            work.add_done_callback(self._orphans.discard)
+            raise
         return pb.ApplyResourceChange.Response(
             new_state=wire.dynamic(result.state),
             private=request.planned_private,

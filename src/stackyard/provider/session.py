@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +13,15 @@ from stackyard.provider.group_commit import GroupCommit
 from stackyard.provider.journal import Journal
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.vm_ids import VmIds
-from stackyard.provider.vm_ids import VmIds
 from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from stackyard.provider.settings import Settings
 
 __all__ = ["Session"]
+
+_NOT_KNOWN = "The provider's own settings depend on something that is not known yet."
+_NOT_KNOWN_REMEDY = "Apply what they depend on first, with -target."
 
 
 class Session:
@@ -36,12 +37,8 @@ class Session:
         # Where the engine runs, from which the relative paths of a configuration count.
         self.folder = folder or Path()
         self.stopping = asyncio.Event()
+        self._configuring = asyncio.Lock()
         self.commits = GroupCommit()
-        self.ids = VmIds()
-        # The type of a storage never changes.
-        self.storage_types: dict[str, str] = {}
-        # Whoever copies to a storage holds its lock; the others wait here, where no lock times out.
-        self.copying: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.ids = VmIds()
         # The type of a storage never changes.
         self.storage_types: dict[str, str] = {}
@@ -56,24 +53,32 @@ class Session:
 
         Raises:
             ProviderSettingsError: Other settings are in use already.
+            ProxmoxError: The cluster does not accept us.
+            ProxmoxUnreachableError: It cannot be reached, or is not the one that is trusted.
         """
-        # A command that was interrupted has ended by now; this is the next one.
-        self.stopping.clear()
-        self.journal.begin_run()
-        if self._client is not None:
-            self._client.outdate_reads()
-        if self._settings == settings:
-            return
-        if self._settings is not None:
-            raise ProviderSettingsError(
-                "The built-in provider serves one configuration of `proxmox`, and another one was given.",
-                remedy="Give all resources the same settings, or use `provider: bpg` for several clusters.",
-            )
-        client = proxmox.Client(settings.connection, stopping=self.stopping)
-        self._client = await self._resources.enter_async_context(client)
-        self._settings = settings
-        secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
-        self.redactor = client.redactor.with_secrets(secrets)
+        async with self._configuring:
+            # A command that was interrupted has ended by now; this is the next one.
+            self.stopping.clear()
+            self.journal.begin_run()
+            if self._client is not None:
+                self._client.outdate_reads()
+            if self._settings == settings:
+                return
+            if self._settings is not None:
+                raise ProviderSettingsError(
+                    "The built-in provider serves one configuration of `proxmox`, and another one was given.",
+                    remedy="Give all resources the same settings, or use `provider: bpg` for several clusters.",
+                )
+            client = proxmox.Client(settings.connection, stopping=self.stopping)
+            async with contextlib.AsyncExitStack() as opened:
+                await opened.enter_async_context(client)
+                # A wrong token, address or certificate is one error here, in place of one for each resource.
+                await client.get("/version")
+                self._resources.push_async_exit(opened.pop_all())
+            self._client = client
+            self._settings = settings
+            secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
+            self.redactor = client.redactor.with_secrets(secrets)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -91,10 +96,7 @@ class Session:
             ProviderSettingsError: There are none yet.
         """
         if self._settings is None:
-            raise ProviderSettingsError(
-                "The provider's own settings depend on something that is not known yet.",
-                remedy="Apply what they depend on first, with -target.",
-            )
+            raise ProviderSettingsError(_NOT_KNOWN, remedy=_NOT_KNOWN_REMEDY)
         return self._settings
 
     @property
@@ -104,6 +106,6 @@ class Session:
         Raises:
             ProviderSettingsError: The provider is not configured yet.
         """
-        if self._client is None or self.settings is None:
-            raise ProviderSettingsError("The provider is not configured. This is a bug in stackyard.")
+        if self._client is None:
+            raise ProviderSettingsError(_NOT_KNOWN, remedy=_NOT_KNOWN_REMEDY)
         return self._client

@@ -11,9 +11,8 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import proxmox
-
 if TYPE_CHECKING:
+    from stackyard import proxmox
     from stackyard.provider.settings import Settings
 
 __all__ = ["VmIds"]
@@ -53,7 +52,7 @@ class VmIds:
             first, last = settings.random_vm_ids
             free = [number for number in range(first, last + 1) if number not in used]
             if free:
-                return random.choice(free)
+                return random.choice(free)  # noqa: S311 - a number, not a secret
         if not self._lowest:
             # Where numbers begin is a setting of the cluster, which this call respects.
             self._lowest = int(await client.get("/cluster/nextid"))

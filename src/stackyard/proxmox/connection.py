@@ -113,19 +113,25 @@ class Trust:
             raise EndpointError("The fingerprint is not a SHA-256 of 32 bytes, written as AB:CD:...")
         return bytes.fromhex(digits)
 
+    def _verifying_context(self) -> ssl.SSLContext:
+        try:
+            return ssl.create_default_context(cadata=self.ca_pem)
+        except ssl.SSLError as err:
+            raise EndpointError("The authority's certificate is not a PEM certificate.") from err
+
     def context(self) -> ssl.SSLContext:
         """Return what connections are made with.
 
         Raises:
             EndpointError: The authority's certificate cannot be read.
         """
-        try:
-            context = ssl.create_default_context(cadata=self.ca_pem)
-        except ssl.SSLError as err:
-            raise EndpointError("The authority's certificate is not a PEM certificate.") from err
         if not self.verify or self.fingerprint is not None:
+            # The system's authorities are not asked, and reading them takes a while.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
+        else:
+            context = self._verifying_context()
         context.minimum_version = self.min_tls.minimum
         return context
 

@@ -106,18 +106,17 @@ def _guests(desired: Desired) -> dict[str, Json]:
     guests: dict[str, Json] = {}
     for guest in desired.guests:
         address = address_of(guest)
-        has_map = isinstance(guest, Container)
+        is_container = isinstance(guest, Container)
+        # A container has its addresses by interface, a virtual machine a list for each.
+        addresses = f"values({address}.ipv" if is_container else f"flatten({address}.ipv"
+        ending = ")" if is_container else "_addresses)"
         guests[str(literal(guest.key))] = {
             "name": literal(guest.name),
-            "type": "ct" if has_map else "vm",
+            "type": "ct" if is_container else "vm",
             "node": expression(f"{address}.node_name"),
             "vm_id": expression(f"{address}.vm_id"),
-            "ipv4": expression(
-                f"values({address}.ipv4)" if has_map else f"flatten({address}.ipv4_addresses)"
-            ),
-            "ipv6": expression(
-                f"values({address}.ipv6)" if has_map else f"flatten({address}.ipv6_addresses)"
-            ),
+            "ipv4": _useful(f"{addresses}4{ending}", "127."),
+            "ipv6": _useful(f"{addresses}6{ending}", "::1"),
         }
     return guests
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from stackyard.errors import FileError, Location
 from stackyard.secrets.base import OpenedFile, SecretsKind, secret_texts
 from stackyard.secrets.formats.yaml_layout import parse_yaml
-from stackyard.secrets.layout import Layout, SecretsSyntaxError, leaves
+from stackyard.secrets.layout import Layout, Leaf, SecretsSyntaxError, leaves
 from stackyard.secrets.sops.cipher import looks_encrypted
 from stackyard.secrets.sops.file import open_sops
 from stackyard.secrets.sops.metadata import SopsMetadataError
+from stackyard.secrets.sops.rules import DEFAULT_RULE
 from stackyard.secrets.sops.text import FileFormat, format_of_name, text_format
+from stackyard.secrets.sops.tree import visits
 from stackyard.secrets.vault.envelope import is_vault
 from stackyard.secrets.vault.file import open_inline_vault, open_vault
 
@@ -141,13 +143,13 @@ def _is_sops(text: str, format: FileFormat, name: str) -> bool:
 
 def _refuse_torn(text: str, format: FileFormat, name: str) -> None:
     """Refuse a file with encrypted values and without a `sops` part: half of it is missing."""
-    for document in text_format(format).parse(text, name).documents:
-        for _, leaf in leaves(document.root):
-            if looks_encrypted(leaf.value):
-                raise SopsMetadataError(
-                    f"{name} has encrypted values and no `sops` part: it is cut off.",
-                    where=leaf.place.location(name),
-                )
+    for visit in visits(text_format(format).parse(text, name), DEFAULT_RULE):
+        thing = visit.thing
+        if looks_encrypted(thing.value if isinstance(thing, Leaf) else thing.text):
+            raise SopsMetadataError(
+                f"{name} has encrypted values and no `sops` part: it is cut off.",
+                where=thing.place.location(name),
+            )
 
 
 def _has_inline(text: str, name: str) -> bool:

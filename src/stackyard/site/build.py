@@ -13,7 +13,6 @@ from stackyard.site.build_guest import GuestBuilder, GuestPlaces, NodeChoice
 from stackyard.site.build_networks import build_networks
 from stackyard.site.findings import add_findings
 from stackyard.site.images import Files
-from stackyard.site.networks import networks_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,7 @@ def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) ->
         node: Where its guests run that do not name a node themselves.
         found: Takes the findings.
     """
-    networks = networks_of(site, env)
+    networks = site.networks(env)
     choices = _choices(site, env, node)
     datastores = {choice.name: choice.file_datastore for choice in choices.values()}
     files = Files(site, env, datastores=datastores, node=node.name)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from stackyard.desired import CloudInit, Dns, Nic
+from stackyard.site.addresses import Interface
 from stackyard.site.layers import FIRST_NIC, NIC_KEYS, vmid_of
 from stackyard.site.postures import posture_of
 from stackyard.site.specs import first_boot
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.site.images import Files
     from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
-    from stackyard.site.networks import Networks
+    from stackyard.site.networks import Card, Networks
     from stackyard.site.tree import Loaded
 
 __all__ = ["GuestBuilder", "GuestPlaces", "NodeChoice"]
@@ -73,10 +77,8 @@ class GuestBuilder:
         known = posture in site.postures or posture in site.flat_postures
         self._posture = posture_of(site, posture) if known else None
         defaults = site.settings.defaults
-        self._dns = {
-            **({"servers": defaults.dns_servers} if defaults.dns_servers else {}),
-            **({"domain": defaults.domain} if defaults.domain else {}),
-        }
+        has_dns = defaults.dns_servers or defaults.domain
+        self._dns = Dns(servers=defaults.dns_servers, domain=defaults.domain) if has_dns else None
 
     def vm(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         """Return a virtual machine."""
@@ -127,8 +129,10 @@ class GuestBuilder:
         fields["vm_id"] = vmid_of(guest, self._env.model.vmid_base)
         if values.get("cores") is not None or "cpu" in values:
             fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
-        fields["nics"] = [_set(card.values) for card in self._networks.cards(guest)]
-        if self._dns and "dns" not in values:
+        fields["nics"] = [card.values for card in self._networks.cards(guest)]
+        if not guest.is_container:
+            fields["nics"] = [_plain_nic(card) or card.values for card in self._networks.cards(guest)]
+        if self._dns is not None and "dns" not in values:
             fields["dns"] = self._dns
         return fields
 
@@ -136,7 +140,7 @@ class GuestBuilder:
         values = guest.values
         written = values.get("disks")
         if written is None:
-            written = [{}] if values.get("image") or values.get("disk") else []
+            return [self._only_disk(values, node)] if values.get("image") or values.get("disk") else []
         taken = {disk.get("interface") for disk in written}
         free = (f"scsi{number}" for number in range(31) if f"scsi{number}" not in taken)
         result = []
@@ -150,8 +154,33 @@ class GuestBuilder:
             result.append({"datastore": node.datastore, **_set(disk), **first, "interface": interface})
         return result
 
-    def _cloud_init(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+    def _only_disk(self, values: dict[str, Any], node: NodeChoice) -> dict[str, Any]:
+        disk = {"interface": "scsi0", "datastore": node.datastore}
+        if values.get("disk") is not None:
+            disk["size_gib"] = values["disk"]
+        if values.get("image") is not None:
+            disk["file"] = self._files.image(values["image"], node.name)
+        return disk
+
+    def _cloud_init(self, guest: GuestEntry, node: NodeChoice) -> CloudInit | dict[str, Any]:
         """Return what happens at the first boot, with the users and packages of the site and the spec."""
+        values = guest.values
+        if "cloud_init" in values:
+            return self._written_boot(guest, node)
+        posture = self._env.model.posture
+        kind = (posture, node.datastore, values.get("spec"), tuple(values.get("packages") or ()))
+        known = self._site.boots.get(kind)
+        if known is not None:
+            return known
+        fields = self._written_boot(guest, node)
+        try:
+            built = self._site.boots[kind] = CloudInit.model_validate(fields)
+        except ValidationError:
+            # As part of the whole guest it is refused with its place.
+            return fields
+        return built
+
+    def _written_boot(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         said = _set(guest.values.get("cloud_init") or {})
         keys = self._site.secret_values.ssh_keys
         for user in said.get("users", ()):
@@ -161,6 +190,27 @@ class GuestBuilder:
         packages = list(dict.fromkeys([*boot.packages, *(guest.values.get("packages") or ())]))
         fields = {"datastore": node.datastore, "users": boot.users, "timezone": boot.timezone, **said}
         return _with(fields, packages=packages)
+
+
+_PLAIN_NIC = frozenset({"bridge", "vlan", "ipv4", "gateway4"})
+
+
+def _plain_nic(card: Card) -> Nic | None:
+    """Return a card with a static address and perhaps a gateway, checked as the model does; nothing of others.
+
+    The model would parse the same addresses several times over, which takes longer than everything else.
+    """
+    values = card.values
+    interface = card.interface
+    if interface is None or not values.keys() <= _PLAIN_NIC or str(interface) != values.get("ipv4"):
+        return None
+    gateway = values.get("gateway4")
+    if gateway is not None:
+        reached = Interface.parse(gateway)
+        is_there = interface.network.holds(reached) and reached.number != interface.number
+        if not is_there or reached.address != gateway:
+            return None
+    return Nic.model_construct(**values)
 
 
 def _set(value: Any) -> Any:
@@ -198,6 +248,7 @@ class GuestPlaces:
 
     def __init__(self, guest: GuestEntry, data: dict[str, Any]) -> None:
         self._guest = guest
+        self.path = guest.layers[-1].places.path
         self.data = data
 
     def place(self, keys: Sequence[Key] = ()) -> Location:

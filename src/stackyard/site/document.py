@@ -27,6 +27,10 @@ class Places(Protocol):
     """Values of a file, and where they stand in it."""
 
     @property
+    def path(self) -> str:
+        """The file, as it is shown to the user."""
+
+    @property
     def data(self) -> dict[str, Any]:
         """The plain values."""
 

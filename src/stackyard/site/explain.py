@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.site.entities.postures import AuthMethod
-from stackyard.site.networks import networks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +48,7 @@ def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> 
     resolved = resolver.resolve_env(env, node)
     chosen = resolver.node(env, node)
     result = list(_node(resolver, chosen, resolved))
-    networks = networks_of(resolver.site, env)
+    networks = resolver.site.networks(env)
     for guest, values in zip(resolver.site.guests(env), resolved["vms"], strict=True):
         section = f"{'ct' if guest.is_container else 'vm'} {guest.name}"
         card = next(iter(networks.cards(guest)), None)

@@ -119,7 +119,7 @@ def _node(site: Site, node: Loaded[NodeFile]) -> HostConfig:
     port = model.ssh_port or (host.model.access.ssh_port if host else None)
     return HostConfig(
         name=node.name,
-        config_file=node.places.place().path,
+        config_file=node.places.path,
         is_host_only=False,
         node_name=model.node or node.name,
         api_endpoint=model.api_endpoint,
@@ -137,7 +137,7 @@ def _host(site: Site, host: Loaded[HostFile]) -> HostConfig:
     access = host.model.access
     return HostConfig(
         name=host.name,
-        config_file=host.places.place().path,
+        config_file=host.places.path,
         is_host_only=True,
         node_name=host.name,
         api_endpoint="",

@@ -103,6 +103,8 @@ class Files:
 
     def use(self, built: Any) -> None:
         """Declare those files of the site that what was built for a guest refers to."""
+        if not self._site.settings.files:
+            return
         for key in _references(built):
             shared = self._site.settings.files.get(key)
             if shared is not None and key not in self._declared:

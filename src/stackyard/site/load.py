@@ -14,10 +14,12 @@ from stackyard.site.entities.postures import FlatPosture, NestedPosture
 from stackyard.site.entities.secrets import SecretsFile
 from stackyard.site.entities.site import SiteFile
 from stackyard.site.layers import GuestEntry, Layer, merge
+from stackyard.site.networks import Networks, networks_of
 from stackyard.site.secret_values import SiteSecrets, read_site_secrets
 from stackyard.site.tree import Loaded, Tree, read_tree
 
 if TYPE_CHECKING:
+    from stackyard.desired import CloudInit
     from stackyard.diagnostics import Diagnostic
     from stackyard.redaction import Redactor
     from stackyard.site.entities.envs import EnvFile
@@ -50,6 +52,9 @@ class Site:
     # Names of files that are there and wrong, by kind.
     broken: dict[str, set[str]]
     _guests: dict[str, tuple[GuestEntry, ...]] = field(default_factory=dict)
+    _networks: dict[str, Networks] = field(default_factory=dict)
+    # First boots that were built: most guests begin alike, and these parts are many and the same.
+    boots: dict[tuple[object, ...], CloudInit] = field(default_factory=dict)
 
     @classmethod
     def load(cls, said: str | Path | None = None) -> Site:
@@ -120,6 +125,13 @@ class Site:
         known = self._guests.get(env)
         if known is None:
             known = self._guests[env] = tuple(self._merged(self.envs[env]))
+        return known
+
+    def networks(self, env: str) -> Networks:
+        """Return the networks that an env can use."""
+        known = self._networks.get(env)
+        if known is None:
+            known = self._networks[env] = networks_of(self, env)
         return known
 
     def _merged(self, env: Loaded[EnvFile]) -> list[GuestEntry]:

@@ -107,6 +107,7 @@ class Networks:
         self._gateway = defaults.gateway
         self._by_plug = {(network.bridge, network.vlan): network for network in declared.values()}
         self.routers: dict[str, str] = {}
+        self._cards: dict[int, list[Card]] = {}
 
     def gateway_of(self, network: Declared) -> str | None:
         """Return the gateway of a network: what it says, or the address that its router has in it."""
@@ -114,14 +115,24 @@ class Networks:
 
     def cards(self, guest: GuestEntry) -> list[Card]:
         """Return the cards of a guest, with what the networks and the site say for it."""
+        known = self._cards.get(guest.index)
+        if known is None:
+            known = self._cards[guest.index] = self._cards_of(guest)
+        return known
+
+    def _cards_of(self, guest: GuestEntry) -> list[Card]:
         values = guest.values
         nics = values.get("nics")
         has_short = any(key in values for key in NIC_KEYS)
         if nics is not None and not nics and not has_short:
             return []
-        first = self._first(guest, dict(nics[0]) if nics else {})
-        rest = [self._card(index, dict(nic), nic) for index, nic in enumerate((nics or [])[1:], 1)]
+        first = self._first(guest, _said(nics[0]) if nics else {})
+        rest = [self._card(index, _said(nic), nic) for index, nic in enumerate((nics or [])[1:], 1)]
         return [first, *rest]
+
+    def forget_cards(self) -> None:
+        """Make the cards anew when they are next asked for."""
+        self._cards.clear()
 
     def _first(self, guest: GuestEntry, nic: dict[str, Any]) -> Card:
         values = guest.values
@@ -173,6 +184,10 @@ class Networks:
         return Card(index=0, values=values, network=card.network, gateway_source=source)
 
 
+def _said(nic: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in nic.items() if value is not None}
+
+
 def _address(ip: str | None, nic: Mapping[str, Any]) -> dict[str, str]:
     """Return the short form of an address in the fields of the model."""
     if ip is None:
@@ -212,3 +227,5 @@ def _find_routers(networks: Networks, site: Site, env: str) -> None:
                 network, interface = card.network, card.interface
                 if network is not None and network.model.router == guest.name and interface is not None:
                     networks.routers[network.name] = interface.address
+    # They were made before the routers were known.
+    networks.forget_cards()

@@ -43,7 +43,13 @@ class Posture:
 
     def settings(self, *, prefer_nested: bool = False) -> dict[str, Any]:
         """Return every setting as Ansible calls it, with what holds where nothing is said."""
-        return {key: self.setting(key, prefer_nested=prefer_nested)[0] for key in _SETTINGS}
+        result = {}
+        for key, (_, default) in _SETTINGS.items():
+            said = (
+                value for value, _, _ in self._said(key, prefer_nested=prefer_nested) if value is not None
+            )
+            result[key] = next(said, default)
+        return result
 
     def setting(self, key: str, *, prefer_nested: bool = False) -> tuple[Any, Location | None]:
         """Return a setting and where it is written; nowhere if it is what holds by default."""

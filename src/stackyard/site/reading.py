@@ -10,6 +10,7 @@ says so. A key that begins with an underscore is a comment of the user's: sound 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -123,13 +124,14 @@ class _Parser(CParser):
         """Come back up one level."""
         self._depth -= 1
 
-    def resolve(self, kind: type[Node], value: str, implicit: tuple[bool, bool] | bool) -> str:
+    def resolve(self, kind: type[Node], value: str, implicit: Any) -> str:
         """Say what a value without a tag is."""
         if kind is ScalarNode:
-            return _plain_tag(value) if isinstance(implicit, tuple) and implicit[0] else _STR
+            return _plain_tag(value) if implicit[0] else _STR
         return _MAP if kind is MappingNode else _SEQ
 
 
+@functools.lru_cache(maxsize=4096)
 def _plain_tag(text: str) -> str:
     known = _WORDS.get(text)
     if known is not None:

@@ -18,7 +18,6 @@ from stackyard.site.findings import meant
 from stackyard.site.hosts import HostConfig, resolve_host
 from stackyard.site.layers import vmid_of
 from stackyard.site.load import Site
-from stackyard.site.networks import networks_of
 from stackyard.site.postures import Posture, posture_of
 from stackyard.site.specs import joined, resolve_spec, spec_variables
 
@@ -131,8 +130,12 @@ class ConfigResolver:
         }
         if host.dns_servers:
             settings["dns_servers"] = list(host.dns_servers)
-        networks = networks_of(self.site, env)
-        guests = [self._tofu_guest(loaded, guest, networks) for guest in self.site.guests(env)]
+        networks = self.site.networks(env)
+        method = self.posture(loaded.model.posture).auth_method
+        guests = []
+        for guest in self.site.guests(env):
+            values = self._tofu_guest(loaded, guest, networks)
+            guests.append({**values, "auth_token": self._auth_token(method, guest.name)})
         return {**settings, "vms": guests}
 
     def _tofu_ssh_host(self, host: HostConfig) -> str:
@@ -152,12 +155,13 @@ class ConfigResolver:
             gateway = card.values.get("gateway4") or card.values.get("gateway6")
             if "gateway" not in result and (gateway or self.site.settings.defaults.gateway):
                 result["gateway"] = gateway or self.site.settings.defaults.gateway
-        result["auth_token"] = self.auth_token(env.name, guest.name)
         return result
 
     def auth_token(self, env: str, guest: str) -> str:
         """Return what a guest proves itself with to get its spec; nothing where the network is trusted."""
-        method = self.posture(self.env(env).model.posture).auth_method
+        return self._auth_token(self.posture(self.env(env).model.posture).auth_method, guest)
+
+    def _auth_token(self, method: AuthMethod | None, guest: str) -> str:
         auth = self.site.secret_values.auth
         if method is AuthMethod.SITE_TOKEN:
             return self._token(auth.site_token, "auth.site_token")

@@ -71,6 +71,7 @@ class _SecretPlaces:
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
+        self.path = str(secrets.path)
         self.data: dict[str, Any] = _without_comments(secrets.data)
 
     def place(self, keys: Sequence[Key] = ()) -> Location:
@@ -86,13 +87,13 @@ class _LockedPlaces:
     """A secrets file that cannot be read."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self.data: dict[str, Any] = {}
 
     def place(self, keys: Sequence[Key] = ()) -> Location:
         """Return the file."""
         del keys
-        return Location(self._path)
+        return Location(self.path)
 
     def key_place(self, keys: Sequence[Key]) -> Location:
         """Return the file."""

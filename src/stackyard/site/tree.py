@@ -181,7 +181,7 @@ def _enter(tree: Tree, kind: str, loaded: Loaded[Any]) -> None:
     elif first.model != loaded.model or kind != "presets":
         tree.found.add(
             DEFINED_TWICE,
-            f"'{loaded.name}' is defined here and in {first.places.place().path}.",
+            f"'{loaded.name}' is defined here and in {first.places.path}.",
             loaded.places.place(),
         )
 

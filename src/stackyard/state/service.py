@@ -95,16 +95,24 @@ class StateService:
 
         self._core.heads.change(name, decide)
 
-    def delete(self, name: str, actor: Actor, *, reason: str = "") -> None:
+    def delete(self, name: str, actor: Actor, *, reason: str = "", lock_id: str = "") -> None:
         """Delete a state: clients are told that it is gone. All its versions stay, and `restore` undoes it.
 
+        Args:
+            name: The state.
+            actor: Who does it.
+            reason: Why.
+            lock_id: The lock that we hold ourselves; it is released in the same step.
+
         Raises:
-            StateLockedError: It is locked or frozen.
+            StateLockedError: It is locked by somebody else, or frozen.
             UnknownStateError: There is none.
         """
 
         def change(edit: Edit) -> None:
             if edit.head.tombstone is None:
+                if lock_id:
+                    locking.release_lock(edit, lock_id, actor)
                 locking.refuse_locked(edit)
                 edit.set(tombstone=Tombstone(by=actor.principal, reason=reason, at=edit.now))
                 edit.audit(actor, Action.DELETED, detail=reason)

@@ -92,7 +92,7 @@ def test_the_attributes_that_need_another_object_are_named_by_their_place() -> N
 
 
 def test_an_unknown_value_may_be_another_one() -> None:
-    prior = {"id": "1", "name": "a", "note": None, "size": 8, "guess": "g", "disk": []}
+    prior: Object = {"id": "1", "name": "a", "note": None, "size": 8, "guess": "g", "disk": []}
     assert planned(schema(sdk=True), {"name": UNKNOWN}, prior).replace == [("name",)]
     assert planned(schema(sdk=True), {"name": "a", "disk": UNKNOWN}, prior).values["disk"] is UNKNOWN
 

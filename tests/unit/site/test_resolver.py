@@ -206,11 +206,11 @@ def test_the_node_is_the_one_said_else_the_envs_own_else_the_only_one(tmp_path: 
 
 
 def test_what_is_not_there_is_an_error_and_never_an_env_without_guests(resolver: ConfigResolver) -> None:
-    with pytest.raises(NotInSiteError, match="no env 'dve'.*`dev`"):
+    with pytest.raises(NotInSiteError, match=r"no env 'dve'.*`dev`"):
         resolver.resolve_env("dve", "pve")
     with pytest.raises(NotInSiteError, match="no node 'pev'"):
         resolver.resolve_env("dev", "pev")
-    with pytest.raises(NotInSiteError, match="no spec 'bsae'.*`base`"):
+    with pytest.raises(NotInSiteError, match=r"no spec 'bsae'.*`base`"):
         resolver.resolve_spec("bsae")
     with pytest.raises(NotInSiteError, match="no posture"):
         resolver.posture("nobody")

@@ -18,9 +18,9 @@ __all__ = ["delete", "restore"]
 def delete(name: str, reason: str, choice: StoreChoice) -> Result:
     """Delete a state.
 
-    What it describes goes on existing. Runs are told that the state was deleted (never that it is empty, which
-    would make them build everything anew). All its versions stay: `state restore NAME` undoes it. A state that is
-    locked or frozen is not deleted.
+    What it describes goes on existing. Runs are told that the state was deleted, never that it is empty,
+    which would make them build everything anew. All its versions stay: `state restore NAME` undoes it. A
+    state that is locked or frozen is not deleted.
     """
     with open_service(choice) as service:
         service.delete(name, current_actor(), reason=reason)

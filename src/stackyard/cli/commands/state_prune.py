@@ -47,8 +47,8 @@ __all__ = ["prune"]
 def prune(prefix: str, keep: int, older_than: float, keep_refused: int, choice: StoreChoice) -> Result:
     """Drop old versions of the states at or below PREFIX, of all states without one.
 
-    A version goes only if it is beyond the number and older than the age. The current version always stays, and
-    so do all entries of the audit log. Dropped versions cannot be brought back.
+    A version goes only if it is beyond the number and older than the age. The current version always stays,
+    and so do all entries of the audit log. Dropped versions cannot be brought back.
     """
     from stackyard.state import Policy  # lazy: only when this verb runs
 

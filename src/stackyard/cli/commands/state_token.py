@@ -53,7 +53,7 @@ def token() -> None:
 @click.option("--note", default="", metavar="TEXT", help="What it is for.")
 @click.option("--replace", is_flag=True, help="Give one that is there a new token and these rights.")
 @store_options
-def create(name: str, /, choice: StoreChoice, **given: Any) -> Result:
+def create(name: str, choice: StoreChoice, **given: Any) -> Result:
     """Make a principal, and show its token, which is kept nowhere and shown this once."""
     access = tuple(_access(text) for text in given["allowed"])
     with open_service(choice, create=True) as service:

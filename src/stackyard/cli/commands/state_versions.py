@@ -29,8 +29,8 @@ __all__ = ["refused_document", "version_document", "versions"]
 def versions(name: str, limit: int, refused: bool, choice: StoreChoice) -> Result:
     """Show what a state held before, the newest first.
 
-    Every write is kept until `state prune` drops it. A write that a rule refused is kept too, so that no result
-    of an apply is lost: --refused shows those, and `state show NAME --refused ID` what is in one.
+    Every write is kept until `state prune` drops it. A write that a rule refused is kept too, so that no
+    result of an apply is lost: --refused shows those, and `state show NAME --refused ID` what is in one.
     """
     with open_service(choice) as service:
         if refused:

@@ -14,10 +14,11 @@ from stackyard.provider.resources.download_file import DOWNLOAD_FILE
 from stackyard.provider.resources.file import FILE
 from stackyard.provider.resources.network import BRIDGE, VLAN
 from stackyard.provider.resources.pool import POOL
+from stackyard.provider.resources.vm import VM
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Resource
 
 __all__ = ["ALL"]
 
-ALL: tuple[Resource, ...] = (POOL, BRIDGE, VLAN, *sdn.ALL, DOWNLOAD_FILE, FILE, CONTAINER)
+ALL: tuple[Resource, ...] = (POOL, BRIDGE, VLAN, *sdn.ALL, DOWNLOAD_FILE, FILE, CONTAINER, VM)

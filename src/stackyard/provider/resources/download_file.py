@@ -67,9 +67,11 @@ async def _fetch(work: Work, state: Object) -> None:
     entry = entry or await journal.begin(subject, node=state["node_name"], vm_id=0)
     try:
         await _download(work, state)
-    except proxmox.RefusedError as err:
-        if _EXISTS not in err.text or not state["overwrite_unmanaged"]:
-            if not is_unsure(err) or _EXISTS in err.text:
+    except proxmox.ProxmoxError as err:
+        # Said at once or by the task, depending on the version of Proxmox.
+        is_there = _EXISTS in err.detail
+        if not is_there or not state["overwrite_unmanaged"]:
+            if is_there or not is_unsure(err):
                 await journal.close(entry)
             raise
         await remove_file(work, _place(state), state["id"])

@@ -39,6 +39,12 @@ async def _find(work: Work, pool_id: str) -> dict[str, Any] | None:
     return pool
 
 
+async def _listed(work: Work, pool_id: str) -> dict[str, Any] | None:
+    """Look without asking for what may be missing, after which Proxmox closes the connection."""
+    pools = await work.client.get("/pools")
+    return next((pool for pool in pools if pool.get("poolid") == pool_id), None)
+
+
 async def _create(work: Work, planned: Object) -> Object:
     pool_id = planned["pool_id"]
     state = {**planned, "id": pool_id, "members": []}
@@ -46,7 +52,7 @@ async def _create(work: Work, planned: Object) -> Object:
         work,
         pool_id,
         make=lambda: work.client.post("/pools", {"poolid": pool_id, "comment": planned["comment"]}),
-        look=lambda: _find(work, pool_id),
+        look=lambda: _listed(work, pool_id),
     )
     work.keep(state)
     return await (_update(work, state, state) if was_there else _current(work, state))

@@ -114,19 +114,29 @@ class _Reader:
             if isinstance(event, yaml.DocumentStartEvent):
                 self._anchors = {}
                 documents.append(self._document(documents[-1].end if documents else 0))
+        if not documents:
+            documents.append(self._without_content())
         aliases = tuple((start, end, _frozen(node)) for start, end, node in self._aliases)
         return Layout(text=self._text, documents=tuple(documents), aliases=aliases)
+
+    def _without_content(self) -> Document:
+        """Return the one document of a file that holds nothing, or nothing but comments."""
+        end = len(self._text)
+        root = Box((), True, False, end, Place(1, 1), 0, end=end)
+        return self._closed(root, 0, end, [])
 
     def _document(self, began: int) -> Document:
         first_span = len(self._spans)
         node = self._node(next(self._events), (), depth=0, indent=0)
         ended = next(self._events)
-        root = self._root(node)
-        attach_comments(self._text, (began, ended.start_mark.index), self._spans[first_span:], root)
+        return self._closed(self._root(node), began, ended.start_mark.index, self._spans[first_span:])
+
+    def _closed(self, root: Box, start: int, end: int, scalars: list[tuple[int, int]]) -> Document:
+        attach_comments(self._text, (start, end), scalars, root)
         frozen = _frozen(root)
         if not isinstance(frozen, Branch):
             raise TypeError("the root of a document is a mapping")
-        return Document(root=frozen, end=ended.start_mark.index)
+        return Document(root=frozen, end=end)
 
     def _root(self, node: Box | Leaf) -> Box:
         if isinstance(node, Box) and node.is_mapping:

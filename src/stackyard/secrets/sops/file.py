@@ -287,8 +287,6 @@ def _parsed_plain(plain: bytes, format: FileFormat, text: TextFormat, path: str)
             f"{path} has a `sops` part in its plain text, where only its encrypted form has one.",
             where=text.metadata_place(layout, path),
         )
-    if not layout.documents:
-        layout = text.parse("{}\n" if format is FileFormat.JSON else "---\n", path)
     return layout
 
 

@@ -8,7 +8,6 @@ from stackyard.diagnostics import Kind, Severity
 from stackyard.site.addresses import Interface
 from stackyard.site.entities.networks import SdnNetwork
 from stackyard.site.hosts import host_address, node_address
-from stackyard.site.networks import networks_of
 
 if TYPE_CHECKING:
     from stackyard.diagnostics import Diagnostics
@@ -49,7 +48,7 @@ def check_addresses(site: Site, found: Diagnostics) -> None:
     machines = _machines(site)
     elsewhere: dict[_Spot, tuple[str, str | None, GuestEntry]] = {}
     for name, env in site.envs.items():
-        networks = networks_of(site, name)
+        networks = site.networks(name)
         here: dict[_Spot, GuestEntry] = {}
         for guest in site.guests(name):
             for card in networks.cards(guest):
@@ -124,16 +123,18 @@ def _check_gateway(
 ) -> None:
     reached = Interface.parse(gateway)
     field = f"gateway{interface.version}"
-    where = card.place(guest, field if card.gateway_source == "guest" else f"ipv{interface.version}")
+    # Where it is written is looked up only if it is wrong: that parses the file once more.
+    blamed = field if card.gateway_source == "guest" else f"ipv{interface.version}"
     if reached.version != interface.version:
-        found.add(BAD_GATEWAY, f"{gateway} and {interface} are of two IP versions.", where)
+        detail = f"{gateway} and {interface} are of two IP versions."
+        found.add(BAD_GATEWAY, detail, card.place(guest, blamed))
     elif reached.number == interface.number:
         detail = f"'{guest.name}' has {gateway}, which is also its gateway."
-        found.add(USED_TWICE, detail, where)
+        found.add(USED_TWICE, detail, card.place(guest, blamed))
     elif not interface.network.holds(reached) and not (reached.version == 6 and gateway.startswith("fe80")):
         source = {"site": "the site's", "network": "the network's"}.get(card.gateway_source or "", "its")
         detail = f"{gateway}, {source} gateway, is outside {interface.network}, where '{guest.name}' is."
-        found.add(BAD_GATEWAY, detail, where)
+        found.add(BAD_GATEWAY, detail, card.place(guest, blamed))
 
 
 def _check_machines(

@@ -48,6 +48,7 @@ def check_guests(site: Site, found: Diagnostics) -> None:
             _check_image(guest, images, found)
             _check_size(site, guest, found)
             _check_networks(guest, known_networks, found)
+            _check_keys(site, guest, found)
 
 
 def _check_image(guest: GuestEntry, images: dict[str, Image], found: Diagnostics) -> None:
@@ -97,3 +98,14 @@ def _check_networks(guest: GuestEntry, known: set[str], found: Diagnostics) -> N
         if name is not None and name not in known:
             detail = f"There is no network '{name}'.{meant(name, known)}"
             found.add(DANGLING, detail, guest.place(path, ("nics", 0, "network")))
+
+
+def _check_keys(site: Site, guest: GuestEntry, found: Diagnostics) -> None:
+    """Check the keys of users at the first boot: each is a public key, or the name of one."""
+    known = site.secret_values.ssh_keys
+    users = (guest.values.get("cloud_init") or {}).get("users") or ()
+    for number, user in enumerate(users):
+        for index, key in enumerate(user.get("keys") or ()):
+            if " " not in key and key.removeprefix("ssh_keys.") not in known and site.secrets.is_known:
+                detail = f"There is no `ssh_keys` in secrets.yaml '{key}'.{meant(key, known)}"
+                found.add(DANGLING, detail, guest.place(("cloud_init", "users", number, "keys", index)))

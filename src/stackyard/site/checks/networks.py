@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Kind
 from stackyard.site.entities.networks import SdnNetwork
-from stackyard.site.networks import networks_of
 from stackyard.site.tree import DEFINED_TWICE
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def check_networks(site: Site, found: Diagnostics) -> None:
     """Check the networks of the site and of each env."""
     first = next(iter(site.envs), None)
     for name, env in site.envs.items():
-        networks = networks_of(site, name)
+        networks = site.networks(name)
         for own in set(env.model.networks) & set(site.settings.networks):
             detail = f"The network '{own}' is declared here and in site.yaml."
             found.add(DEFINED_TWICE, detail, env.places.key_place(("networks", own)))

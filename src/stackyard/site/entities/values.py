@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from stackyard.desired.values import HostAddress, Line, Many, Value
+from stackyard.desired.values import Many, Value
 from stackyard.site.addresses import Interface
 
 __all__ = [
@@ -49,6 +49,12 @@ def _cidr(text: str) -> str:
     return str(Interface.parse(text))
 
 
+def _host(text: str) -> str:
+    if "/" in text:
+        raise ValueError("write the address alone, without a prefix length")
+    return Interface.parse(text).address
+
+
 _PUBLIC_KEY = re.compile(r"(?:ssh-|ecdsa-|sk-ssh-|sk-ecdsa-)[a-z0-9@.-]+ \S+(?: .*)?")
 
 
@@ -58,6 +64,9 @@ def _public_key(text: str) -> str:
     return text.strip()
 
 
+# The rules are those of the model, spelled so that thousands of them take no time.
+HostAddress = Annotated[str, AfterValidator(_host)]
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=1024)]
 # The stem of a file, and so what others refer to it by.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=128)]
 Named = Annotated[dict[str, T], BeforeValidator(_nothing_as_empty)]

@@ -1,6 +1,6 @@
 """`proxmox_virtual_environment_container`: a container, from its template or source to its end.
 
-`making` sends the one call that makes it, `creating` finishes it, `updating` changes and `deleting` removes it.
+`making` sends the one call that makes it, `creating` finishes it, `updating` changes it, `deleting` ends it.
 `properties` turns the blocks of a configuration into properties of Proxmox, `describing` turns them back; a
 change is the difference between the properties of two states. `rules` and `planning` say what a plan does.
 """

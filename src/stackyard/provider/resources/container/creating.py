@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
+from stackyard.errors import StackyardError
 from stackyard.provider.journal import subject_of
 from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known, path_of
+from stackyard.provider.resources.container.describing import id_maps
 from stackyard.provider.resources.container.id_maps import write_id_maps
 from stackyard.provider.resources.container.making import find_made, make
 from stackyard.provider.resources.container.power import reboot, start
-from stackyard.provider.resources.container.properties import ROOT, properties
+from stackyard.provider.resources.container.properties import properties
 from stackyard.provider.resources.container.reading import find_config, read_made
 from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
+from stackyard.provider.resources.container.tasks import wait_for_task
 
 if TYPE_CHECKING:
     from stackyard.provider.journal import Entry
@@ -46,9 +50,9 @@ async def _finish(work: Work, planned: Object, entry: Entry, *, is_resumed: bool
     timeout_s = float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
     await _wait_until_made(work, state, entry, timeout_s=timeout_s)
     work.keep(state)
-    await _configure(work, state, is_whole=not is_resumed and not is_clone(planned))
-    if has(state, "idmap"):
-        await write_id_maps(work, state, state["idmap"])
+    found = await _configure(work, state, is_whole=not is_resumed and not is_clone(planned))
+    if has(state, "idmap") or id_maps(found):
+        await write_id_maps(work, state, state.get("idmap") or [])
     if is_started(state):
         await start(work, state, timeout_s=timeout_s)
         if has(state, "idmap"):
@@ -61,7 +65,7 @@ async def _wait_until_made(work: Work, state: Object, entry: Entry, *, timeout_s
     if not entry.upid:
         return
     try:
-        end = await proxmox.wait_for(work.client, entry.upid, timeout_s=timeout_s)
+        await wait_for_task(work, entry.upid, timeout_s=timeout_s)
     except proxmox.TaskFailedError:
         if await find_config(work, state) is None:
             # Proxmox has removed what it had begun.
@@ -69,15 +73,14 @@ async def _wait_until_made(work: Work, state: Object, entry: Entry, *, timeout_s
         else:
             work.keep(state)
         raise
-    except proxmox.ProxmoxError:
+    except StackyardError:
         work.keep(state)
         raise
-    for line in end.warnings:
-        work.warn("A task on Proxmox ended with warnings", line)
 
 
-async def _configure(work: Work, state: Object, *, is_whole: bool) -> None:
-    """Set what the first call did not, and take away the mark that it left."""
+async def _configure(work: Work, state: Object, *, is_whole: bool) -> dict[str, Any]:
+    """Set what the first call did not, and take away the mark that it left; return what was there before."""
+    config: dict[str, Any] = {}
     wanted: dict[str, Any] = {"description": state.get("description") or None}
     unset: list[str] = []
     if not is_whole:
@@ -93,15 +96,24 @@ async def _configure(work: Work, state: Object, *, is_whole: bool) -> None:
     if not wanted.get("description"):
         unset.append("description")
     await work.client.put(f"{path_of(state)}/config", {**wanted, "delete": ",".join(unset) or None})
+    return config
 
 
 def _surplus(state: Object, config: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """Return what a container has from its source although the configuration says that it has none."""
-    written = {"cpulimit": "cpu", "features": "features", "startup": "startup"}
-    found = [name for name, block_name in written.items() if has(state, block_name)]
-    if has(state, "network_interface"):
-        found += [name for name in config if name.startswith("net") and name[3:].isdigit()]
-    return [name for name in found if name in config and name not in wanted and name != ROOT]
+    initialization = block(state, "initialization")
+    says = {
+        "startup|env": True,
+        "cpulimit": has(state, "cpu"),
+        "features": has(state, "features"),
+        r"net\d+": has(state, "network_interface"),
+        r"mp\d+": has(state, "mount_point"),
+        r"dev\d+": has(state, "device_passthrough"),
+        "nameserver|searchdomain": has(initialization, "dns"),
+        "entrypoint": bool(initialization),
+    }
+    said = re.compile("|".join(pattern for pattern, is_said in says.items() if is_said))
+    return [name for name in config if said.fullmatch(name) and name not in wanted]
 
 
 async def _read_back(work: Work, state: Object) -> Object:

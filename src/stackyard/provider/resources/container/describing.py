@@ -24,7 +24,7 @@ from stackyard.provider.resources.container.texts import (
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
-__all__ = ["describe"]
+__all__ = ["describe", "id_maps"]
 
 Config = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def _attributes(config: Config, state: Object) -> Object:
         inherited = ("description", "hook_script_file_id", "tags", "template", "unprivileged")
         found = {name: value for name, value in found.items() if name not in inherited or state.get(name)}
     found["environment_variables"] = _environment(str(config.get("env") or ""))
-    found["idmap"] = _id_maps(config.get("lxc") or ())
+    found["idmap"] = id_maps(config)
     return found
 
 
@@ -67,9 +67,10 @@ def _environment(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _id_maps(raw: Any) -> list[Object]:
+def id_maps(config: Config) -> list[Object]:
+    """Return the maps of user and group ids."""
     kinds = {"u": "uid", "g": "gid"}
-    lines = [str(value).split() for name, value in raw if name == "lxc.idmap"]
+    lines = [str(value).split() for name, value in config.get("lxc") or () if name == "lxc.idmap"]
     return [
         {
             "type": kinds.get(one[0], one[0]),
@@ -95,7 +96,7 @@ def _blocks(config: Config, state: Object) -> Object:
         "network_interface": interfaces(config, state),
     }
     found |= {name: value for name, value in lists.items() if not is_clone(state) or has(state, name)}
-    found |= _disk(config, state) | _startup(config, state)
+    found |= _disk(config, state) | {"startup": _startup(config)}
     return found
 
 
@@ -162,14 +163,12 @@ def _disk(config: Config, state: Object) -> Object:
     }
 
 
-def _startup(config: Config, state: Object) -> Object:
-    if is_clone(state) and not has(state, "startup"):
-        return {"startup": []}
+def _startup(config: Config) -> list[Object]:
     if not config.get("startup"):
-        return {"startup": []}
+        return []
     parts = split(str(config["startup"]), "order")
     names = (("order", "order"), ("up_delay", "up"), ("down_delay", "down"))
-    return {"startup": [{name: number(parts.get(key), -1) for name, key in names}]}
+    return [{name: number(parts.get(key), -1) for name, key in names}]
 
 
 def _mount_point(text: str) -> Object:

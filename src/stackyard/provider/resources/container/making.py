@@ -6,10 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
-from stackyard.errors import InvalidInputError
+from stackyard.errors import InvalidInputError, StackyardError
 from stackyard.provider.resources.container.blocks import block, is_clone, known
 from stackyard.provider.resources.container.marks import is_marked, marked
 from stackyard.provider.resources.container.properties import beginning, properties
+from stackyard.provider.resources.container.tasks import wait_for_others
 from stackyard.provider.resources.container.texts import split
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ __all__ = ["VmIdTakenError", "find_made", "make"]
 _ATTEMPTS = 5
 # The source of many clones is asked once.
 _SOURCE_AGE_S = 30.0
-_TASKS = ("vzcreate", "vzclone")
+# After one of these, a container is another one than before. A clone is a task of its source.
+_MAKING = ("vzcreate", "vzrestore", "vzdestroy")
 
 
 class VmIdTakenError(InvalidInputError):
@@ -48,9 +50,10 @@ async def make(work: Work, planned: Object, subject: Subject) -> Entry:
         entry = await work.session.journal.begin(subject, node=str(planned["node_name"]), vm_id=vm_id)
         try:
             return await _make_once(work, planned, entry)
-        except proxmox.RefusedError as err:
-            await work.session.journal.close(entry)
-            if wanted or attempt == _ATTEMPTS or "already exists" not in err.text:
+        except StackyardError as err:
+            work.session.journal.leave(entry)
+            is_open = entry in work.session.journal.entries
+            if is_open or wanted or attempt == _ATTEMPTS or "already exists" not in err.detail:
                 raise
             work.session.ids.reject(vm_id)
     raise AssertionError("the last attempt raises")
@@ -115,23 +118,20 @@ async def _storage_of(work: Work, path: str) -> str:
 
 async def _sent(work: Work, entry: Entry, post: Callable[[], Awaitable[Any]]) -> Entry:
     """Send the call until it is known to have been received; the task goes to the journal."""
-    is_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             upid = await post()
-        except proxmox.AnswerLostError:
-            is_lost = True
-            if await find_made(work, entry) is None:
-                if attempt == _ATTEMPTS:
-                    raise
-                continue
-            upid = ""
-        except proxmox.RefusedError:
-            # The first call was received after all, after we had looked.
-            if not is_lost or await find_made(work, entry) is None:
+        except (proxmox.AnswerLostError, proxmox.RefusedError) as err:
+            # An error may have come from something between us and the node that has made it.
+            if await find_made(work, entry) is not None:
+                return entry
+            if isinstance(err, proxmox.RefusedError):
+                await work.session.journal.close(entry)
                 raise
-            upid = ""
-        return await work.session.journal.change(entry, upid=upid or "")
+            if attempt == _ATTEMPTS:
+                raise
+        else:
+            return await work.session.journal.change(entry, upid=str(upid))
     return entry
 
 
@@ -140,19 +140,23 @@ async def find_made(work: Work, entry: Entry) -> dict[str, Any] | None:
     path = f"/nodes/{entry.node}/lxc/{entry.vm_id}/config"
     try:
         await work.client.get(path)
-        await _wait_for_tasks(work, entry)
+        await wait_for_others(work, entry.node, entry.vm_id, timeout_s=work.client.connection.patience_s)
         config: dict[str, Any] = await work.client.get(path)
     except proxmox.MissingError:
         return None
-    return config if is_marked(config.get("description"), entry) else None
+    is_ours = is_marked(config.get("description"), entry) or await _is_ours_still(work, entry)
+    return config if is_ours else None
 
 
-async def _wait_for_tasks(work: Work, entry: Entry) -> None:
-    """Wait for what makes a guest with this number; until then its configuration says nothing."""
-    listed = await work.client.get(f"/nodes/{entry.node}/tasks", {"vmid": entry.vm_id, "source": "active"})
-    for task in listed:
-        if task.get("type") in _TASKS:
-            with contextlib.suppress(proxmox.TaskFailedError):
-                await proxmox.wait_for(
-                    work.client, str(task["upid"]), timeout_s=work.client.connection.patience_s
-                )
+async def _is_ours_still(work: Work, entry: Entry) -> bool:
+    """Tell whether the task that made our container ended well, and nobody has made another one since."""
+    if not entry.upid:
+        return False
+    try:
+        await proxmox.wait_for(work.client, entry.upid, timeout_s=work.client.connection.patience_s)
+    except proxmox.ProxmoxError:
+        return False
+    listed = await work.client.get(f"/nodes/{entry.node}/tasks", {"vmid": entry.vm_id, "source": "all"})
+    since = int(entry.upid.split(":")[4], 16)
+    others = (one for one in listed if one["type"] in _MAKING and one["upid"] != entry.upid)
+    return all(int(one["starttime"]) <= since for one in others)

@@ -94,9 +94,9 @@ def _keep_initialization(values: Object, prior: Object) -> None:
         return
     if not before or not after:
         return
-    if not after.get("hostname") and before.get("hostname") == own_name:
-        # The name that Proxmox gives where nobody gave one.
-        after["hostname"] = own_name
+    if not after.get("hostname") and (is_clone(values) or before.get("hostname") == own_name):
+        # The name of its source, or the one that Proxmox gives where nobody gave one.
+        after["hostname"] = before.get("hostname")
     dns = block(after, "dns")
     if not before.get("dns") and after.get("dns") and not any(dns.values()):
         after["dns"] = before.get("dns") or []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
 from stackyard.provider.resources.container.blocks import block, path_of
+from stackyard.provider.resources.container.tasks import wait_for_others, wait_for_task
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
@@ -44,7 +45,7 @@ async def start(work: Work, state: Object, *, timeout_s: float) -> None:
         if "already running" not in err.text:
             raise
         return
-    await _wait(work, upid, timeout_s=timeout_s)
+    await wait_for_task(work, upid, timeout_s=timeout_s)
 
 
 async def shut_down(work: Work, state: Object, *, timeout_s: float) -> None:
@@ -61,7 +62,7 @@ async def shut_down(work: Work, state: Object, *, timeout_s: float) -> None:
         if "not running" not in err.text:
             raise
         return
-    await _wait(work, upid, timeout_s=timeout_s + _FORCE_S)
+    await wait_for_task(work, upid, timeout_s=timeout_s + _FORCE_S)
 
 
 async def reboot(work: Work, state: Object, *, timeout_s: float) -> None:
@@ -71,26 +72,15 @@ async def reboot(work: Work, state: Object, *, timeout_s: float) -> None:
     except proxmox.AnswerLostError:
         # Rebooted or not: once more does no more than once.
         upid = await work.client.post(f"{path_of(state)}/status/reboot", {"timeout": _REBOOT_S})
-    await _wait(work, upid, timeout_s=timeout_s)
-
-
-async def _wait(work: Work, upid: str, *, timeout_s: float) -> None:
-    end = await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
-    for line in end.warnings:
-        work.warn("A task on Proxmox ended with warnings", line)
+    await wait_for_task(work, upid, timeout_s=timeout_s)
 
 
 async def _settle(work: Work, state: Object, *, running: bool, timeout_s: float) -> None:
     """Bring the container to a power state after a lost answer: see whether it gets there, else ask again."""
-    deadline, pause = time.monotonic() + min(timeout_s, _ADDRESSES_S), _FIRST_PAUSE_S
-    while await is_running(work, state) is not running:
-        if time.monotonic() >= deadline:
-            verb = "start" if running else "stop"
-            upid = await work.client.post(f"{path_of(state)}/status/{verb}")
-            await _wait(work, upid, timeout_s=timeout_s)
-            return
-        await work.client.pause(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE_S)
+    await wait_for_others(work, str(state["node_name"]), int(state["id"]), timeout_s=timeout_s)
+    if await is_running(work, state) is not running:
+        upid = await work.client.post(f"{path_of(state)}/status/{'start' if running else 'stop'}")
+        await wait_for_task(work, upid, timeout_s=timeout_s)
 
 
 async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _ADDRESSES_S) -> Addresses:

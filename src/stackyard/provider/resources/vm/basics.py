@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.provider.fields import FLAG, TEXT, Field, Form
 from stackyard.provider.resources.vm.blocks import Shown, one, shows
 from stackyard.provider.resources.vm.properties import flag, parse, render, text, whole
+from stackyard.provider.values import given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,7 @@ def basics_params(state: Object) -> dict[str, Any]:
     """Return the single values for a new VM; an empty text is left out."""
     sent = {field.name: field.form.write(state[field.attribute]) for field, _ in FIELDS}
     sent["tags"] = tags_text(state.get("tags"))
-    sent["hotplug"] = state.get("hotplug") or ""
+    sent["hotplug"] = given(state, "hotplug") or ""
     return {name: value for name, value in sent.items() if value != ""} | {"onboot": bool(state["on_boot"])}
 
 

@@ -14,6 +14,7 @@ from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
 from stackyard.provider.resources.vm.making import make_once, marked
+from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.params import clone_params, clone_unset
 from stackyard.provider.resources.vm.properties import parse
 
@@ -58,9 +59,7 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Entry]:
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
     if guest.node != target:
-        params = {"target": target, "with-local-disks": True, "targetstorage": storage or None}
-        await guest.run("migrate", params, timeout_s=timeout_s)
-        guest = guest.on(target)
+        guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
         await work.session.journal.change(made.entry, node=target)
     await _configure(guest, planned, made.entry.token, timeout_s)
     return guest, made.entry
@@ -71,7 +70,7 @@ async def _queued(work: Work, node: str, storages: set[str]) -> AsyncIterator[No
     """Wait until nobody of us clones to one of these storages."""
     async with contextlib.AsyncExitStack() as held:
         for storage in sorted(storages):
-            await held.enter_async_context(work.session.copying[f"{node}/{storage}"])
+            await held.enter_async_context(work.session.clones.turn(node, storage))
         yield
 
 
@@ -95,17 +94,15 @@ async def _configure(guest: Guest, planned: Object, token: str, timeout_s: float
         **clone_params(planned, guest.vm_id),
         **cdrom_params(planned),
         # From here on the clone carries the token there, and the description that is asked for.
-        "description": planned.get("description") or "",
+        "description": planned.get("description") or None,
         "vmgenid": token,
     }
-    await guest.set(params, delete=clone_unset(planned, config))
+    await guest.set(params, delete=["description", *clone_unset(planned, config)])
     await guest.set(drives, allocates=drives, timeout_s=timeout_s)
     await _adjust_disks(guest, planned, timeout_s)
 
 
-def _new_drives(
-    guest: Guest, planned: Object, config: Mapping[str, Any]
-) -> tuple[dict[str, str], list[str]]:
+def _new_drives(guest: Guest, planned: Object, config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return the drives that the clone has to get, and those that go before."""
     drives: dict[str, str] = {}
     detached: list[str] = []
@@ -162,7 +159,7 @@ async def move_disk(
     """Move a disk to another storage, if it is not there; tell whether it had to be."""
     if not storage or storage_of(config[key]) == storage:
         return False
-    params = {"disk": key, "storage": storage, "delete": True}
+    params: dict[str, Any] = {"disk": key, "storage": storage, "delete": True}
     for is_last in (False, True):
         try:
             upid = await guest.work.client.post(f"{guest.path}/move_disk", params)

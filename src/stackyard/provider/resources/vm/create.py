@@ -1,4 +1,4 @@
-"""Making a VM: from nothing or by cloning, then everything that follows, each step of which can be repeated."""
+"""Making a VM: from nothing or by cloning, then everything that follows, in steps that can be repeated."""
 
 from __future__ import annotations
 

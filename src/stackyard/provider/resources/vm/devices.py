@@ -121,7 +121,9 @@ def vga_text(state: Object) -> str | None:
     if known_block(state, "vga") is None:
         return None
     vga = one(state, "vga", _VGA)
-    return render({"clipboard": vga["clipboard"] or None, "memory": vga["memory"] or None, "type": vga["type"]})
+    return render(
+        {"clipboard": vga["clipboard"] or None, "memory": vga["memory"] or None, "type": vga["type"]}
+    )
 
 
 def watchdog_text(state: Object) -> str | None:
@@ -164,8 +166,10 @@ def _read_agent(config: Mapping[str, Any], shown: Shown) -> Object:
 
 
 def _read_amd_sev(config: Mapping[str, Any], shown: Shown) -> Object:
-    found = parse(config["amd-sev"], "type") if config.get("amd-sev") else None
-    sev = found and {
+    if not config.get("amd-sev"):
+        return shows(shown, "amd_sev", None, default=_AMD_SEV)
+    found = parse(config["amd-sev"], "type")
+    sev = {
         "allow_smt": flag(found.get("allow-smt")),
         "kernel_hashes": flag(found.get("kernel-hashes")),
         "no_debug": flag(found.get("no-debug")),
@@ -186,8 +190,10 @@ def _read_audio(config: Mapping[str, Any], shown: Shown) -> Object:
 
 
 def _read_rng(config: Mapping[str, Any], shown: Shown) -> Object:
-    found = parse(config["rng0"], "source") if config.get("rng0") else None
-    rng = found and {
+    if not config.get("rng0"):
+        return shows(shown, "rng", None, default=_RNG)
+    found = parse(config["rng0"], "source")
+    rng = {
         "source": found.get("source", ""),
         "max_bytes": whole(found["max_bytes"]) if "max_bytes" in found else None,
         "period": whole(found["period"]) if "period" in found else None,
@@ -229,7 +235,9 @@ def _read_startup(config: Mapping[str, Any], shown: Shown) -> Object:
     if not is_managed(shown, "startup"):
         return {}
     if not config.get("startup"):
-        return {"startup": []}
+        # A block that sets nothing leaves no trace.
+        known = known_block(shown.known, "startup")
+        return {"startup": [known] if known is not None and startup_text(shown.known) is None else []}
     found = parse(config["startup"], "order")
     startup = {
         "order": whole(found.get("order"), _UNSET_ORDER),

@@ -10,7 +10,6 @@ from stackyard.provider.resources.vm.properties import flag, parse, render, text
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from stackyard.provider.values import Object
 
@@ -55,7 +54,7 @@ def order_of(interface: str) -> tuple[str, int]:
 
 def by_interface(disks: list[Object] | None) -> dict[str, Object]:
     """Return disks by where they are attached."""
-    return {str(disk["interface"]): disk for disk in disks or () if isinstance(disk, dict)}
+    return {str(disk["interface"]): disk for disk in disks or ()}
 
 
 def is_cloud_init(value: Any, vm_id: int) -> bool:
@@ -137,7 +136,8 @@ def configured(current: str, disk: Object) -> str | None:
     changed = {
         key: value
         for key, value in wanted.items()
-        if _spelled(key, found.get(key)) != _spelled(key, value if value is None else render({"x": value})[2:])
+        if _spelled(key, found.get(key))
+        != _spelled(key, value if value is None else render({"x": value})[2:])
     }
     if not changed:
         return None

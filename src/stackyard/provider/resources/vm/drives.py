@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CDROM_INTERFACE", "cdrom_params", "efi_text", "read_cdrom", "read_efi", "read_tpm", "tpm_text"]
 
 CDROM_INTERFACE = "ide3"
-_EFI = {"datastore_id": "local-lvm", "file_format": "qcow2", "pre_enrolled_keys": False, "type": "2m"}
+_EFI = {"datastore_id": "local-lvm", "file_format": "raw", "pre_enrolled_keys": False, "type": "2m"}
 _TPM = {"datastore_id": "local-lvm", "version": "v2.0"}
 
 
@@ -37,7 +37,7 @@ def efi_text(state: Object) -> str | None:
     return render(
         {
             "file": f"{efi['datastore_id']}:1",
-            "format": efi["file_format"] or "qcow2",
+            "format": efi["file_format"] or "raw",
             "efitype": efi["type"],
             "pre-enrolled-keys": bool(efi["pre_enrolled_keys"]),
         }
@@ -79,7 +79,7 @@ def read_efi(config: Mapping[str, Any], shown: Shown, file_format: str | None) -
         "pre_enrolled_keys": flag(found.get("pre-enrolled-keys")),
         "type": found.get("efitype", "2m").lower(),
     }
-    return shows(shown, "efi_disk", efi, default=_EFI)
+    return _shows_always(shown, "efi_disk", efi)
 
 
 def read_tpm(config: Mapping[str, Any], shown: Shown) -> Object:
@@ -91,4 +91,9 @@ def read_tpm(config: Mapping[str, Any], shown: Shown) -> Object:
         "datastore_id": found.get("file", "").partition(":")[0],
         "version": found.get("version") or "v2.0",
     }
-    return shows(shown, "tpm_state", tpm, default=_TPM)
+    return _shows_always(shown, "tpm_state", tpm)
+
+
+def _shows_always(shown: Shown, name: str, block: Object) -> Object:
+    """Return a block that only its presence on the VM decides about, also after an import."""
+    return {name: [block]} if is_managed(shown, name) else {}

@@ -58,6 +58,11 @@ class Guest:
         found: dict[str, Any] = await self.work.client.get(f"{self.path}/config")
         return found
 
+    async def current(self) -> dict[str, Any]:
+        """Return the configuration in force, without what is pending."""
+        found: dict[str, Any] = await self.work.client.get(f"{self.path}/config", {"current": True})
+        return found
+
     async def status(self) -> dict[str, Any]:
         """Return whether it runs, and more."""
         found: dict[str, Any] = await self.work.client.get(f"{self.path}/status/current")

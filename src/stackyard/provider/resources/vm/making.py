@@ -9,6 +9,7 @@ from stackyard import proxmox
 from stackyard.errors import StackyardError
 from stackyard.provider.journal import Entry, subject_of
 from stackyard.provider.resources.vm.guest import Guest
+from stackyard.provider.resources.vm.read import find
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["HalfMadeError", "Made", "appears", "carries", "marked", "make_once"]
+__all__ = ["HalfMadeError", "Made", "appears", "carries", "make_once", "marked"]
 
 _ATTEMPTS = 4
 _BEING_MADE = ("create", "clone")
@@ -27,11 +28,13 @@ _BUSY = ("got timeout", "got lock request timeout", "got lock timeout")
 
 
 class HalfMadeError(StackyardError):
-    """A VM was left half-made by a run that was killed together with its node, and cannot be told from another's."""
+    """A VM was left half-made when its node went down, and cannot be told from somebody else's."""
 
     code = "E-PROVIDER-HALF-MADE"
     summary = "A VM is left half-made"
-    default_remedy = "Look at the VM; if nobody needs it, remove it with `qm unlock` and `qm destroy`, and repeat."
+    default_remedy = (
+        "Look at the VM; if nobody needs it, remove it with `qm unlock` and `qm destroy`, and repeat."
+    )
 
 
 class Made:
@@ -75,6 +78,10 @@ async def make_once(
     journal, subject = work.session.journal, subject_of(work.type_name, planned)
     left = journal.take(subject)
     if left is not None:
+        # It may have been moved since, by us or by somebody else.
+        found = await find(work, left.vm_id)
+        if found is not None and found["node"] != left.node:
+            left = await journal.change(left, node=str(found["node"]))
         if await appears(Guest(work=work, node=left.node, vm_id=left.vm_id), left, timeout_s=timeout_s):
             return Made(left, is_taken_over=True)
         await journal.close(left)
@@ -96,9 +103,7 @@ async def make_once(
             raise
 
 
-async def _make(
-    work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float
-) -> Entry:
+async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float) -> Entry:
     guest = Guest(work=work, node=entry.node, vm_id=entry.vm_id)
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
@@ -112,8 +117,8 @@ async def _make(
             if is_last:
                 raise
         except proxmox.RefusedError:
-            # After a lost answer, the refusal may be about what the first call has made.
-            if attempt > 1 and await appears(guest, entry, timeout_s=timeout_s):
+            # The work may be done all the same: by a first call whose answer was lost, or before the error.
+            if await appears(guest, entry, timeout_s=timeout_s):
                 return entry
             raise
         except proxmox.TaskFailedError as err:
@@ -149,7 +154,9 @@ async def appears(guest: Guest, entry: Entry, *, timeout_s: float) -> bool:
         if config.get("lock") not in _BEING_MADE:
             return carries(config, entry.token)
         if time.monotonic() >= deadline or not await _is_at_work(guest):
-            raise HalfMadeError(f"VM {guest.vm_id} on {guest.node} has the lock {config['lock']!r}, and no task makes it.")
+            raise HalfMadeError(
+                f"VM {guest.vm_id} on {guest.node} has the lock {config['lock']!r}, and no task makes it."
+            )
         await guest.work.client.pause(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
 
@@ -163,8 +170,8 @@ async def _wait_quietly(work: Work, upid: str, timeout_s: float) -> None:
 
 
 async def _is_at_work(guest: Guest) -> bool:
-    """Tell whether any task of the node could be the one that makes the VM; a clone's runs under its source."""
-    tasks = await guest.work.client.get(
-        f"/nodes/{proxmox.quoted(guest.node)}/tasks", {"source": "active"}
+    """Tell whether a task of the node could be the one that makes the VM; a clone's has another number."""
+    tasks = await guest.work.client.get(f"/nodes/{proxmox.quoted(guest.node)}/tasks", {"source": "active"})
+    return any(
+        task.get("type") in ("qmcreate", "qmclone") and not task.get("endtime") for task in tasks or ()
     )
-    return any(task.get("type") in ("qmcreate", "qmclone") and not task.get("endtime") for task in tasks or ())

@@ -29,15 +29,24 @@ _CARD = {
     "trunks": "",
     "vlan_id": 0,
 }
-_PROPERTIES = ("bridge", "firewall", "link_down", "macaddr", "model", "mtu", "queues", "rate", "tag", "trunks")
+_PROPERTIES = (
+    "bridge",
+    "firewall",
+    "link_down",
+    "macaddr",
+    "model",
+    "mtu",
+    "queues",
+    "rate",
+    "tag",
+    "trunks",
+)
 NO_ADDRESSES: Object = {"ipv4_addresses": [], "ipv6_addresses": [], "network_interface_names": []}
 
 
 def complete_card(card: Object, before: Object | None) -> Object:
     """Return a card as it is planned: with defaults, and with the address that it had."""
-    whole_card = {
-        name: default if card.get(name) is None else card[name] for name, default in _CARD.items()
-    }
+    whole_card = {name: default if card.get(name) is None else card[name] for name, default in _CARD.items()}
     had = (before or {}).get("mac_address")
     if whole_card["mac_address"] in (UNKNOWN, "") and had:
         whole_card["mac_address"] = had

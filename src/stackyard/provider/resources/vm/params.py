@@ -92,7 +92,9 @@ def clone_unset(state: Object, config: Mapping[str, Any]) -> list[str]:
         if blocks:
             kept = network_params(state) if prefix == "net" else {f"serial{i}" for i in range(len(blocks))}
             unset += [
-                key for key in config if key.startswith(prefix) and key[len(prefix) :].isdigit() and key not in kept
+                key
+                for key in config
+                if key.startswith(prefix) and key[len(prefix) :].isdigit() and key not in kept
             ]
     if config.get("hookscript") and not state.get("hook_script_file_id"):
         unset.append("hookscript")

@@ -61,7 +61,7 @@ async def start(guest: Guest, state: Object) -> None:
 
 async def stop(guest: Guest, state: Object, *, config: Mapping[str, Any] | None = None) -> None:
     """Stop a VM: through its agent when it has one, else at once."""
-    found = await guest.config() if config is None else config
+    found = await guest.current() if config is None else config
     if has_agent(found):
         timeout_s = seconds(state, "timeout_shutdown_vm")
         params = {"forceStop": True, "timeout": int(timeout_s)}
@@ -75,10 +75,10 @@ async def stop(guest: Guest, state: Object, *, config: Mapping[str, Any] | None 
 
 async def restart(guest: Guest, state: Object) -> None:
     """Restart a VM that runs, so that pending changes come into force."""
-    config = await guest.config()
+    config = await guest.current()
     timeout_s = seconds(state, "timeout_reboot")
-    if has_agent(config):
-        await _wait_for_agent(guest, timeout_s)
+    # An agent that does not answer would let the restart wait until it is given up.
+    if has_agent(config) and await _answers(guest, min(timeout_s, agent_timeout_s(state))):
         await guest.run("status/reboot", {"timeout": int(timeout_s)}, timeout_s=timeout_s + 60)
     else:
         await stop(guest, state, config=config)
@@ -92,16 +92,21 @@ async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:
         pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
 
 
-async def _wait_for_agent(guest: Guest, timeout_s: float) -> None:
+def agent_timeout_s(state: Object) -> float:
+    """Return how long to wait for the agent of a VM."""
+    return duration_s((known_block(state, "agent") or {}).get("timeout") or "15m")
+
+
+async def _answers(guest: Guest, timeout_s: float) -> bool:
     deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         try:
             await guest.work.client.post(f"{guest.path}/agent/ping", repeatable=True)
         except proxmox.RefusedError as err:
             if err.status == 403 or time.monotonic() >= deadline:
-                raise
+                return False
         else:
-            return
+            return True
         await guest.work.client.pause(pause)
         pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
 
@@ -122,7 +127,7 @@ async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, w
     if awaited.get("disabled"):
         return NO_ADDRESSES | {"mac_addresses": []}
     wanted = {kind for kind in ("ipv4", "ipv6") if awaited.get(kind)}
-    deadline = time.monotonic() + (duration_s(agent.get("timeout") or "15m") if wait else 0)
+    deadline = time.monotonic() + (agent_timeout_s(state) if wait else 0)
     pause, problem = _FIRST_PAUSE_S, ""
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Property strings, `virtio=BC:24:11:00:00:01,bridge=vmbr0,firewall=1`: read into a dict and written from one."""
+"""Property strings, `virtio=BC:24:11:00:00:01,bridge=vmbr0`: read into a dict and written from one."""
 
 from __future__ import annotations
 

@@ -50,9 +50,7 @@ async def refresh(work: Work, state: Object) -> Object | None:
         return None
     guest = Guest(work=work, node=str(found["node"]), vm_id=vm_id)
     # Asked of the node, because what the cluster says of a guest's state is some seconds old.
-    listed = await work.client.get(
-        f"/nodes/{proxmox.quoted(guest.node)}/qemu", max_age_s=_SHARED_S
-    )
+    listed = await work.client.get(f"/nodes/{proxmox.quoted(guest.node)}/qemu", max_age_s=_SHARED_S)
     status = next((one.get("status") for one in listed if int(one["vmid"]) == vm_id), None)
     try:
         config = await guest.config()

@@ -13,7 +13,7 @@ from stackyard.secrets.formats.json_layout import parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.formats.yaml_scalar import yaml_flow, yaml_scalar
 from stackyard.secrets.layout import Layout, SecretsSyntaxError, Splice, leaves, plain_data, spliced
-from stackyard.secrets.values import Scalar, Timestamp
+from stackyard.secrets.values import Scalar, Timestamp, to_python
 
 
 def values(layout: Layout) -> dict[tuple[str | int, ...], Scalar]:
@@ -94,7 +94,8 @@ def test_an_alias_bomb_is_refused() -> None:
 def test_json_is_read_with_places_and_large_numbers() -> None:
     layout = parse_json('{\n "a": "\\u00fc",\n "b": [1, {"c": 1.5}], "d": 18446744073709551616}', "f")
     assert values(layout) == {("a",): "ü", ("b", 0): 1, ("b", 1, "c"): 1.5, ("d",): 18446744073709551616.0}
-    assert [(leaf.place.line, leaf.place.column) for _, leaf in leaves(layout.documents[0].root)][0] == (2, 7)
+    first = next(leaf for _, leaf in leaves(layout.documents[0].root))
+    assert (first.place.line, first.place.column) == (2, 7)
 
 
 @pytest.mark.parametrize(
@@ -167,13 +168,7 @@ def _python(value: object) -> object:
         return {key: _python(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_python(inner) for inner in value]
-    return plain_data(_leaf(value)) if isinstance(value, Timestamp) else value
-
-
-def _leaf(value: Timestamp) -> object:
-    from stackyard.secrets.layout import Leaf, Place
-
-    return Leaf(value=value, start=0, end=0, place=Place(1, 1))
+    return to_python(value) if isinstance(value, Timestamp) else value
 
 
 def test_text_is_changed_only_where_it_is_spliced() -> None:

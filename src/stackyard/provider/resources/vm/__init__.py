@@ -1,0 +1,43 @@
+"""`proxmox_virtual_environment_vm`: a virtual machine, with everything that it consists of.
+
+A part of it (disks, network, cloud-init, ...) is one file with both directions: the property strings for the
+API, and the blocks that are read back. `create`, `clone`, `update` and `delete` put them together; `making`
+sees to it that a VM is made once whatever happens, `plan` and `rules` say what a plan does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stackyard.provider.kinds import Resource
+from stackyard.provider.problems import ImportIdError
+from stackyard.provider.resources.vm.create import create
+from stackyard.provider.resources.vm.delete import delete
+from stackyard.provider.resources.vm.plan import plan
+from stackyard.provider.resources.vm.read import refresh
+from stackyard.provider.resources.vm.rules import RULES
+from stackyard.provider.resources.vm.update import update
+
+if TYPE_CHECKING:
+    from stackyard.provider.values import Object
+
+__all__ = ["VM"]
+
+
+def _identify(given: str) -> Object:
+    node, _, number = given.partition("/")
+    if not node or not number.isdigit():
+        raise ImportIdError(f"The id of a VM has the form NODE/NUMBER, and {given!r} does not.")
+    return {"id": number, "node_name": node, "vm_id": int(number)}
+
+
+VM = Resource(
+    names=("proxmox_virtual_environment_vm",),
+    create=create,
+    read=refresh,
+    update=update,
+    delete=delete,
+    identify=_identify,
+    rules=RULES,
+    plan=plan,
+)

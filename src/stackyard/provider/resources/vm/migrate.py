@@ -1,0 +1,98 @@
+"""Moving a VM to another node, also one that a manager of high availability looks after."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.resources.vm.read import find
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard.provider.resources.vm.guest import Guest
+
+__all__ = ["migrate"]
+
+_ATTEMPTS = 3
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 3.0
+_KEPT = ("comment", "group", "max_relocate", "max_restart", "state")
+
+
+async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str = "") -> Guest:
+    """Move a VM with its disks and return it where it is then.
+
+    Raises:
+        ProxmoxError: It could not be moved, or did not arrive in time.
+    """
+    if guest.node == target:
+        return guest
+    resource = await _ha_resource(guest)
+    running = await guest.is_running()
+    if resource is not None and running:
+        await guest.work.client.post(
+            f"/cluster/ha/resources/vm:{guest.vm_id}/migrate", {"node": target}, repeatable=True
+        )
+        return await _arrived(guest, target, timeout_s)
+    async with _out_of_ha(guest, resource):
+        return await _move(
+            guest, target, {"targetstorage": storage or None, "online": running or None}, timeout_s
+        )
+
+
+async def _move(guest: Guest, target: str, params: dict[str, Any], timeout_s: float) -> Guest:
+    sent = {key: value for key, value in params.items() if value is not None}
+    sent |= {"target": target, "with-local-disks": True}
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            upid = await guest.work.client.post(f"{guest.path}/migrate", sent)
+        except proxmox.AnswerLostError:
+            await guest.settle(timeout_s)
+            if await _node_of(guest) == target:
+                return guest.on(target)
+            if attempt == _ATTEMPTS:
+                raise
+        else:
+            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
+            return guest.on(target)
+    return guest.on(target)
+
+
+async def _node_of(guest: Guest) -> str:
+    guest.work.client.outdate_reads()
+    found = await find(guest.work, guest.vm_id)
+    return str((found or {}).get("node", ""))
+
+
+async def _arrived(guest: Guest, target: str, timeout_s: float) -> Guest:
+    """Wait until the manager has moved it; it does so at a time of its own."""
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while time.monotonic() < deadline:
+        if await _node_of(guest) == target and not (await guest.on(target).status()).get("lock"):
+            break
+        await guest.work.client.pause(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+    return guest.on(target)
+
+
+async def _ha_resource(guest: Guest) -> dict[str, Any] | None:
+    listed = await guest.work.client.get("/cluster/ha/resources", max_age_s=5.0)
+    return next((one for one in listed or () if one.get("sid") == f"vm:{guest.vm_id}"), None)
+
+
+@contextlib.asynccontextmanager
+async def _out_of_ha(guest: Guest, resource: dict[str, Any] | None) -> AsyncIterator[None]:
+    """Take a VM that does not run out of its manager's hands: asked to move such a one, it does nothing."""
+    if resource is None:
+        yield
+        return
+    client, sid = guest.work.client, f"vm:{guest.vm_id}"
+    await client.delete(f"/cluster/ha/resources/{sid}")
+    try:
+        yield
+    finally:
+        kept = {name: resource[name] for name in _KEPT if resource.get(name) is not None}
+        await client.post("/cluster/ha/resources", {"sid": sid, **kept})

@@ -1,0 +1,93 @@
+"""A site made for a lab, and the program run in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.support.cli import Ended, stackyard
+
+from stackyard import lab
+from stackyard.site.starting import LabAccess, start_site
+
+__all__ = ["Yard", "make_yard", "mirror_of"]
+
+
+@dataclass(kw_only=True)
+class Yard:
+    """A site, the lab that it is for, and the engine and provider that the program uses."""
+
+    folder: Path
+    running: lab.Running
+    env: dict[str, str]
+
+    def with_env(self, **env: str) -> Yard:
+        """Return the same with more in the environment of the program."""
+        return replace(self, env={**self.env, **env})
+
+    def run(self, *arguments: str, status: int | None = 0) -> Ended:
+        """Run the program in the site; check how it ends, unless that is left open."""
+        ended = stackyard(*arguments, cwd=self.folder, env=self.env)
+        if status is not None:
+            assert ended.status == status, f"{arguments}\n{ended.stdout}\n{ended.stderr}"
+        return ended
+
+    def json(self, *arguments: str, status: int = 0) -> dict[str, Any]:
+        """Run the program and return its one object."""
+        return self.run(*arguments, "--json", status=status).document
+
+    def codes(self, *arguments: str) -> list[str]:
+        """Run the program, which refuses; return the codes of all findings."""
+        error = self.json(*arguments, status=1)["error"]
+        assert error["code"] == "E-GUARD-REFUSED", error
+        return [found["code"] for found in error["diagnostics"]]
+
+    def write_env(self, name: str, guests: list[dict[str, Any]], **fields: Any) -> None:
+        """Write an env anew."""
+        document = {"node": "lab", "posture": "local", **fields, "vms": guests}
+        (self.folder / "envs" / f"{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def guests(self) -> dict[int, dict[str, Any]]:
+        """Return the guests of the lab as it keeps them."""
+        world = self.running.world
+        return self.running.on_loop(
+            lambda: {int(key): dict(guest) for key, guest in world.guests.all().items()}
+        )
+
+
+def make_yard(running: lab.Running, folder: Path, **env: str) -> Yard:
+    """Make a site for a lab."""
+    ready = running.document()
+    access = LabAccess(
+        url=running.url,
+        fingerprint=running.fingerprint,
+        api_token=running.api_token,
+        password=running.password,
+        nodes=tuple(running.nodes),
+        ssh_ports=tuple(ready["ssh_ports"].get(node, 22) for node in running.nodes),
+    )
+    start_site(folder, access)
+    return Yard(folder=folder, running=running, env=env)
+
+
+def mirror_of(binary: Path, engine: Path, folder: Path) -> Path:
+    """Lay out the real provider so that an engine installs it; return the engine's settings for that."""
+    asking = folder / "asking"
+    asking.mkdir(parents=True)
+    source = 'terraform {\n required_providers { proxmox = { source = "bpg/proxmox" } }\n}\n'
+    (asking / "main.tf").write_text(source)
+    said = subprocess.run(
+        [str(engine), "providers"], cwd=asking, capture_output=True, text=True, check=True
+    ).stdout
+    found = re.search(r"provider\[([^/]+)/bpg/proxmox\]", said)
+    assert found, said
+    place = folder / "mirror" / found[1] / "bpg" / "proxmox" / "0.111.1" / "linux_amd64"
+    place.mkdir(parents=True)
+    (place / "terraform-provider-proxmox_v0.111.1").symlink_to(binary)
+    settings = folder / "mirror.tfrc"
+    settings.write_text(f'provider_installation {{\n  filesystem_mirror {{ path = "{folder}/mirror" }}\n}}\n')
+    return settings

@@ -1,0 +1,109 @@
+"""Whatever goes wrong once at any call that makes a VM: the next apply ends well, with exactly one VM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.lab_consistency import problems_in
+from tests.support.provider_bench import Failed, bench
+
+from stackyard import lab
+
+VM = "proxmox_virtual_environment_vm"
+MADE: dict[str, Any] = {
+    "node_name": "pve1",
+    "name": "web",
+    "disk": [{"interface": "scsi0", "size": 2, "datastore_id": "local-lvm"}],
+    "initialization": [{"datastore_id": "local-lvm"}],
+}
+CLONED: dict[str, Any] = {
+    "node_name": "pve2",
+    "name": "copy",
+    "clone": [{"vm_id": 900, "node_name": "pve1"}],
+    "disk": [{"interface": "scsi0", "size": 3, "datastore_id": "local-lvm"}],
+    "cpu": [{"cores": 2}],
+}
+FAULTS: list[dict[str, Any]] = [
+    {"kind": "drop", "when": "before"},
+    {"kind": "drop", "when": "after"},
+    {"kind": "answer", "when": "before", "status": 500, "reason": "got bored"},
+    {"kind": "answer", "when": "after", "status": 500, "reason": "got bored"},
+    {"kind": "answer", "when": "after", "status": 596, "reason": "Broken pipe"},
+    {"kind": "answer", "when": "before", "status": 500, "reason": "can't lock file 'x' - got timeout"},
+]
+MOST_CALLS = 60
+LATE = [("qmcreate", 0), ("qmcreate", 1), ("qmstart", 0), ("qmstart", 1), ("qmclone", 0), ("qmclone", 1)]
+
+
+async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], config: dict[str, Any]) -> int:
+    """Make a VM with a fault, then again in another process; return how often it struck."""
+    before = set(running.world.guests.all())
+    async with bench(running, journal) as it:
+        name = running.add_fault(**fault)
+        with contextlib.suppress(Failed):
+            await it.apply(VM, **config)
+        _, _, strikes = running.world.faults.rules()[name]
+        running.remove_fault(name)
+        states, tainted = it.states, it.tainted
+    async with bench(running, journal) as it:
+        it.states, it.tainted = states, tainted
+        await it.apply(VM, **config)
+        assert await it.is_settled(VM, **config)
+        made = set(running.world.guests.all()) - before
+        assert len(made) == 1
+        assert it.session.journal.entries == ()
+        await it.remove(VM)
+    assert set(running.world.guests.all()) == before
+    assert problems_in(running.world) == []
+    return int(strikes)
+
+
+@contextlib.asynccontextmanager
+async def template(running: lab.Running) -> AsyncIterator[None]:
+    """Have a template to clone."""
+    async with bench(running) as it:
+        await it.apply(
+            VM,
+            node_name="pve1",
+            vm_id=900,
+            started=False,
+            template=True,
+            disk=[{"interface": "scsi0", "size": 1, "datastore_id": "local-lvm"}],
+            network_device=[{"bridge": "vmbr0"}],
+        )
+    yield
+
+
+def names(fault: dict[str, Any]) -> str:
+    return "-".join(map(str, fault.values()))[:40]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
+def test_the_next_apply_ends_well_with_one_vm(
+    config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+            for nth in range(1, MOST_CALLS):
+                if not await settle(running, tmp_path, fault | {"nth": nth}, config):
+                    break
+            assert 5 < nth < MOST_CALLS
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("task", "step"), LATE)
+def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, tmp_path: Path) -> None:
+    fault = {"kind": "task", "task": task, "step": step, "text": "no luck", "times": 1}
+
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+            assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
+
+    asyncio.run(scenario())
