@@ -1,4 +1,4 @@
-"""A state service in a process of its own, as users run it: started, killed, started again on the same data."""
+"""A state service in a process of its own, as users run it: started, killed, started again on its data."""
 
 from __future__ import annotations
 
@@ -41,13 +41,16 @@ class StateProcess:
 
 
 async def start_service(
-    *options: str, data: Path | None = None, environment: Mapping[str, str] | None = None
+    *options: str,
+    data: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    limit: str | None = None,
 ) -> StateProcess:
-    """Start a service on any free port and return when it is ready."""
+    """Start a service on any free port and return when it is ready; `limit` is a `ulimit` that it gets."""
     where = () if data is None else ("--data", str(data))
+    command = (*PROGRAM, "state", "serve", "--json", "--port", "0", *where, *options)
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
-        *("state", "serve", "--json", "--port", "0", *where, *options),
+        *(command if limit is None else ("sh", "-c", f'{limit} && exec "$@"', "sh", *command)),
         env={**os.environ, **(environment or {})},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

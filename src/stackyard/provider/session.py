@@ -62,23 +62,25 @@ class Session:
             self.journal.begin_run()
             if self._client is not None:
                 self._client.outdate_reads()
-            if self._settings == settings:
-                return
-            if self._settings is not None:
+            if self._settings is None:
+                await self._open(settings)
+            elif self._settings != settings:
                 raise ProviderSettingsError(
                     "The built-in provider serves one configuration of `proxmox`, and another one was given.",
-                    remedy="Give all resources the same settings, or use `provider: bpg` for several clusters.",
+                    remedy="Give all resources the same settings, or use `provider: bpg` for several.",
                 )
-            client = proxmox.Client(settings.connection, stopping=self.stopping)
-            async with contextlib.AsyncExitStack() as opened:
-                await opened.enter_async_context(client)
-                # A wrong token, address or certificate is one error here, in place of one for each resource.
-                await client.get("/version")
-                self._resources.push_async_exit(opened.pop_all())
-            self._client = client
-            self._settings = settings
-            secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
-            self.redactor = client.redactor.with_secrets(secrets)
+
+    async def _open(self, settings: Settings) -> None:
+        client = proxmox.Client(settings.connection, stopping=self.stopping)
+        async with contextlib.AsyncExitStack() as opened:
+            await opened.enter_async_context(client)
+            # A wrong token, address or certificate is one error here, in place of one for each resource.
+            await client.get("/version")
+            self._resources.push_async_exit(opened.pop_all())
+        self._client = client
+        self._settings = settings
+        secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
+        self.redactor = client.redactor.with_secrets(secrets)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -196,7 +196,7 @@ _PLAIN_NIC = frozenset({"bridge", "vlan", "ipv4", "gateway4"})
 
 
 def _plain_nic(card: Card) -> Nic | None:
-    """Return a card with a static address and perhaps a gateway, checked as the model does; nothing of others.
+    """Return a card with a static address, checked here as the model does; nothing of other cards.
 
     The model would parse the same addresses several times over, which takes longer than everything else.
     """

@@ -87,3 +87,49 @@ async def struck_once(
         assert await it.is_settled(type_name, **config)
         await it.remove(type_name)
     return strikes > 0
+
+
+@pytest.mark.parametrize(
+    ("type_name", "config", "change"),
+    [
+        (*POOL, {"comment": "other"}),
+        (*BRIDGE, {"comment": "other", "vlan_aware": False}),
+        (*ZONE, {"nodes": None, "mtu": 1400}),
+        (*IMAGE, {}),
+    ],
+    ids=["pool", "bridge", "zone", "image"],
+)
+def test_what_a_killed_run_made_is_taken_over_with_the_values_of_now(
+    type_name: str, config: dict[str, Any], change: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.img").write_bytes(b"image")
+
+    async def scenario(url: str) -> None:
+        wanted = {**config, **({"url": f"{url}/a.img"} if type_name.endswith("download_file") else {})}
+        async with lab.start(nodes=("pve1",)) as running:
+            async with bench(running, tmp_path / "journal") as it:
+                await it.apply(type_name, **wanted)
+            # The state of that run was never written.
+            async with bench(running, tmp_path / "journal") as it:
+                await it.apply(type_name, **{**wanted, **change})
+                assert await it.is_settled(type_name, **{**wanted, **change})
+                assert it.session.journal.entries == ()
+                await it.remove(type_name)
+            async with bench(running, tmp_path / "journal") as it:
+                await it.apply(type_name, **wanted)
+
+    with served(tmp_path) as url:
+        asyncio.run(scenario(url))
+
+
+def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1",)) as running:
+            async with bench(running) as it:
+                await it.apply(POOL[0], **POOL[1])
+            async with bench(running, tmp_path / "journal") as it:
+                with pytest.raises(Failed, match="apps exists already, and is not in the state"):
+                    await it.apply(POOL[0], **POOL[1])
+                assert it.session.journal.entries == ()
+
+    asyncio.run(scenario())

@@ -11,13 +11,14 @@ from stackyard.provider.journal import subject_of
 from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known, path_of
 from stackyard.provider.resources.container.describing import id_maps
 from stackyard.provider.resources.container.id_maps import write_id_maps
-from stackyard.provider.resources.container.making import find_made, make
+from stackyard.provider.resources.container.making import find_made, make, source_config
 from stackyard.provider.resources.container.power import reboot, start
 from stackyard.provider.resources.container.properties import properties
 from stackyard.provider.resources.container.reading import find_config, read_made
 from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
 from stackyard.provider.resources.container.tasks import wait_for_task
+from stackyard.provider.resources.container.texts import split
 
 if TYPE_CHECKING:
     from stackyard.provider.journal import Entry
@@ -86,17 +87,24 @@ async def _configure(work: Work, state: Object, *, is_whole: bool) -> dict[str, 
     if not is_whole:
         config = await find_config(work, state) or {}
         wanted = properties(with_interfaces(state, config))
-        if not is_clone(state):
-            # Volumes were made by the first call; naming their storage again would make others.
-            wanted = {name: value for name, value in wanted.items() if not name.startswith("mp")}
         unset = _surplus(state, config, wanted)
-        if is_clone(state):
-            wanted |= await change_root(work, state, config)
-            wanted["template"] = True if state.get("template") else None
+        wanted = {name: value for name, value in wanted.items() if not _is_mounted(name, value, config)}
+    if is_clone(state):
+        wanted |= await change_root(work, state, config)
+        wanted["template"] = True if state.get("template") else None
+        wanted.setdefault("description", (await source_config(work, state)).get("description"))
     if not wanted.get("description"):
         unset.append("description")
     await work.client.put(f"{path_of(state)}/config", {**wanted, "delete": ",".join(unset) or None})
     return config
+
+
+def _is_mounted(name: str, value: Any, config: dict[str, Any]) -> bool:
+    """Tell whether a mount point is there already; naming its storage again would make another volume."""
+    if not name.startswith("mp") or name not in config:
+        return False
+    there, wanted = split(str(config[name]), "volume"), split(str(value), "volume")
+    return there.get("mp") == wanted.get("mp")
 
 
 def _surplus(state: Object, config: dict[str, Any], wanted: dict[str, Any]) -> list[str]:

@@ -14,13 +14,11 @@ from stackyard.provider.resources.container.tasks import wait_for_others
 from stackyard.provider.resources.container.texts import split
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from stackyard.provider.journal import Entry, Subject
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["VmIdTakenError", "find_made", "make"]
+__all__ = ["VmIdTakenError", "find_made", "make", "source_config"]
 
 _ATTEMPTS = 5
 # The source of many clones is asked once.
@@ -77,17 +75,18 @@ async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:
         path = f"/nodes/{entry.node}/lxc"
         params = {**properties(planned), **beginning(planned), "vmid": entry.vm_id}
         params["description"] = marked(params.get("description"), entry)
-        return await _sent(work, entry, lambda: work.client.post(path, params))
+        return await _sent(work, entry, path, params)
     source = block(planned, "clone")
     node = source.get("node_name") or entry.node
     path = f"/nodes/{node}/lxc/{source['vm_id']}"
-    storage = source.get("datastore_id") or await _storage_of(work, path)
+    root = split(str((await source_config(work, planned)).get("rootfs", "")), "volume").get("volume", "")
+    storage = source.get("datastore_id") or root.partition(":")[0]
     # Proxmox locks the source of a clone as well as the storage that it goes to.
     async with (
         work.session.clones.turn(node, f"guest {source['vm_id']}"),
         work.session.clones.turn(entry.node, storage),
     ):
-        made = await _sent(work, entry, lambda: work.client.post(f"{path}/clone", _copy(planned, entry)))
+        made = await _sent(work, entry, f"{path}/clone", _copy(planned, entry))
         if made.upid:
             timeout_s = float(planned["timeout_clone"])
             # How it ended is for whoever asks next to say.
@@ -111,20 +110,23 @@ def _copy(planned: Object, entry: Entry) -> dict[str, Any]:
     }
 
 
-async def _storage_of(work: Work, path: str) -> str:
-    config = await work.client.get(f"{path}/config", max_age_s=_SOURCE_AGE_S)
-    return split(str(config.get("rootfs", "")), "volume").get("volume", "").partition(":")[0]
+async def source_config(work: Work, planned: Object) -> dict[str, Any]:
+    """Return the configuration of what a clone is made from."""
+    source = block(planned, "clone")
+    path = f"/nodes/{source.get('node_name') or planned['node_name']}/lxc/{source['vm_id']}/config"
+    config: dict[str, Any] = await work.client.get(path, max_age_s=_SOURCE_AGE_S)
+    return config
 
 
-async def _sent(work: Work, entry: Entry, post: Callable[[], Awaitable[Any]]) -> Entry:
+async def _sent(work: Work, entry: Entry, path: str, params: dict[str, Any]) -> Entry:
     """Send the call until it is known to have been received; the task goes to the journal."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            upid = await post()
+            upid = await work.client.post(path, params)
         except (proxmox.AnswerLostError, proxmox.RefusedError) as err:
             # An error may have come from something between us and the node that has made it.
             if await find_made(work, entry) is not None:
-                return entry
+                return await work.session.journal.change(entry, upid=await _task_of(work, entry, path))
             if isinstance(err, proxmox.RefusedError):
                 await work.session.journal.close(entry)
                 raise
@@ -133,6 +135,16 @@ async def _sent(work: Work, entry: Entry, post: Callable[[], Awaitable[Any]]) ->
         else:
             return await work.session.journal.change(entry, upid=str(upid))
     return entry
+
+
+async def _task_of(work: Work, entry: Entry, path: str) -> str:
+    """Return the task that a call to a path started for an entry; empty when the node does not tell."""
+    _, _, node, _, *source = path.split("/")
+    # The task of a clone runs on the node of its source, under the number of that.
+    vm_id, kind = (int(source[0]), "vzclone") if source else (entry.vm_id, "vzcreate")
+    listed = await work.client.get(f"/nodes/{node}/tasks", {"vmid": vm_id, "source": "all"})
+    found = [one for one in listed if one["type"] == kind]
+    return str(max(found, key=lambda one: int(one["starttime"]))["upid"]) if found else ""
 
 
 async def find_made(work: Work, entry: Entry) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What a clone has of its source, where the configuration leaves it out."""
+"""What a container has already, where the configuration leaves it out."""
 
 from __future__ import annotations
 
@@ -16,8 +16,17 @@ __all__ = ["with_interfaces"]
 
 
 def with_interfaces(values: Object, config: Mapping[str, Any]) -> Object:
-    """Return the values of a clone with the interfaces of its source, where addresses are for them."""
-    needs = is_clone(values) and has(block(values, "initialization"), "ip_config")
-    if not needs or has(values, "network_interface"):
-        return values
-    return {**values, "network_interface": interfaces(config, {})}
+    """Return values with the MAC addresses of the interfaces that are there.
+
+    A clone that says nothing of interfaces, but has addresses for them, has those of its source.
+    """
+    there = interfaces(config, {})
+    if is_clone(values) and not has(values, "network_interface"):
+        needs = has(block(values, "initialization"), "ip_config")
+        return {**values, "network_interface": there} if needs else values
+    known = {one["name"]: one["mac_address"] for one in there}
+    written = [
+        {**one, "mac_address": one.get("mac_address") or known.get(one.get("name"))}
+        for one in values.get("network_interface") or ()
+    ]
+    return {**values, "network_interface": written}

@@ -13,7 +13,7 @@ from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_t
 from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
-from stackyard.provider.resources.vm.making import make_once, marked
+from stackyard.provider.resources.vm.making import Made, left_on_failure, make_once, marked
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.params import clone_params, clone_unset
 from stackyard.provider.resources.vm.properties import parse
@@ -31,7 +31,7 @@ _DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
 _CLOUD_INIT_INTERFACE = "ide2"
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Entry]:
+async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Made]:
     """Clone a VM and change the clone to what is planned."""
     block = known_block(planned, "clone") or {}
     target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
@@ -58,11 +58,12 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Entry]:
         made = await make_once(work, planned, send, node=made_on, timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    if guest.node != target:
-        guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
-        await work.session.journal.change(made.entry, node=target)
-    await _configure(guest, planned, made.entry.token, timeout_s)
-    return guest, made.entry
+    with left_on_failure(work, made):
+        if guest.node != target:
+            guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
+            await work.session.journal.change(made.entry, node=target)
+        await _configure(guest, planned, made.entry.token, timeout_s)
+    return guest, made
 
 
 @contextlib.asynccontextmanager

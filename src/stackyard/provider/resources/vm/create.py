@@ -13,7 +13,7 @@ from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_t
 from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node, source_of
 from stackyard.provider.resources.vm.initialization import cloud_init_drive
-from stackyard.provider.resources.vm.making import make_once
+from stackyard.provider.resources.vm.making import Made, left_on_failure, make_once
 from stackyard.provider.resources.vm.params import whole_params
 from stackyard.provider.resources.vm.read import read_vm
 from stackyard.provider.values import UNKNOWN
@@ -34,13 +34,15 @@ async def create(work: Work, planned: Object) -> Object:
     """Make a VM as planned and return its state."""
     wanted = _identified(planned)
     if known_block(wanted, "clone") is not None:
-        guest, entry = await clone_vm(work, wanted)
+        guest, made = await clone_vm(work, wanted)
     else:
-        guest, entry = await _make_new(work, wanted)
+        guest, made = await _make_new(work, wanted)
     try:
+        if made.is_taken_over and await guest.is_running() and await guest.pending():
+            await power.restart(guest, wanted)
         return await _finish(guest, {**wanted, "id": str(guest.vm_id), "vm_id": guest.vm_id})
     finally:
-        work.session.journal.leave(entry)
+        work.session.journal.leave(made.entry)
 
 
 def _identified(planned: Object) -> Object:
@@ -51,7 +53,7 @@ def _identified(planned: Object) -> Object:
     return {**planned, "smbios": [{**block, "uuid": str(uuid.uuid4())}]}
 
 
-async def _make_new(work: Work, planned: Object) -> tuple[Guest, Entry]:
+async def _make_new(work: Work, planned: Object) -> tuple[Guest, Made]:
     node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
 
     async def send(entry: Entry) -> Any:
@@ -67,8 +69,9 @@ async def _make_new(work: Work, planned: Object) -> tuple[Guest, Entry]:
     made = await make_once(work, planned, send, node=node, timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    await _complete(guest, planned, is_taken_over=made.is_taken_over)
-    return guest, made.entry
+    with left_on_failure(work, made):
+        await _complete(guest, planned, is_taken_over=made.is_taken_over)
+    return guest, made
 
 
 def _drives(planned: Object) -> dict[str, str]:

@@ -72,6 +72,11 @@ class Guest:
         """Tell whether it runs."""
         return (await self.status()).get("status") == "running"
 
+    async def pending(self) -> set[str]:
+        """Return the keys whose change waits for a restart."""
+        listed = await self.work.client.get(f"{self.path}/pending")
+        return {str(one["key"]) for one in listed if "pending" in one or "delete" in one}
+
     async def set(
         self,
         params: dict[str, Any],

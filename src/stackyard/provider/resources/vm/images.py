@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["disk_text", "grow", "import_on_node", "needs_node", "source_of"]
 
-_IMPORTED = re.compile(r"unused\d+:\s*([^\s']+)")
+# "unused0: successfully imported disk 'local-lvm:vm-100-disk-0'", and as older versions say it.
+_IMPORTED = re.compile(r"'(?:unused\d+:)?([^':\s]+:[^'\s]+)'")
 _DEFAULT_FORMAT = "qcow2"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ from stackyard.provider.resources.vm.guest import Guest
 from stackyard.provider.resources.vm.read import find
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["HalfMadeError", "Made", "appears", "carries", "make_once", "marked"]
+__all__ = ["HalfMadeError", "Made", "appears", "carries", "left_on_failure", "make_once", "marked"]
 
 _ATTEMPTS = 4
 _BEING_MADE = ("create", "clone")
@@ -48,6 +49,16 @@ class Made:
     def __init__(self, entry: Entry, *, is_taken_over: bool) -> None:
         self.entry = entry
         self.is_taken_over = is_taken_over
+
+
+@contextlib.contextmanager
+def left_on_failure(work: Work, made: Made) -> Iterator[None]:
+    """End the work on an entry when the block fails; when it ends well, somebody else goes on with it."""
+    try:
+        yield
+    except BaseException:
+        work.session.journal.leave(made.entry)
+        raise
 
 
 def marked(description: str, token: str) -> str:

@@ -327,11 +327,7 @@ async def _settle_power(change: _Change) -> None:
 
 
 async def _is_pending(change: _Change) -> bool:
-    if not change.sent:
-        return False
-    listed = await change.guest.work.client.get(f"{change.guest.path}/pending")
-    waiting = {one["key"] for one in listed if "pending" in one or "delete" in one}
-    return bool(waiting & change.sent)
+    return bool(change.sent) and bool(await change.guest.pending() & change.sent)
 
 
 async def _restart(change: _Change) -> None:
