@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -18,6 +19,7 @@ from stackyard.cli.root import root
 from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
 from stackyard.lab import coverage
+from stackyard.site import schema, schema_names
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
@@ -26,7 +28,9 @@ NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
 def main() -> int:
     """Write every generated page."""
     for name, make in PAGES.items():
-        (REFERENCE / name).write_text(make())
+        page = REFERENCE / name
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(make())
     return 0
 
 
@@ -109,11 +113,17 @@ def events_schema() -> str:
     return orjson.dumps(events.schema(), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+def site_schema(entity: str) -> str:
+    """Return the JSON Schema of a kind of file in a site."""
+    return orjson.dumps(schema.schema_of(entity), option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "cli.md": cli_page,
     "events.schema.json": events_schema,
     "lab-coverage.md": coverage.render,
+    **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},
 }
 
 if __name__ == "__main__":

@@ -77,6 +77,8 @@ def _rules(rule: dict[str, Any]) -> dict[str, Any]:
         reduced["replace"] = True
     if rule.get("diff_suppress"):
         reduced["suppress"] = True
+    if rule.get("type") == "TypeFloat":
+        reduced["fraction"] = True
     return reduced
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.engine import real_engine
 from tests.support.provider import Stack, driven, require_bpg
-from tests.support.provider_container import CHANGES, CREATED, plant_templates, stack_of
+from tests.support.provider_container import CHANGES, CLONES, CREATED, REPLACED, plant_templates, stack_of
 
 from stackyard import lab
 from stackyard.engine.version import Engine, Flavour
@@ -71,3 +71,32 @@ def test_what_one_provider_changes_the_other_leaves_alone(
         await _unchanged_by_both(stack, bpg_first=second == "bpg")
 
     driven(tofu, running, tmp_path, scenario, PROXMOX_VE_SSH_PASSWORD=running.password)
+
+
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_what_one_provider_clones_the_other_leaves_alone(
+    tofu: Engine, running: lab.Running, tmp_path: Path, first: str
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(stack_of(CLONES))
+        await stack.init()
+        await stack.apply(bpg=first == "bpg")
+        await _unchanged_by_both(stack, bpg_first=first == "bpg")
+
+    driven(tofu, running, tmp_path, scenario)
+
+
+def test_both_providers_replace_the_same(tofu: Engine, running: lab.Running, tmp_path: Path) -> None:
+    # bpg means to replace a container whose disk is to be smaller, and fails in the apply.
+    cases = {name: case for name, case in REPLACED.items() if name != "smaller"}
+
+    async def scenario(stack: Stack) -> None:
+        stack.write(stack_of({name: case.before for name, case in cases.items()}))
+        await stack.init()
+        await stack.apply(bpg=True)
+        stack.write(stack_of({name: case.after for name, case in cases.items()}))
+        for bpg in (False, True):
+            said = await stack.plan(status=2, bpg=bpg)
+            assert said.count("must be replaced") == len(cases)
+
+    driven(tofu, running, tmp_path, scenario)

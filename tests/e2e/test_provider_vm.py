@@ -93,10 +93,21 @@ def test_a_value_that_cannot_be_is_named(engine: Engine, running: lab.Running, t
     driven(engine, running, tmp_path, scenario)
 
 
+@contextlib.contextmanager
+def images(folder: Path) -> Iterator[str]:
+    """Serve an image with a disk of five gibibytes and give the address."""
+    place = folder / "images"
+    place.mkdir()
+    header = b"QFI\xfb" + bytes(20) + (5 * 2**30).to_bytes(8, "big")
+    (place / "a.qcow2").write_bytes(header + bytes(480))
+    with served(place) as url:
+        yield url
+
+
 def rendered(running: lab.Running, url: str) -> bytes:
     """Return the VM of the full model and its files, as the renderer writes them."""
     vms, files = FULL["vms"], [one for one in FULL["files"] if one["key"] != "template"]
-    files = [{**one, "url": f"{url}/a.img"} if "url" in one else one for one in files]
+    files = [{**one, "url": f"{url}/a.qcow2"} if "url" in one else one for one in files]
     model = Desired.model_validate({"vms": vms, "files": files})
     nodes = tuple((name, "127.0.0.1", port) for name, port in running.ssh_ports.items())
     found = render(model, Provider(ssh_user="root", ssh_nodes=nodes))
@@ -106,8 +117,12 @@ def rendered(running: lab.Running, url: str) -> bytes:
 
 async def prepare(running: lab.Running) -> None:
     """Have what the full model takes for granted: a disc, and a card that nodes share."""
-    with running.world.store.transaction():
-        running.world.volumes.add("local:iso/tools.iso", "pve1", 2**20, content="iso", format="iso")
+
+    def add() -> None:
+        with running.world.store.transaction():
+            running.world.volumes.add("local:iso/tools.iso", "pve1", 2**20, content="iso", format="iso")
+
+    running.on_loop(add)
     async with lab_api(running) as api:
         device = (await api.get("/nodes/pve1/hardware/pci"))[0]
         place = f"node=pve1,path={device['id']},id={device['vendor'][2:]}:{device['device'][2:]}"
@@ -132,10 +147,7 @@ def test_the_full_model_as_it_is_rendered_is_applied_and_left_alone(
         await stack.destroy()
         assert guests(running) == {}
 
-    images = tmp_path / "images"
-    images.mkdir()
-    (images / "a.img").write_bytes(b"image")
-    with served(images) as url:
+    with images(tmp_path) as url:
         driven(engine, running, tmp_path, scenario)
 
 

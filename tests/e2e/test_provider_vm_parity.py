@@ -5,10 +5,12 @@ STACKYARD_TEST_BPG names the binary of the real bpg/proxmox; without it these te
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_provider_vm import images, prepare, rendered
 from tests.support.engine import engine
 from tests.support.provider import Stack, driven, lab_api, require_bpg
 
@@ -211,7 +213,7 @@ SHAPES = {
 """,
     "template": 'template = true\n started = false\n disk {\n interface = "scsi0"\n size = 1\n }',
     "pool": "pool_id = proxmox_virtual_environment_pool.apps.pool_id",
-    "timeouts": "timeout_create = 100\n timeout_start_vm = 100\n stop_on_destroy = true\n purge_on_destroy = false",
+    "timeouts": "timeout_create = 100\n stop_on_destroy = true\n purge_on_destroy = false",
     "disks-in-another-order": """
   disk {
     interface = "scsi10"
@@ -226,7 +228,7 @@ SHAPES = {
     size = 1
   }
 """,
-    "amd-sev": 'bios = "ovmf"\n machine = "q35"\n started = false\n amd_sev {\n type = "es"\n no_debug = true\n }',
+    "amd-sev": 'bios = "ovmf"\n machine = "q35"\n started = false\n amd_sev {\n type = "es"\n }',
 }
 CLONES = {
     "clone": "",
@@ -291,9 +293,7 @@ resource "proxmox_virtual_environment_vm" "source" {
 
 
 def vm_text(inside: str, *, node: str = "pve1", name: str = "it") -> str:
-    return (
-        f'resource "proxmox_virtual_environment_vm" "{name}" {{\n  node_name = "{node}"\n  {inside}\n}}\n'
-    )
+    return f'resource "proxmox_virtual_environment_vm" "{name}" {{\n  node_name = "{node}"\n  {inside}\n}}\n'
 
 
 def clone_text(shape: str) -> str:
@@ -344,6 +344,55 @@ def test_a_clone_of_one_provider_is_left_alone_by_the_other(
 ) -> None:
     text = clone_text(shape)
     driven(engine, running, tmp_path, lambda stack: compare(stack, text, first=first))
+
+
+IMAGES = {
+    "older-way-on-node": ("file_id", "local:iso/a.img"),
+    "older-way": ("file_id", "local:import/a.qcow2"),
+    "newer-way": ("import_from", "local:import/a.qcow2"),
+}
+
+
+@pytest.mark.parametrize("way", IMAGES)
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_a_vm_from_an_image_is_left_alone_by_the_other(
+    engine: Engine, running: lab.Running, tmp_path: Path, first: str, way: str
+) -> None:
+    attribute, volume = IMAGES[way]
+
+    def add() -> None:
+        with running.world.store.transaction():
+            running.world.volumes.add(
+                volume, "pve1", 2**20, content=volume[6:].partition("/")[0], format="qcow2", virtual_size=2**30
+            )
+
+    running.on_loop(add)
+    places = ("local-lvm", "local")
+    disks = [
+        f'disk {{\n interface = "scsi{number}"\n datastore_id = "{place}"\n size = 3\n {attribute} = "{volume}"\n}}'
+        for number, place in enumerate(places)
+    ]
+    text = vm_text("\n".join(disks))
+    driven(engine, running, tmp_path, lambda stack: compare(stack, text, first=first))
+
+
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_the_full_model_as_it_is_rendered_is_the_same_for_both(
+    engine: Engine, running: lab.Running, tmp_path: Path, first: str
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        document = json.loads(rendered(running, url))
+        (stack.folder / "main.tf.json").write_text(json.dumps(document))
+        secrets = dict.fromkeys(document["variable"], "hidden")
+        (stack.folder / "secret.auto.tfvars.json").write_text(json.dumps(secrets))
+        await prepare(running)
+        await stack.init()
+        await stack.apply(bpg=first == "bpg")
+        await stack.unchanged(bpg=first != "bpg")
+        await stack.destroy(bpg=first != "bpg")
+
+    with images(tmp_path) as url:
+        driven(engine, running, tmp_path, scenario)
 
 
 @pytest.mark.parametrize("shape", ["empty", "disks-and-network", "cloud-init", "firmware"])

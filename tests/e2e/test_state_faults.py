@@ -136,9 +136,8 @@ def test_soak_two_hundred_kills_during_a_thousand_writes(
     versions = check_history(tmp_path)
     assert (done.kills, done.writes, versions) == (200, 1000, 1000)
     with capsys.disabled():
-        print(
-            f"\nstate: {done.kills} kills ({done.steps}), {done.writes} writes, {versions} versions, none lost"
-        )
+        steps = ", ".join(f"{count} in {step}" for step, count in sorted(done.steps.items()))
+        sys.stdout.write(f"\nstate: {done.kills} kills ({steps}), {versions} of {done.writes} writes there\n")
 
 
 @pytest.mark.soak

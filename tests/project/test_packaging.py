@@ -12,7 +12,14 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 # What a distribution is called where that is not what it is imported as.
-IMPORTED_AS = {"jsonschema-rs": "jsonschema_rs", "pyyaml": "yaml", "requests-toolbelt": "requests_toolbelt"}
+IMPORTED_AS = {
+    "grpcio": "grpc",
+    "jsonschema-rs": "jsonschema_rs",
+    "pydantic-core": "pydantic_core",
+    "pyyaml": "yaml",
+    "requests-toolbelt": "requests_toolbelt",
+    "ruamel-yaml": "ruamel",
+}
 
 
 def distributions(requirements: list[str]) -> set[str]:

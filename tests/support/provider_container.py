@@ -10,7 +10,9 @@ from stackyard.lab.contents import put_stand_in
 
 __all__ = [
     "CHANGES",
+    "CLONES",
     "CREATED",
+    "REPLACED",
     "TEMPLATE",
     "Case",
     "container",
@@ -79,7 +81,8 @@ CREATED: Mapping[str, Mapping[str, str]] = {
         "template": "template = true\nstarted = false",
         "timed": "timeout_create = 100\ntimeout_delete = 30\ntimeout_update = 90\ntimeout_clone = 80",
         "environment": 'environment_variables = { B = "x=y", A = "1,2", EMPTY = "" }',
-        "empty": 'description = ""\ntags = []\nhook_script_file_id = ""\npool_id = ""\nenvironment_variables = {}',
+        "empty": 'description = ""\ntags = []\nhook_script_file_id = ""\npool_id = ""\n'
+        "environment_variables = {}",
     },
     "hardware": {
         "cpu": "cpu {\n cores = 2\n limit = 1.5\n units = 512\n}",
@@ -92,15 +95,18 @@ CREATED: Mapping[str, Mapping[str, str]] = {
         "console": 'console {\n type = "shell"\n tty_count = 4\n}',
         "no_console": "console { enabled = false }",
         "console_default": "console {}",
-        "features": 'features {\n nesting = true\n keyctl = true\n fuse = true\n mount = ["nfs", "cifs"]\n}\nunprivileged = true',
+        "features": "features {\n nesting = true\n keyctl = true\n fuse = true\n"
+        ' mount = ["nfs", "cifs"]\n}\nunprivileged = true',
         "features_default": "features {}",
         "startup": "startup {\n order = 3\n up_delay = 10\n}",
         "startup_zero": "startup {\n order = 0\n down_delay = 0\n}",
         "devices": 'device_passthrough { path = "/dev/net/tun" }\n'
-        'device_passthrough {\n path = "/dev/fuse"\n mode = "0666"\n uid = 3\n gid = 44\n deny_write = true\n}',
+        'device_passthrough {\n path = "/dev/fuse"\n mode = "0666"\n uid = 3\n gid = 44\n'
+        " deny_write = true\n}",
     },
     "disks": {
-        "options": 'disk {\n datastore_id = "local-lvm"\n size = 3\n mount_options = ["noatime", "discard"]\n acl = true\n}',
+        "options": 'disk {\n datastore_id = "local-lvm"\n size = 3\n'
+        ' mount_options = ["noatime", "discard"]\n acl = true\n}',
         "flags": 'disk {\n datastore_id = "local-lvm"\n size = 3\n quota = true\n replicate = true\n}',
         "directory": 'disk { datastore_id = "local" }',
         "default_size": 'disk { datastore_id = "local-lvm" }',
@@ -113,30 +119,39 @@ CREATED: Mapping[str, Mapping[str, str]] = {
         "many": "".join(f'mount_point {{\n volume = "/mnt/m{i}"\n path = "/m{i}"\n}}\n' for i in range(12)),
     },
     "initialization": {
-        "dhcp": 'initialization {\n hostname = "dhcp"\n ip_config {\n ipv4 { address = "dhcp" }\n ipv6 { address = "auto" }\n}\n}',
-        "static": 'initialization {\n hostname = "static"\n ip_config {\n ipv4 {\n address = "10.1.2.3/24"\n gateway = "10.1.2.1"\n}\n'
+        "dhcp": 'initialization {\n hostname = "dhcp"\n ip_config {\n ipv4 { address = "dhcp" }\n'
+        ' ipv6 { address = "auto" }\n}\n}',
+        "static": 'initialization {\n hostname = "static"\n ip_config {\n ipv4 {\n'
+        ' address = "10.1.2.3/24"\n gateway = "10.1.2.1"\n}\n'
         ' ipv6 {\n address = "fd00::9/64"\n gateway = "fd00::1"\n}\n}\n}',
         "only_ipv6": 'initialization {\n hostname = "six"\n ip_config {\n ipv6 { address = "dhcp" }\n}\n}',
-        "dns": 'initialization {\n hostname = "dns"\n dns {\n domain = "example.org"\n servers = ["1.1.1.1", "9.9.9.9"]\n}\n}',
-        "old_dns": 'initialization {\n hostname = "old-dns"\n dns {\n domain = "example.org"\n server = "1.1.1.1"\n}\n}',
+        "dns": 'initialization {\n hostname = "dns"\n dns {\n domain = "example.org"\n'
+        ' servers = ["1.1.1.1", "9.9.9.9"]\n}\n}',
+        "old_dns": 'initialization {\n hostname = "old-dns"\n dns {\n domain = "example.org"\n'
+        ' server = "1.1.1.1"\n}\n}',
         "only_domain": 'initialization {\n hostname = "domain"\n dns { domain = "example.org" }\n}',
         "empty_dns": 'initialization {\n hostname = "nothing"\n dns {}\n}',
         "account": 'initialization {\n hostname = "account"\n user_account {\n password = "secret-enough"\n'
         ' keys = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA me"]\n}\n}',
-        "only_keys": 'initialization {\n hostname = "keys"\n user_account {\n keys = ["ssh-ed25519 AAAAC3Nz"]\n}\n}',
+        "only_keys": 'initialization {\n hostname = "keys"\n user_account {\n'
+        ' keys = ["ssh-ed25519 AAAAC3Nz"]\n}\n}',
         "entrypoint": 'initialization {\n hostname = "entry"\n entrypoint = "/bin/init --now"\n}',
-        "waits": 'wait_for_ip { ipv4 = true }\ninitialization {\n hostname = "waits"\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
+        "waits": 'wait_for_ip { ipv4 = true }\ninitialization {\n hostname = "waits"\n'
+        ' ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
     },
     "network": {
         "none": 'initialization { hostname = "none" }',
-        "settings": 'network_interface {\n name = "eth0"\n bridge = "vmbr0"\n firewall = true\n rate_limit = 12.5\n'
+        "settings": 'network_interface {\n name = "eth0"\n bridge = "vmbr0"\n firewall = true\n'
+        " rate_limit = 12.5\n"
         ' mtu = 1400\n vlan_id = 7\n mac_address = "BC:24:11:00:00:07"\n}',
-        "two": 'network_interface { name = "eth0" }\nnetwork_interface {\n name = "eth1"\n rate_limit = 10\n}\n'
+        "two": 'network_interface { name = "eth0" }\nnetwork_interface {\n name = "eth1"\n'
+        " rate_limit = 10\n}\n"
         'initialization {\n hostname = "two"\n ip_config {\n ipv4 { address = "dhcp" }\n}\n'
         ' ip_config {\n ipv4 { address = "10.9.0.2/16" }\n}\n}',
         "ten": "".join(f'network_interface {{ name = "eth{i}" }}\n' for i in range(10)),
         "host_managed": 'network_interface {\n name = "eth0"\n host_managed = true\n}',
-        "mapped": 'unprivileged = true\nidmap {\n type = "uid"\n container_id = 0\n host_id = 100000\n size = 65536\n}\n'
+        "mapped": 'unprivileged = true\nidmap {\n type = "uid"\n container_id = 0\n'
+        " host_id = 100000\n size = 65536\n}\n"
         'idmap {\n type = "gid"\n container_id = 0\n host_id = 100000\n size = 65536\n}',
     },
 }
@@ -187,15 +202,18 @@ CHANGES: Mapping[str, Case] = {
     ),
     "dns": Case(
         before="",
-        after='initialization {\n hostname = "usual"\n dns {\n servers = ["1.1.1.1"]\n domain = "example.net"\n}\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
+        after='initialization {\n hostname = "usual"\n dns {\n servers = ["1.1.1.1"]\n'
+        ' domain = "example.net"\n}\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
     ),
     "dns_away": Case(
-        before='initialization {\n hostname = "usual"\n dns { servers = ["1.1.1.1"] }\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
+        before='initialization {\n hostname = "usual"\n dns { servers = ["1.1.1.1"] }\n'
+        ' ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
         after="",
     ),
     "address": Case(
         before='initialization {\n hostname = "usual"\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
-        after='initialization {\n hostname = "usual"\n ip_config {\n ipv4 {\n address = "10.3.0.2/24"\n gateway = "10.3.0.1"\n}\n}\n}',
+        after='initialization {\n hostname = "usual"\n ip_config {\n ipv4 {\n'
+        ' address = "10.3.0.2/24"\n gateway = "10.3.0.1"\n}\n}\n}',
     ),
     "second_interface": Case(
         before="",
@@ -212,6 +230,51 @@ CHANGES: Mapping[str, Case] = {
     ),
     "hostname_entry": Case(
         before="",
-        after='initialization {\n hostname = "usual"\n entrypoint = "/sbin/other"\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
+        after='initialization {\n hostname = "usual"\n entrypoint = "/sbin/other"\n'
+        ' ip_config {\n ipv4 { address = "dhcp" }\n}\n}',
     ),
+}
+
+_VOLUME = 'mount_point {\n volume = "local-lvm"\n size = "1G"\n path = "/a"\n}'
+_KEYS = 'initialization {\n hostname = "usual"\n user_account { keys = ["ssh-ed25519 AAAA"] }\n}'
+
+REPLACED: Mapping[str, Case] = {
+    "smaller": Case(before='disk {\n datastore_id = "local-lvm"\n size = 3\n}', after=""),
+    "datastore": Case(before="", after='disk {\n datastore_id = "local"\n size = 2\n}'),
+    "mount_added": Case(before="", after=_VOLUME),
+    "mount_away": Case(before=_VOLUME, after=""),
+    "mount_size": Case(before=_VOLUME, after=_VOLUME.replace("1G", "2G")),
+    "mount_volume": Case(before=_VOLUME, after=_VOLUME.replace("local-lvm", "local")),
+    "unprivileged": Case(before="", after="unprivileged = true"),
+    "template": Case(before="started = false", after="started = false\ntemplate = true"),
+    "no_template": Case(before="started = false\ntemplate = true", after="started = false"),
+    "keys": Case(before=_KEYS, after=_KEYS.replace("AAAA", "BBBB")),
+    "keys_added": Case(before='initialization { hostname = "usual" }', after=_KEYS),
+    "keys_away": Case(before=_KEYS, after='initialization { hostname = "usual" }'),
+    "other_template": Case(
+        before="",
+        after='operating_system {\n template_file_id = "local:vztmpl/b.tar.zst"\n type = "debian"\n}',
+    ),
+    "pool": Case(before="", after='pool_id = "apps"'),
+    "node": Case(before="", after='node_name = "pve2"'),
+}
+
+_SOURCE = f"clone {{ vm_id = {NAME}.source.vm_id }}"
+
+# The first is the source of the others; bpg leaves alone what a source has of features, startup and environment.
+CLONES: Mapping[str, str] = {
+    "source": 'started = false\ndescription = "the source"\ntags = ["a"]\nunprivileged = true\n'
+    'network_interface { name = "eth0" }\nnetwork_interface { name = "eth1" }\ncpu { cores = 2 }',
+    "plain": _SOURCE,
+    "stopped": f"{_SOURCE}\nstarted = false\nstart_on_boot = false",
+    "described": f'{_SOURCE}\ndescription = "mine"\ntags = ["x"]',
+    "named": f'{_SOURCE}\ninitialization {{ hostname = "named" }}\nstarted = false',
+    "sized": f"{_SOURCE}\nmemory {{ dedicated = 700 }}\ncpu {{\n cores = 1\n limit = 1\n}}",
+    "wired": f'{_SOURCE}\nstarted = false\nnetwork_interface {{\n name = "eth0"\n vlan_id = 3\n}}',
+    "featured": f"{_SOURCE}\nfeatures {{ nesting = true }}\nstartup {{ order = 2 }}\nunprivileged = true",
+    "console": f'{_SOURCE}\nconsole {{ type = "shell" }}\nprotection = false',
+    "mounted": f'{_SOURCE}\nmount_point {{\n volume = "local-lvm"\n size = "1G"\n path = "/a"\n}}',
+    "passed": f'{_SOURCE}\ndevice_passthrough {{ path = "/dev/fuse" }}',
+    "template": f"{_SOURCE}\ntemplate = true\nstarted = false",
+    "elsewhere": f'clone {{\n vm_id = {NAME}.source.vm_id\n datastore_id = "local"\n}}',
 }

@@ -31,7 +31,7 @@ class Kills:
 
 
 async def write_through_kills(data: Path, *, kills: int, writes_between: int, seed: int) -> Kills:
-    """Lock, write and unlock, with the service killed in between; every request is repeated until answered."""
+    """Lock, write and unlock, with the service killed in between; a request is repeated until answered."""
     chance, done = random.Random(seed), Kills()
     service = await start_service("--plain-http", data=data)
     serial = 0

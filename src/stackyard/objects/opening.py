@@ -37,9 +37,7 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
     )
     if ring is None:
         return objects
-    from stackyard.objects.sealed import (
-        SealedObjects,
-    )  # lazy: cryptography costs 50 ms, and few stores are encrypted
+    from stackyard.objects.sealed import SealedObjects  # lazy: cryptography costs 50 ms; few need it
 
     return SealedObjects(objects, ring)
 

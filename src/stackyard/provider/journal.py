@@ -167,7 +167,7 @@ class Journal:
                 await self.close(entry)
 
     def begin_run(self) -> None:
-        """Note that another run of the engine begins: what the one before made may be missing in its state."""
+        """Note that another run of the engine begins: its state may lack what the one before made."""
         self._in_hand &= self._at_work
 
     async def _write(self, entry: Entry) -> None:

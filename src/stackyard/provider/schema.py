@@ -52,7 +52,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """An attribute: of a plain type (`type`, in the engine's spelling), or an object (`nested`)."""
+    """An attribute: of a plain type (`type`, in the engine's spelling), or an object (`nested`).
+
+    A number is `whole` unless the original takes fractions; the engine knows no such difference.
+    """
 
     type: Any = None
     nested: Nested | None = None
@@ -61,6 +64,7 @@ class Attribute:
     computed: bool = False
     sensitive: bool = False
     deprecated: bool = False
+    whole: bool = False
     rule: Rule = Rule()
 
 
@@ -168,6 +172,7 @@ def _read_attribute(fact: Mapping[str, Any], rules: Mapping[str, Rule], path: st
         computed=bool(fact.get("computed")),
         sensitive=bool(fact.get("sensitive")),
         deprecated=bool(fact.get("deprecated")),
+        whole=fact.get("type") == "number" and not fact.get("fraction"),
         rule=_rule(fact, rules.get(path)),
     )
 

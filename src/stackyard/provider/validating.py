@@ -36,7 +36,9 @@ def check_block(block: Block, config: Object, path: Path = ()) -> Iterator[Probl
 
 def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[Problem]:
     rule = attribute.rule
-    if rule.cannot and value != rule.default and not (rule.default is UNSET and is_zero(value)):
+    if attribute.whole and not float(value).is_integer():
+        yield Problem(path=path, detail=f"`{_shown(path)}` must be a whole number.")
+    elif rule.cannot and value != rule.default and not (rule.default is UNSET and is_zero(value)):
         yield _only_bpg(path)
     elif rule.check is not None and (wrong := rule.check(value)) is not None:
         yield Problem(path=path, detail=f"`{_shown(path)}` {wrong}.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Detected", "OpenedPlain", "detect", "open_bytes", "open_file", "read_bytes"]
 
+_USUAL_PART = re.compile(r"^sops:\n(?: +.*\n)* +(?:mac|lastmodified):", re.MULTILINE)
 _MAYBE_INLINE = re.compile(rb"![a-z-]*vault[a-z-]*\s")
 
 
@@ -127,6 +128,9 @@ def _candidates(text: str, named: FileFormat) -> Sequence[FileFormat]:
 
 
 def _is_sops(text: str, format: FileFormat, name: str) -> bool:
+    if format is FileFormat.YAML and _USUAL_PART.search(text):
+        # As SOPS writes it: no need to read the file twice.
+        return True
     try:
         form = text_format(format)
         layout = form.parse(text, name)

@@ -85,7 +85,8 @@ def _number_or_date(text: str) -> Scalar:
         number = _integer(match)
         if _LEAST_INT <= number <= _LARGEST_INT:
             return number
-    if _FLOAT.fullmatch(plain):
+    # To Go, a number that no float can hold is text.
+    if _FLOAT.fullmatch(plain) and math.isfinite(float(plain)):
         return float(plain)
     return text
 

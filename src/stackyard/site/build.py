@@ -78,11 +78,16 @@ def _build_guest(
 ) -> None:
     model: type[Vm] | type[Container] = Container if guest.is_container else Vm
     fields = builder.container(guest, node) if guest.is_container else builder.vm(guest, node)
+    plain_nics = builder.plain_nics(guest)
+    if plain_nics is not None:
+        fields["nics"] = ()
     try:
         built = model.model_validate(fields)
     except ValidationError as err:
         add_findings(err, GuestPlaces(guest, fields), found, model=model)
         return
+    if plain_nics is not None:
+        built = built.model_copy(update={"nics": plain_nics})
     if isinstance(built, Vm):
         parts.vms.append((guest, built))
     else:

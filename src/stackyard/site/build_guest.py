@@ -97,6 +97,12 @@ class GuestBuilder:
         self._files.use(fields)
         return fields
 
+    def plain_nics(self, guest: GuestEntry) -> tuple[Nic, ...] | None:
+        """Return the cards of a virtual machine, ready made, where all of them are plain; else nothing."""
+        nics = [] if guest.is_container else [_plain_nic(card) for card in self._networks.cards(guest)]
+        ready = tuple(nic for nic in nics if nic is not None)
+        return ready if ready and len(ready) == len(nics) else None
+
     def container(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         """Return a container."""
         values = guest.values
@@ -130,8 +136,6 @@ class GuestBuilder:
         if values.get("cores") is not None or "cpu" in values:
             fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
         fields["nics"] = [card.values for card in self._networks.cards(guest)]
-        if not guest.is_container:
-            fields["nics"] = [_plain_nic(card) or card.values for card in self._networks.cards(guest)]
         if self._dns is not None and "dns" not in values:
             fields["dns"] = self._dns
         return fields

@@ -116,7 +116,7 @@ class Contents:
             incoming=incoming,
             packed=bodies.pack(data),
             body_name=bodies.make_body_name(sha256),
-            quarantine_name=f"{int(self._core.clock() * 1000):014d}-{uuid.uuid4().hex[:8]}",
+            quarantine_name=f"{int(self._core.clock() * 1_000_000):017d}-{uuid.uuid4().hex[:8]}",
         )
 
         def decide(head: StateHead | None, now: float) -> Decision[Version | Refusal]:

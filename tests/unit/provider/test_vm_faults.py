@@ -107,3 +107,15 @@ def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, t
             assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
+def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], tmp_path: Path) -> None:
+    """The call that makes it is answered, and then every read fails for the rest of the run."""
+    fault = {"kind": "answer", "status": 500, "reason": "got bored", "method": "GET", "path": "/nodes/*/tasks/*"}
+
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+            assert await settle(running, tmp_path, fault, config) > 0
+
+    asyncio.run(scenario())

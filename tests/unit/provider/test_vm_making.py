@@ -51,7 +51,7 @@ def guests(running: lab.Running) -> dict[str, Any]:
 def test_a_disk_begins_with_an_image_and_has_the_size_that_is_asked_for(attribute: str, volume: str) -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
         add_image(running, volume, volume.partition(":")[2].partition("/")[0])
-        config = {
+        config: dict[str, Any] = {
             "node_name": "pve1",
             "vm_id": 100,
             "disk": [{"interface": "scsi0", "size": 10, attribute: volume, "discard": "on"}],
@@ -74,8 +74,8 @@ def test_a_disk_begins_with_an_image_and_has_the_size_that_is_asked_for(attribut
 def test_a_disk_smaller_than_its_image_is_refused_by_name() -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
         add_image(running, "local:import/a.qcow2", "import")
+        disk = {"interface": "scsi0", "size": 2, "import_from": "local:import/a.qcow2"}
         with pytest.raises(Failed, match="scsi0 of VM 100 has 3 GiB"):
-            disk = {"interface": "scsi0", "size": 2, "import_from": "local:import/a.qcow2"}
             await it.apply(VM, node_name="pve1", vm_id=100, disk=[disk])
 
     run(scenario)
@@ -101,7 +101,9 @@ def test_clones_to_one_storage_go_one_after_the_other() -> None:
 
         async def watch() -> None:
             while True:
-                making = [guest for guest in guests(running).values() if guest["config"].get("lock") == "clone"]
+                making = [
+                    guest for guest in guests(running).values() if guest["config"].get("lock") == "clone"
+                ]
                 at_once.append(len(making))
                 await asyncio.sleep(0.01)
 
@@ -111,9 +113,7 @@ def test_clones_to_one_storage_go_one_after_the_other() -> None:
             it.plan(VM, node_name="pve1", started=False, name=f"c{number}", clone=[{"vm_id": 900}]).state
             for number in range(5)
         ]
-        results = await asyncio.gather(
-            *(it.operations.apply(known, VM, None, planned) for planned in plans)
-        )
+        results = await asyncio.gather(*(it.operations.apply(known, VM, None, planned) for planned in plans))
         watching.cancel()
         assert [one.problems for one in results] == [[]] * 5
         assert len({one.state["vm_id"] for one in results if one.state}) == 5
@@ -218,7 +218,7 @@ def test_an_entry_goes_when_the_state_is_stored(tmp_path: Path) -> None:
         assert len(it.session.journal.entries) == 1
         assert len(list(tmp_path.glob("*.json"))) == 1
         await it.session.journal.confirm_all()
-        assert it.session.journal.entries == ()
+        assert not list(it.session.journal.entries)
         assert not list(tmp_path.glob("*.json"))
 
     run(scenario, tmp_path)
@@ -280,5 +280,3 @@ def test_an_import_needs_node_and_number(given: str) -> None:
         assert "NODE/NUMBER" in result.problems[0].detail
 
     run(scenario)
-
-

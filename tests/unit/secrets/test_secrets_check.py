@@ -133,7 +133,7 @@ def test_no_finding_shows_the_secret() -> None:
 
 
 def test_a_broken_file_whose_name_promises_secrets_is_found() -> None:
-    assert found({"secrets.yaml": "a: [b\n", "broken.yaml": "a: [b\n"}) == ["secrets.yaml:2"]
+    assert found({"secrets.yaml": "a: [b\n", "broken.yaml": "a: [b\n"}) == ["secrets.yaml:1"]
 
 
 def test_what_counts_is_the_index_and_not_the_working_tree(tmp_path: Path) -> None:

@@ -36,9 +36,7 @@ def init(folder: str, lab_name: str) -> Result:
     one that `stackyard lab up` would start. The secrets are encrypted with SOPS for your age key, which is
     made if you have none. Your public SSH keys are put in.
     """
-    from stackyard.site.starting import (
-        start_site,
-    )  # lazy: pydantic and cryptography, only when this verb runs
+    from stackyard.site.starting import start_site  # lazy: pydantic and cryptography, for this verb alone
 
     started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=tuple(_ssh_keys()))
     return Result(document=_document(started), show=lambda paper: _show(paper, started))

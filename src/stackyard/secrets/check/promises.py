@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.errors import InvalidInputError
 from stackyard.secrets.base import SecretsKind
-from stackyard.secrets.layout import Leaf, leaves
+from stackyard.secrets.layout import Leaf, SecretsSyntaxError, leaves
 from stackyard.secrets.opening import detect
 from stackyard.secrets.sops.cipher import looks_encrypted
 from stackyard.secrets.sops.config import SopsConfig, parse_config
@@ -94,5 +94,9 @@ def _holds_values(path: str, text: str) -> bool:
     format = format_of_name(path)
     if format is FileFormat.BINARY:
         return bool(re.search(r"^\s*[^#\s]", text, re.MULTILINE))
-    layout = text_format(format).parse(text.removeprefix("\ufeff"), path)
+    try:
+        layout = text_format(format).parse(text.removeprefix("\ufeff"), path)
+    except SecretsSyntaxError:
+        # Something that nobody can read is not nothing.
+        return True
     return any(leaf.value not in (None, "") for one in layout.documents for _, leaf in leaves(one.root))

@@ -37,6 +37,7 @@ __all__ = ["OpenedSops", "SopsDamagedError", "open_sops", "seal_new"]
 
 # A comment in a list, which SOPS encrypts to an item of the list.
 _ITEM = "comment-item"
+_LARGEST_EXACT = 2**63
 
 
 class SopsDamagedError(InvalidInputError):
@@ -68,7 +69,6 @@ class OpenedSops:
     source: bytes
     format: FileFormat
     metadata: Metadata
-    plain: bytes
     warnings: tuple[str, ...]
     _text: TextFormat
     _encrypted: Layout
@@ -77,6 +77,14 @@ class OpenedSops:
     _comments: frozenset[int]
     _known: _Known = field(repr=False)
     _mac: str = field(repr=False)
+    _opening: _Opening = field(repr=False)
+
+    @property
+    def plain(self) -> bytes:
+        """The decrypted file; made anew each time, because whoever wants values needs none of it."""
+        if self.format is FileFormat.BINARY:
+            return _content(self._encrypted, self._opening)
+        return self._opening.plain(self._encrypted)
 
     @property
     def kind(self) -> SecretsKind:
@@ -151,13 +159,11 @@ def open_sops(source: bytes, path: str, keyring: Keyring, format: FileFormat) ->
     opening = _Opening(path, metadata, key, format)
     opening.take(text.without_metadata(encrypted))
     opening.verify(where)
-    plain = _content(encrypted, opening) if format is FileFormat.BINARY else opening.plain(encrypted)
     return OpenedSops(
         path=path,
         source=source,
         format=format,
         metadata=metadata,
-        plain=plain,
         warnings=tuple(opening.warnings),
         _text=text,
         _encrypted=encrypted,
@@ -166,6 +172,7 @@ def open_sops(source: bytes, path: str, keyring: Keyring, format: FileFormat) ->
         _comments=frozenset(opening.comments),
         _known=opening.known,
         _mac=opening.mac.text(),
+        _opening=opening,
     )
 
 
@@ -194,21 +201,21 @@ class _Opening:
         self.comments: set[int] = set()
         self.known = _Known()
         self.splices: list[Splice] = []
+        self.leaves: list[tuple[Leaf, Scalar]] = []
         self.warnings: list[str] = []
         self.mac = Mac(is_only_encrypted=metadata.is_mac_only_encrypted)
         self._metadata = metadata
         self._cipher = DataCipher(key)
         self._text = text_format(format)
-        self._is_binary = format is FileFormat.BINARY
 
     def take(self, layout: Layout) -> None:
         for visit in visits(layout, self._metadata.rule):
             if isinstance(visit.thing, Remark):
                 self._take_remark(visit.thing)
             else:
-                self._take_leaf(visit.thing, visit, layout.text)
+                self._take_leaf(visit.thing, visit)
 
-    def _take_leaf(self, leaf: Leaf, visit: Visit, text: str) -> None:
+    def _take_leaf(self, leaf: Leaf, visit: Visit) -> None:
         value = leaf.value
         if visit.is_encrypted and value is not None and value != "":
             context = context_of(visit.path)
@@ -218,8 +225,7 @@ class _Opening:
                 return
             self.values[leaf.start] = value
             self.known.add(context, kind, value, str(leaf.value))
-            if not self._is_binary:
-                self.splices.append(Splice(leaf.start, leaf.end, self._text.scalar(value, leaf, text)))
+            self.leaves.append((leaf, value))
         elif looks_encrypted(value) and not visit.is_encrypted:
             raise self._damaged("it is encrypted where the rules of the file say that it is not", leaf)
         self.mac.add(value, is_encrypted=visit.is_encrypted)
@@ -263,7 +269,11 @@ class _Opening:
         )
 
     def plain(self, encrypted: Layout) -> bytes:
-        return spliced(encrypted.text, [*self.splices, *self._text.dropped(encrypted)]).encode()
+        text = encrypted.text
+        splices = [
+            Splice(leaf.start, leaf.end, self._text.scalar(value, leaf, text)) for leaf, value in self.leaves
+        ]
+        return spliced(text, [*splices, *self.splices, *self._text.dropped(encrypted)]).encode()
 
     def verify(self, where: Location) -> None:
         try:
@@ -323,7 +333,8 @@ def _sealed(
 
 def _refuse_inexact(leaf: Leaf, text: str) -> None:
     """Refuse a whole number that is too large for SOPS, which would round it."""
-    if isinstance(leaf.value, float) and text[leaf.start : leaf.end].lstrip("-+").isdecimal():
+    is_whole = text[leaf.start : leaf.end].lstrip("-+").isdecimal()
+    if isinstance(leaf.value, float) and is_whole and abs(leaf.value) >= _LARGEST_EXACT:
         raise SecretsSyntaxError(
             f"The number in line {leaf.place.line} has more than 64 bits, and SOPS would round it.",
             remedy="Put it in quotes.",

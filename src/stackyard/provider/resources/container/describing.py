@@ -208,7 +208,7 @@ def _initialization(config: Config, state: Object) -> list[Object]:
         "hostname": config.get("hostname") or "",
         "entrypoint": config.get("entrypoint") or "",
         "dns": _dns(config, block(known, "dns")),
-        "ip_config": addresses(config, known.get("ip_config") or ()),
+        "ip_config": addresses(config, state),
         # Proxmox forgets them as soon as they are set.
         "user_account": known.get("user_account") or [],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.provider.resources.container.blocks import block
 from stackyard.provider.resources.container.texts import indexed, is_on, number, split
 
 if TYPE_CHECKING:
@@ -16,10 +17,14 @@ __all__ = ["addresses", "expects_address", "interfaces"]
 
 def interfaces(config: Mapping[str, Any], state: Object) -> list[Object]:
     """Return the interfaces; one that the user turned off is not there and keeps its place."""
-    found = dict(indexed(config, "net"))
+    found, off = dict(indexed(config, "net")), _turned_off(config, state)
     known: Sequence[Object] = state.get("network_interface") or ()
-    off = {i: one for i, one in enumerate(known) if one.get("enabled") is False and i not in found}
-    return [_interface(found[i]) if i in found else off[i] for i in sorted({*found, *off})]
+    return [_interface(found[i]) if i in found else known[i] for i in sorted({*found, *off})]
+
+
+def _turned_off(config: Mapping[str, Any], state: Object) -> set[int]:
+    known: Sequence[Object] = state.get("network_interface") or ()
+    return {i for i, one in enumerate(known) if one.get("enabled") is False and f"net{i}" not in config}
 
 
 def _interface(text: str) -> Object:
@@ -37,17 +42,23 @@ def _interface(text: str) -> Object:
     }
 
 
-def addresses(config: Mapping[str, Any], known: Sequence[Object]) -> list[Object]:
+def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
     """Return the addresses, one block an interface that has any.
 
-    The blocks are counted; an empty one that somebody wrote for an interface without addresses stays.
+    The blocks are counted; an empty one that somebody wrote for an interface without addresses stays, and so
+    does that of an interface which is turned off.
     """
+    known: Sequence[Object] = block(state, "initialization").get("ip_config") or ()
+    off = _turned_off(config, state)
+    texts = dict(indexed(config, "net"))
     found: list[Object] = []
-    for index, text in indexed(config, "net"):
-        parts = split(text, "name")
+    for index in sorted({*texts, *off}):
+        parts = split(texts.get(index, ""), "name")
         one = {"ipv4": _family(parts, "ip", "gw"), "ipv6": _family(parts, "ip6", "gw6")}
         was_empty = index < len(known) and not any(_addresses_in(known[index]))
-        if any(one.values()) or was_empty:
+        if index in off and index < len(known):
+            found.append(known[index])
+        elif any(one.values()) or was_empty:
             found.append(one)
     return found
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
 from stackyard.provider.resources.vm import power
+from stackyard.provider.resources.vm.devices import agent_text
 from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.read import find
 
@@ -22,9 +23,13 @@ _ATTEMPTS = 3
 async def delete(work: Work, state: Object) -> None:
     """Stop a VM and remove it with its disks."""
     vm_id = int(state["id"])
-    found = await find(work, vm_id)
-    if found is not None:
-        await _remove(Guest(work=work, node=str(found["node"]), vm_id=vm_id), state)
+    try:
+        await _remove(Guest(work=work, node=str(state["node_name"]), vm_id=vm_id), state)
+    except proxmox.MissingError:
+        # Gone, or on another node since the state was read.
+        found = await find(work, vm_id)
+        if found is not None:
+            await _remove(Guest(work=work, node=str(found["node"]), vm_id=vm_id), state)
     await work.session.journal.confirm(work.type_name, vm_id)
 
 
@@ -34,18 +39,26 @@ async def _remove(guest: Guest, state: Object) -> None:
         "purge": bool(state.get("purge_on_destroy", True)),
         "destroy-unreferenced-disks": bool(state.get("delete_unreferenced_disks_on_destroy", True)),
     }
+    runs = bool(state.get("started")) and not state.get("template")
     for attempt in range(1, _ATTEMPTS + 1):
-        if await guest.is_running():
-            config: dict[str, Any] | None = {} if state.get("stop_on_destroy") else None
-            await power.stop(guest, state, config=config)
+        if runs:
+            await power.stop(guest, state, config=await _agent_of(guest, state))
         try:
             upid = await guest.work.client.delete(guest.path, params)
             await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
         except (proxmox.RefusedError, proxmox.TaskFailedError) as err:
-            if isinstance(err, proxmox.MissingError):
-                return
-            # Somebody started it between the two calls.
-            if attempt == _ATTEMPTS or not any(text in str(err) for text in _BUSY):
+            # Somebody has started it meanwhile.
+            runs = any(text in str(err) for text in _BUSY)
+            if attempt == _ATTEMPTS or not runs:
                 raise
         else:
             return
+
+
+async def _agent_of(guest: Guest, state: Object) -> dict[str, Any]:
+    """Return as much of the configuration as tells whether to ask the agent to stop it."""
+    if state.get("stop_on_destroy"):
+        return {}
+    if state.get("clone") and not state.get("agent"):
+        return await guest.current()
+    return {"agent": agent_text(state)}

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from stackyard.provider.values import Object
 
-__all__ = ["device_params", "read_devices", "smbios_text", "startup_text", "vga_text", "watchdog_text"]
+__all__ = [
+    "agent_text",
+    "device_params",
+    "read_devices",
+    "smbios_text",
+    "startup_text",
+    "vga_text",
+    "watchdog_text",
+]
 
 _AGENT = {"enabled": False, "timeout": "15m", "trim": False, "type": "virtio"}
 _AMD_SEV = {

@@ -10,7 +10,6 @@ from stackyard.provider.resources.vm.properties import flag, parse, render, text
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
-
     from stackyard.provider.values import Object
 
 __all__ = [

@@ -54,11 +54,10 @@ class Made:
 @contextlib.contextmanager
 def left_on_failure(work: Work, made: Made) -> Iterator[None]:
     """End the work on an entry when the block fails; when it ends well, somebody else goes on with it."""
-    try:
+    with contextlib.ExitStack() as leaving:
+        leaving.callback(work.session.journal.leave, made.entry)
         yield
-    except BaseException:
-        work.session.journal.leave(made.entry)
-        raise
+        leaving.pop_all()
 
 
 def marked(description: str, token: str) -> str:
@@ -100,49 +99,46 @@ async def make_once(
     number = configured if isinstance(configured, int) and configured > 0 else None
     while True:
         vm_id = number or await work.session.ids.reserve(work.client, work.session.settings)
-        entry = await journal.begin(subject, node=node, vm_id=vm_id)
+        made = Made(await journal.begin(subject, node=node, vm_id=vm_id), is_taken_over=False)
         try:
-            return Made(await _make(work, entry, send, timeout_s), is_taken_over=False)
+            with left_on_failure(work, made):
+                await _make(work, made.entry, send, timeout_s)
+            return made
         except proxmox.RefusedError as err:
-            await journal.close(entry)
             if number is not None or "already exists" not in err.text:
                 raise
             # Somebody else has taken the number since we looked.
             work.session.ids.reject(vm_id)
-        except BaseException:
-            journal.leave(entry)
-            raise
 
 
-async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float) -> Entry:
-    guest = Guest(work=work, node=entry.node, vm_id=entry.vm_id)
+async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float) -> None:
+    journal, guest = work.session.journal, Guest(work=work, node=entry.node, vm_id=entry.vm_id)
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
         try:
             upid = str(await send(entry))
-            noted = await work.session.journal.change(entry, upid=upid)
+            entry = await journal.change(entry, upid=upid)
             await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
         except proxmox.AnswerLostError:
             if await appears(guest, entry, timeout_s=timeout_s):
-                return entry
+                return
             if is_last:
                 raise
         except proxmox.RefusedError:
             # The work may be done all the same: by a first call whose answer was lost, or before the error.
             if await appears(guest, entry, timeout_s=timeout_s):
-                return entry
+                return
+            await journal.close(entry)
             raise
         except proxmox.TaskFailedError as err:
-            is_there = await appears(guest, entry, timeout_s=timeout_s)
-            if is_there:
-                return entry
+            if await appears(guest, entry, timeout_s=timeout_s):
+                return
             if is_last or not any(text in str(err) for text in _BUSY):
-                await work.session.journal.close(entry)
+                await journal.close(entry)
                 raise
         else:
-            return noted
+            return
         await work.client.pause(_FIRST_PAUSE_S * 2**attempt)
-    return entry
 
 
 async def appears(guest: Guest, entry: Entry, *, timeout_s: float) -> bool:
