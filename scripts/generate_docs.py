@@ -19,7 +19,7 @@ from stackyard.cli.root import root
 from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
 from stackyard.lab import coverage
-from stackyard.site import schema, schema_names
+from stackyard.site import fields, schema, schema_names
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
@@ -123,6 +123,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "events.schema.json": events_schema,
     "lab-coverage.md": coverage.render,
+    "site-fields.md": lambda: NOTE + fields.render(),
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},
 }
 

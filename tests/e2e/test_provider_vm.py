@@ -104,9 +104,9 @@ def images(folder: Path) -> Iterator[str]:
         yield url
 
 
-def rendered(running: lab.Running, url: str) -> bytes:
+def rendered(running: lab.Running, url: str, **changes: Any) -> bytes:
     """Return the VM of the full model and its files, as the renderer writes them."""
-    vms, files = FULL["vms"], [one for one in FULL["files"] if one["key"] != "template"]
+    vms, files = [{**FULL["vms"][0], **changes}], [one for one in FULL["files"] if one["key"] != "template"]
     files = [{**one, "url": f"{url}/a.qcow2"} if "url" in one else one for one in files]
     model = Desired.model_validate({"vms": vms, "files": files})
     nodes = tuple((name, "127.0.0.1", port) for name, port in running.ssh_ports.items())

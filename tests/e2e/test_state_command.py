@@ -236,3 +236,18 @@ def test_a_store_that_is_encrypted_at_rest_needs_its_key(tmp_path: Path) -> None
 def test_a_name_with_tricks_is_refused(filled: Filled, name: str) -> None:
     ended = filled.run("versions", name, "--json")
     assert (ended.status, ended.document["error"]["code"]) == (65, "E-STATE-NAME")
+
+
+def test_a_new_key_takes_over_while_the_store_is_in_use(tmp_path: Path) -> None:
+    keys = [make_master_key() for _ in range(2)]
+    for name, text in (("old", keys[0]), ("both", "\n".join(reversed(keys))), ("new", keys[1])):
+        (tmp_path / name).write_text(text)
+    store = ("--data", str(tmp_path / "store"), "--json", "--key-file")
+    stackyard("state", "register", "a", *store, str(tmp_path / "old"))
+    assert stackyard("state", "list", *store, str(tmp_path / "new")).status == 69
+    assert stackyard("state", "reseal", *store, str(tmp_path / "both")).document["resealed"] > 0
+    assert stackyard("state", "reseal", *store, str(tmp_path / "both")).document == {"resealed": 0}
+    listed = stackyard("state", "list", *store, str(tmp_path / "new"))
+    assert [one["name"] for one in listed.document["states"]] == ["a"]
+    without = stackyard("state", "reseal", "--data", str(tmp_path / "store"), "--json")
+    assert without.status == 64

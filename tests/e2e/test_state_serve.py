@@ -20,7 +20,7 @@ from tests.support.state_process import StateProcess, start_service
 from stackyard import serving
 from stackyard.objects import open_objects
 from stackyard.objects.sealed import KeyRing, make_master_key
-from stackyard.state import Access, Actor, Right, StateService
+from stackyard.state import Access, Action, Actor, Right, StateService
 
 __all__ = ["seaweed"]
 
@@ -124,11 +124,20 @@ def test_sighup_shows_a_new_certificate_and_takes_new_keys_without_losing_a_clie
             service.process.send_signal(signal.SIGHUP)
             while await asyncio.to_thread(shown_fingerprint, service) != second:
                 await asyncio.sleep(0.05)
-            await client.cycle("a", 2)
             await client.cycle("b", 1)
+            # Everything is written anew with the new key, and the log says so.
+            both = open_objects(tmp_path / "data", ring=KeyRing.from_text(f"{second_key},{first_key}"))
+            while not any(entry.action is Action.RESEALED for entry in StateService(both).audit.entries("")):
+                await asyncio.sleep(0.05)
+            both.close()
+            assert (await client.get("a")).body == state_body(1)
         await service.stop()
         new_only = open_objects(tmp_path / "data", ring=KeyRing.from_text(second_key))
-        assert StateService(new_only).head("b").serial == 1
+        states = StateService(new_only)
+        for name in ("a", "b"):
+            found = states.contents.read(name)
+            assert found is not None
+            assert found.body.data == state_body(1)
         new_only.close()
 
     asyncio.run(run())

@@ -261,7 +261,7 @@ REPLACED: Mapping[str, Case] = {
 
 _SOURCE = f"clone {{ vm_id = {NAME}.source.vm_id }}"
 
-# The first is the source of the others; bpg leaves alone what a source has of features, startup and environment.
+# The first is the source of the others; what a source has of startup, bpg leaves for a second apply.
 CLONES: Mapping[str, str] = {
     "source": 'started = false\ndescription = "the source"\ntags = ["a"]\nunprivileged = true\n'
     'network_interface { name = "eth0" }\nnetwork_interface { name = "eth1" }\ncpu { cores = 2 }',

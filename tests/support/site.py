@@ -210,7 +210,7 @@ vms:
 }
 
 
-def write_site(folder: Path, files: dict[str, str] | None = None, **changed: str | None) -> Path:
+def write_site(folder: Path, files: dict[str, str] | None = None, /, **changed: str | None) -> Path:
     """Write a site; `changed` replaces or (with None) leaves out files, `__` standing for `/` in a name."""
     named = {f"{name.replace('__', '/').replace('_dash_', '-')}.yaml": text for name, text in changed.items()}
     for name, text in {**(SEED if files is None else files), **named}.items():

@@ -34,6 +34,7 @@ __all__ = [
     "state_pull",
     "state_push",
     "state_rm",
+    "untaint",
 ]
 
 
@@ -162,6 +163,15 @@ async def import_resource(workdir: Workdir, address: str, resource_id: str) -> N
     """
     args = ("-input=false", invoke.lock_wait(workdir), "--", address, resource_id)
     await invoke.run_silent(workdir, "import", args)
+
+
+async def untaint(workdir: Workdir, address: str) -> None:
+    """Take a resource for complete whose making failed, so that the next plan does not make it anew.
+
+    Raises:
+        TofuError: There is no such resource in the state, or it was complete.
+    """
+    await invoke.run_silent(workdir, "untaint", (invoke.lock_wait(workdir), "--", address))
 
 
 async def force_unlock(workdir: Workdir, lock_id: str) -> None:

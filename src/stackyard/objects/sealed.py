@@ -139,6 +139,16 @@ class SealedObjects:
         self._inner = inner
         self._ring = ring
 
+    @property
+    def key_id(self) -> str:
+        """The key that is written with."""
+        return self._ring.keys[0].id
+
+    @property
+    def has_old_keys(self) -> bool:
+        """Whether there are keys that are only read with."""
+        return len(self._ring.keys) > 1
+
     def use(self, ring: KeyRing) -> None:
         """Use other keys from now on."""
         self._ring = ring

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,18 +13,24 @@ import stackyard
 from stackyard import events
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Changes, read_changes
-from stackyard.guard import Allowances, Verdict, inspect, inspect_placement
+from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
+from stackyard.guard.destruction import ALLOW_DESTROY
+from stackyard.guard.subjects import is_guest, name_of
 from stackyard.path.planfile import Binding, PlanFile
 from stackyard.path.survey import survey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from stackyard.engine.changes import Change
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster
     from stackyard.path.run import Run
 
 __all__ = ["Made", "Wishes", "binding_of", "planned"]
+
+# The engine's word for something whose making failed.
+_TAINTED = "replace_because_tainted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,7 @@ class Wishes:
         allowances: What may happen, by name.
         accept_renames: Whether guests under a new key are moved in the state.
         adopt: Whether guests that nothing manages are taken over.
+        resume: Whether guests whose making failed are completed, where nobody asks for new ones.
         refresh: Whether the real resources are read first.
     """
 
@@ -42,6 +50,7 @@ class Wishes:
     allowances: Allowances = field(default_factory=Allowances)
     accept_renames: bool = False
     adopt: bool = False
+    resume: bool = False
     refresh: bool = True
 
 
@@ -105,15 +114,27 @@ async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
         document = await tofu.show_plan(run.workdir, path)
         binding = binding_of(run, wishes.mode)
     changes = read_changes(document)
-    verdict = inspect(changes, wishes.allowances, cluster)
+    verdict = inspect(changes, wishes.allowances, _without_unfinished(run, cluster))
     if wishes.mode is tofu.PlanMode.NORMAL:
         verdict = verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))
     return Made(path=path, changes=changes, verdict=verdict, binding=binding, cluster=cluster)
 
 
+def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:
+    """Return the cluster without what a killed run of ours was making: the provider takes that over."""
+    if run.served is None:
+        return cluster
+    ours = {(entry.vm_id, entry.node) for entry in run.served.journal.entries}
+    guests = tuple(guest for guest in cluster.guests if (guest.vm_id, guest.node) not in ours)
+    return dataclasses.replace(cluster, guests=guests)
+
+
 async def _repair(run: Run, wishes: Wishes, made: Made) -> bool:
     """Move renamed guests and take over strangers, where the user said so; tell whether anything was done."""
     did_something = False
+    for change in _to_resume(made.changes, wishes) if wishes.resume else ():
+        await statefile.untaint(run.workdir, change.address)
+        did_something = True
     if wishes.accept_renames:
         for rename in made.verdict.renames:
             for source, destination in rename.moves:
@@ -124,6 +145,17 @@ async def _repair(run: Run, wishes: Wishes, made: Made) -> bool:
             await statefile.import_resource(run.workdir, adoption.address, adoption.import_id)
             did_something = True
     return did_something
+
+
+def _to_resume(changes: Changes, wishes: Wishes) -> tuple[Change, ...]:
+    """Return the guests that are there, but whose making failed, unless the user lets them go."""
+    return tuple(
+        change
+        for change in changes.planned
+        if change.reason == _TAINTED
+        and is_guest(change)
+        and Permit(option=ALLOW_DESTROY, name=name_of(change)) not in wishes.allowances.permits
+    )
 
 
 def binding_of(run: Run, mode: PlanMode) -> Binding:

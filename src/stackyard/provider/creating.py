@@ -37,7 +37,7 @@ def subject_named(work: Work, identity: str) -> Subject:
 
 
 async def note_seen(work: Work, identity: str) -> None:
-    """Note that an object is in the engine's state, so that nobody has to look after it any more."""
+    """Note that an object is in the engine's state, or goes, so that nobody has to look after it any more."""
     await work.session.journal.forget(subject_named(work, identity))
 
 

@@ -18,7 +18,7 @@ from stackyard.provider.planning import plan_change
 from stackyard.provider.problems import AttributeValueError, Path, Problem
 from stackyard.provider.schema import UNSET, Block
 from stackyard.provider.validating import check_block
-from stackyard.provider.values import Object, is_whole
+from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,5 +193,16 @@ def _defaults(block: Block) -> Object:
 
 
 def _without_unknown(state: Object) -> Object:
-    """Return a state that can be stored: what nobody found out is null."""
-    return {name: value if is_whole(value) else None for name, value in state.items()}
+    """Return a state that can be stored: what nobody found out is null, and only that.
+
+    What is known of a half-made guest's disks tells the next plan that they are the ones it wants.
+    """
+    return {name: _known(value) for name, value in state.items()}
+
+
+def _known(value: Any) -> Any:
+    if value is UNKNOWN:
+        return None
+    if isinstance(value, dict):
+        return _without_unknown(value)
+    return [_known(one) for one in value] if isinstance(value, list) else value

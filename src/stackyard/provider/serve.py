@@ -23,6 +23,7 @@ _PROTOCOL = 6
 # A state or a file of cloud-init can be larger than the four megabytes that gRPC allows.
 _LARGEST_MESSAGE_BYTES = 256 * 1024 * 1024
 _GRACE_S = 5.0
+_LONGEST_FOLDER_BYTES = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
     server = grpc.aio.server(options=sizes)
     servicer = Servicer(registry.load(), session, chosen.environment)
     add_plugin_services(server, servicer)
-    with tempfile.TemporaryDirectory(prefix="stackyard-provider-") as folder:
+    with tempfile.TemporaryDirectory(prefix="stackyard-provider-", dir=_short_folder()) as folder:
         path = os.path.join(folder, "socket")
         server.add_insecure_port(f"unix://{path}")
         await server.start()
@@ -89,6 +90,12 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
             await server.stop(_GRACE_S)
             await servicer.finish(_GRACE_S)
             await session.close()
+
+
+def _short_folder() -> str | None:
+    """Return where to make the folder of the socket: its path may have no more than a hundred bytes."""
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) < _LONGEST_FOLDER_BYTES else "/tmp"  # noqa: S108 - made for us alone
 
 
 def _reattach(path: str) -> str:

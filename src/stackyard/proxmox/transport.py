@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -87,9 +88,13 @@ class Transport:
     async def __aenter__(self) -> Transport:
         pinned = aiohttp.Fingerprint(self._digest) if self._digest else True
         connector = aiohttp.TCPConnector(ssl=pinned, limit=self._limit, keepalive_timeout=_KEPT_ALIVE_S)
-        # The jar would answer cookies that we set ourselves.
         self._session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=self._timeout, trust_env=True
+            connector=connector,
+            # The jar would answer cookies that we set ourselves.
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=self._timeout,
+            # The proxy of the environment is for other machines.
+            trust_env=not _is_here(self._base),
         )
         return self
 
@@ -144,6 +149,16 @@ class Transport:
                 message=self._redact(str(fields.get("message") or "").strip()),
             )
         )
+
+
+def _is_here(base: str) -> bool:
+    host = yarl.URL(base).host or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _add_body(options: dict[str, Any], body: Body, opened: contextlib.ExitStack) -> None:

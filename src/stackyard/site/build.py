@@ -13,17 +13,20 @@ from stackyard.site.build_guest import GuestBuilder, GuestPlaces, NodeChoice
 from stackyard.site.build_networks import build_networks
 from stackyard.site.findings import add_findings
 from stackyard.site.images import Files
+from stackyard.site.networks import shared_networks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stackyard.desired import Guest
     from stackyard.desired.check import Path as ModelPath
     from stackyard.errors import Location
+    from stackyard.site.document import Places
+    from stackyard.site.entities.images import PoolEntry
     from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
 
-__all__ = ["build_desired"]
+__all__ = ["build_desired", "build_shared"]
 
 CONTRADICTION = Kind(
     code="E-SITE-CONTRADICTION",
@@ -59,11 +62,40 @@ def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) ->
     for guest in site.guests(env):
         _build_guest(builder, guest, choices.get(guest.values.get("node") or "", node), parts, found)
     files.declare()
-    made = build_networks(site, env, networks, sorted({choice.name for choice in choices.values()}), found)
+    nodes = sorted({choice.name for choice in choices.values()})
+    made = build_networks(site, networks, nodes, found, is_shared=False)
     if len(found.errors) > before:
         return None
     document = {"files": files.declared(), **made}
     return _whole(site, env, parts, document, found)
+
+
+def build_shared(site: Site, node: NodeChoice, found: Diagnostics) -> Desired | None:
+    """Return what belongs to the site itself and to no env: its networks and pools.
+
+    Args:
+        site: The site.
+        node: Where its bridges are made.
+        found: Takes the findings.
+    """
+    made = build_networks(site, shared_networks(site), [node.name], found, is_shared=True)
+    try:
+        return Desired.model_validate({**made, "pools": _pools(site.settings.pools)})
+    except ValidationError as err:
+        if site.file is not None:
+            _add_contradictions(err, site.file.places, found)
+        return None
+
+
+def _pools(pools: Mapping[str, PoolEntry | None]) -> list[dict[str, Any]]:
+    return [{"name": name, "comment": pool and pool.comment} for name, pool in pools.items()]
+
+
+def _add_contradictions(err: ValidationError, places: Places, found: Diagnostics) -> None:
+    for error in err.errors(include_url=False):
+        path = ".".join(map(str, error["loc"]))
+        detail = f"{path}: {error['msg'].removeprefix('Value error, ')}."
+        found.add(CONTRADICTION, detail, places.place())
 
 
 def _choices(site: Site, env: str, node: NodeChoice) -> dict[str, NodeChoice]:
@@ -98,14 +130,10 @@ def _whole(
     site: Site, env: str, parts: _Parts, document: dict[str, Any], found: Diagnostics
 ) -> Desired | None:
     loaded = site.envs[env]
-    pools = [{"name": name, "comment": pool and pool.comment} for name, pool in loaded.model.pools.items()]
     try:
-        rest = Desired.model_validate({**document, "pools": pools})
+        rest = Desired.model_validate({**document, "pools": _pools(loaded.model.pools)})
     except ValidationError as err:
-        for error in err.errors(include_url=False):
-            path = ".".join(map(str, error["loc"]))
-            detail = f"{path}: {error['msg'].removeprefix('Value error, ')}."
-            found.add(CONTRADICTION, detail, loaded.places.place())
+        _add_contradictions(err, loaded.places, found)
         return None
     guests = {
         "vms": tuple(vm for _, vm in parts.vms),

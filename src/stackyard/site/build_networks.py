@@ -31,19 +31,18 @@ NO_PEERS = Kind(
 
 
 def build_networks(
-    site: Site, env: str, networks: Networks, nodes: Sequence[str], found: Diagnostics
+    site: Site, networks: Networks, nodes: Sequence[str], found: Diagnostics, *, is_shared: bool
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return what an env makes: its own networks and none of the site's, which are there for all.
+    """Return the networks to make: those of an env, which are its own, or those of the site.
 
     Args:
         site: The site.
-        env: Which env.
-        networks: Its networks.
-        nodes: The names that Proxmox has for the nodes of its guests.
+        networks: All that there are.
+        nodes: The names that Proxmox has for the nodes to make bridges on.
         found: Takes the findings.
+        is_shared: Whether to make those of the site, and not those of the env.
     """
-    del env  # its networks are among those given, the only ones that are not shared
-    own = [network for network in networks.declared.values() if not network.is_shared]
+    own = [network for network in networks.declared.values() if network.is_shared is is_shared]
     made: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     zones: dict[str, tuple[dict[str, Any], Declared]] = {}
     for network in own:

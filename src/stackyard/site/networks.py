@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
 
-__all__ = ["DEFAULT_BRIDGE", "Card", "Declared", "Networks", "networks_of"]
+__all__ = ["DEFAULT_BRIDGE", "Card", "Declared", "Networks", "networks_of", "shared_networks"]
 
 DEFAULT_BRIDGE = "vmbr0"
 
@@ -197,23 +197,31 @@ def _address(ip: str | None, nic: Mapping[str, Any]) -> dict[str, str]:
 
 def networks_of(site: Site, env: str) -> Networks:
     """Return the networks that an env can use: its own, and the site's."""
-    declared: dict[str, Declared] = {}
     loaded = site.envs[env]
-    sources = [(site.file, True), (loaded, False)]
-    for source, is_shared in sources:
-        if source is not None:
-            for name, model in source.model.networks.items():
-                declared[name] = Declared(
-                    name=name,
-                    model=model,
-                    places=source.places,
-                    path=("networks", name),
-                    is_shared=is_shared,
-                    cidr=None if model.cidr is None else Network.parse(model.cidr),
-                )
-    networks = Networks(declared, site.settings.defaults)
+    own = _declared(loaded.model.networks, loaded.places, is_shared=False)
+    networks = Networks({**shared_networks(site).declared, **own}, site.settings.defaults)
     _find_routers(networks, site, env)
     return networks
+
+
+def shared_networks(site: Site) -> Networks:
+    """Return the networks that the site declares for every env."""
+    shared = {} if site.file is None else _declared(site.settings.networks, site.file.places, is_shared=True)
+    return Networks(shared, site.settings.defaults)
+
+
+def _declared(models: Mapping[str, Any], places: Places, *, is_shared: bool) -> dict[str, Declared]:
+    return {
+        name: Declared(
+            name=name,
+            model=model,
+            places=places,
+            path=("networks", name),
+            is_shared=is_shared,
+            cidr=None if model.cidr is None else Network.parse(model.cidr),
+        )
+        for name, model in models.items()
+    }
 
 
 def _find_routers(networks: Networks, site: Site, env: str) -> None:

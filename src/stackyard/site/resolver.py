@@ -11,7 +11,7 @@ from stackyard.desired import Desired, Secrets
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError
 from stackyard.files import replace_file
-from stackyard.site.build import build_desired
+from stackyard.site.build import build_desired, build_shared
 from stackyard.site.build_guest import NodeChoice
 from stackyard.site.entities.postures import AuthMethod
 from stackyard.site.findings import meant
@@ -254,6 +254,19 @@ class ConfigResolver:
         if built is None:
             raise InvalidInputError(f"The env '{env}' cannot be built for {choice.name}.")
         return built
+
+    def desired_shared(self, node: str) -> Desired:
+        """Return what belongs to the site itself and to no env: the networks and pools of site.yaml.
+
+        Raises:
+            NotInSiteError: There is no such node.
+            InvalidInputError: Its parts do not fit.
+        """
+        self._known("node", node, self.site.nodes)
+        found = Diagnostics()
+        built = build_shared(self.site, NodeChoice.of(self.site.nodes[node]), found)
+        found.raise_errors(f"The site on {node}")
+        return Desired() if built is None else built
 
     def secrets(self) -> Secrets:
         """Return the values of every secret that a model of this site can name."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import gc
 import hashlib
 import ipaddress
 import os
@@ -13,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 from stackyard import directories, files, serving
 from stackyard.errors import FileError, UsageError
 from stackyard.objects import Objects, StoreBusyError, StoreError, open_objects
-from stackyard.objects.sealed import KeyRing, SealedObjects
+from stackyard.objects.sealed import KeyRing, SealedObjects, reseal
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.maintenance import maintain
+from stackyard.state.model import Action, Actor
 from stackyard.state.policy import Policy
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
 from stackyard.state.service import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["DaemonOptions", "RunningDaemon", "daemon", "identity_folder"]
@@ -34,6 +37,7 @@ _PASSWORD_FILE = "password"  # noqa: S105 - its name
 _CERTIFICATE_FOLDER = "certificate"
 _SHORTEST_PASSWORD = 16
 _MIB = 1024 * 1024
+_COLLECT_AFTER = (50_000, 20, 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,7 @@ class RunningDaemon:
     _server: serving.Server
     _auth: Authenticator
     _objects: Objects
+    _tidying_wanted: asyncio.Event
 
     def document(self) -> Mapping[str, Any]:
         """Return the ready line."""
@@ -120,6 +125,18 @@ class RunningDaemon:
         if ring is not None and isinstance(self._objects, SealedObjects):
             self._objects.use(ring)
         self._auth.forget()
+        self._tidying_wanted.set()
+
+
+@contextlib.contextmanager
+def _calm_collector() -> Iterator[None]:
+    """Have Python look for cycles less often: while a large state is read, that takes half of the time."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 @contextlib.asynccontextmanager
@@ -134,44 +151,59 @@ async def daemon(options: DaemonOptions) -> AsyncIterator[RunningDaemon]:
     """
     _check(options)
     directories.ensure_private(options.data)
-    tls, ring = _tls(options), _key_ring(options)
-    objects = await asyncio.to_thread(open_objects, options.store or options.data, ring=ring)
-    service = StateService(objects, options.policy)
-    password = _password(options.data)
-    auth = Authenticator(service.principals, own=_administrator(password))
-    app = StateApp(service, auth, max_body_bytes=options.max_body_bytes, hold_s=options.hold_s)
-    limits = replace(options.limits, max_body_bytes=options.max_body_bytes)
-    try:
-        async with serving.serve(
-            app.handle, bind=options.bind, port=options.port, tls=tls, limits=limits
-        ) as server:
-            tidying = asyncio.create_task(_tidy(service, options.maintain_every_s))
-            try:
-                yield RunningDaemon(
-                    url=server.url,
-                    username=USERNAME,
-                    password=password,
-                    fingerprint=server.fingerprint,
-                    service=service,
-                    _options=options,
-                    _server=server,
-                    _auth=auth,
-                    _objects=objects,
-                )
-            finally:
-                tidying.cancel()
-    finally:
-        app.close()
-        objects.close()
+    tls, ring, password = _tls(options), _key_ring(options), _password(options.data)
+    async with contextlib.AsyncExitStack() as stack:
+        objects = await asyncio.to_thread(open_objects, options.store or options.data, ring=ring)
+        stack.callback(objects.close)
+        service = StateService(objects, options.policy)
+        auth = Authenticator(service.principals, own=_administrator(password))
+        app = StateApp(service, auth, max_body_bytes=options.max_body_bytes, hold_s=options.hold_s)
+        stack.callback(app.close)
+        stack.enter_context(_calm_collector())
+        limits = replace(options.limits, max_body_bytes=options.max_body_bytes)
+        server = await stack.enter_async_context(
+            serving.serve(app.handle, bind=options.bind, port=options.port, tls=tls, limits=limits)
+        )
+        wanted = asyncio.Event()
+        tidying = asyncio.create_task(_tidy(app, wanted, options.maintain_every_s))
+        stack.callback(tidying.cancel)
+        yield RunningDaemon(
+            url=server.url,
+            username=USERNAME,
+            password=password,
+            fingerprint=server.fingerprint,
+            service=service,
+            _options=options,
+            _server=server,
+            _auth=auth,
+            _objects=objects,
+            _tidying_wanted=wanted,
+        )
 
 
-async def _tidy(service: StateService, every_s: float) -> None:
+async def _tidy(app: StateApp, wanted: asyncio.Event, every_s: float) -> None:
+    """Remove what is old, now and then; write everything with the newest key as soon as there is one."""
+    service = app.service
     while True:
-        await asyncio.sleep(every_s)
+        wanted.clear()
         # A store that is away is tidied the next time; the same for what another replica does at this moment.
         with contextlib.suppress(StoreError, StoreBusyError):
-            for name in await asyncio.to_thread(lambda: list(service.names())):
-                await asyncio.to_thread(maintain, service, name)
+            await app.call(functools.partial(_reseal, service))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wanted.wait(), every_s)
+            continue
+        with contextlib.suppress(StoreError, StoreBusyError):
+            for name in await app.call(lambda: list(service.names())):
+                await app.call(functools.partial(maintain, service, name))
+
+
+def _reseal(service: StateService) -> None:
+    objects = service.objects
+    if isinstance(objects, SealedObjects) and objects.has_old_keys:
+        count = reseal(objects)
+        if count:
+            detail = f"{count} objects, with the key {objects.key_id}."
+            service.audit.note(Actor(principal="stackyard"), Action.RESEALED, detail=detail)
 
 
 def _check(options: DaemonOptions) -> None:

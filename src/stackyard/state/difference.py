@@ -146,12 +146,14 @@ def _attributes(was: Instance | None, now: Instance | None, redact: Mask) -> Ite
 
 
 def _compare(path: Path, before: Any, after: Any, owner: Instance, redact: Mask) -> Iterator[Difference]:
+    if before == after:
+        return
     # A value that is hidden as a whole is compared as a whole: its parts are nobody's business.
     keys = None if owner.hides(path) else _keys(before, after)
     if keys is not None:
         for key in keys:
             yield from _compare((*path, key), _at(before, key), _at(after, key), owner, redact)
-    elif before != after:
+    else:
         shown = (None if side is None else masked(side, path, owner, redact) for side in (before, after))
         yield Difference(path=path, before=next(shown), after=next(shown))
 

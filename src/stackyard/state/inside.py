@@ -78,10 +78,11 @@ class Instance:
     sensitive: frozenset[Path] = frozenset()
 
     def hides(self, path: Path) -> bool:
-        """Tell whether the value at a path must not be shown."""
-        if any(path[:length] in self.sensitive for length in range(1, len(path) + 1)):
-            return True
-        return any(isinstance(part, str) and _says_secret(part) for part in path)
+        """Tell whether the value at a path must not be shown, if what is around it may be."""
+        if not path:
+            return False
+        last = path[-1]
+        return path in self.sensitive or (isinstance(last, str) and _says_secret(last))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,7 @@ def masked(value: Any, path: Path, owner: Instance, redact: Mask) -> Any:
     return value
 
 
+@functools.lru_cache(maxsize=10_000)
 def _says_secret(name: str) -> bool:
     lowered = name.lower()
     return bool(_SECRET_WORDS.search(lowered)) and not _PUBLIC_WORDS.search(lowered)
@@ -208,7 +210,7 @@ def _path(steps: list[Mapping[str, Any]]) -> Path:
 
 
 def _secrets_in(value: Any, path: Path, owner: Instance) -> Iterator[str]:
-    if path and owner.hides(path):
+    if owner.hides(path):
         yield from _texts(value)
     elif isinstance(value, dict):
         for key, item in value.items():

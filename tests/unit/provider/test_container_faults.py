@@ -203,3 +203,45 @@ def test_a_removal_that_was_broken_off_is_finished(fault: dict[str, Any], tmp_pa
             assert 3 < nth < MOST_CALLS
 
     asyncio.run(scenario())
+
+
+def test_processes_that_make_containers_at_once_never_share_a_number() -> None:
+    async def make(running: lab.Running, name: str) -> int:
+        async with bench(running) as it:
+            config = {**UNNUMBERED, "initialization": [{"hostname": name}]}
+            return int((await it.apply(CONTAINER, **config))["vm_id"])
+
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running:
+            plant_templates_here(running)
+            made = await asyncio.gather(*(make(running, f"ct{i}") for i in range(8)))
+            assert sorted(made) == list(range(100, 108))
+
+    asyncio.run(scenario())
+
+
+def test_a_clone_of_what_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+            with pytest.raises(Failed, match="E-PROXMOX-MISSING"):
+                await it.apply(CONTAINER, **CLONED)
+            assert it.states == {}
+            assert running.world.guests.all() == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_password_is_in_no_error(tmp_path: Path) -> None:
+    account = {"password": "canary-of-the-test", "keys": ["not a key"]}
+    config = {**MADE, "initialization": [{"hostname": "made", "user_account": [account]}]}
+
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path) as it:
+            plant_templates_here(running)
+            with pytest.raises(Failed) as caught:
+                await it.apply(CONTAINER, **config)
+            assert "canary" not in str(caught.value)
+            assert it.states == {}
+        assert "canary" not in "".join(path.read_text() for path in tmp_path.iterdir())
+
+    asyncio.run(scenario())

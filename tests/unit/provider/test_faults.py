@@ -133,3 +133,15 @@ def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
                 assert it.session.journal.entries == ()
 
     asyncio.run(scenario())
+
+
+def test_what_was_removed_again_is_not_remembered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path / "journal") as it:
+            for type_name, config in (POOL, BRIDGE, ZONE):
+                await it.apply(type_name, **config)
+                assert len(it.session.journal.entries) == 1
+                await it.remove(type_name)
+                assert not it.session.journal.entries
+
+    asyncio.run(scenario())

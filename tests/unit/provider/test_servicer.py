@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
@@ -230,3 +232,16 @@ def test_stopping_ends_a_wait_with_what_is_there_and_the_next_run_starts_afresh(
             assert list(read.diagnostics) == []
 
     asyncio.run(go())
+
+
+def test_a_long_name_of_the_temporary_folder_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("deep" * 20)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+
+    async def scenario(it: Any) -> None:
+        assert list((await it.GetMetadata(pb.GetMetadata.Request())).resources)
+
+    run(scenario)

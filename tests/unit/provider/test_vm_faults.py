@@ -112,10 +112,81 @@ def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, t
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
 def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], tmp_path: Path) -> None:
     """The call that makes it is answered, and then every read fails for the rest of the run."""
-    fault = {"kind": "answer", "status": 500, "reason": "got bored", "method": "GET", "path": "/nodes/*/tasks/*"}
+    fault = {
+        "kind": "answer",
+        "status": 500,
+        "reason": "got bored",
+        "method": "GET",
+        "path": "/nodes/*/tasks/*",
+    }
 
     async def scenario() -> None:
         async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
             assert await settle(running, tmp_path, fault, config) > 0
+
+    asyncio.run(scenario())
+
+
+CHANGED: dict[str, Any] = {
+    **MADE,
+    "vm_id": 150,
+    "cpu": [{"cores": 2}],
+    "disk": [
+        {"interface": "scsi0", "size": 3, "datastore_id": "local", "discard": "on"},
+        {"interface": "scsi1", "size": 1, "datastore_id": "local-lvm"},
+    ],
+    "initialization": [{"datastore_id": "local-lvm", "user_account": [{"username": "ops"}]}],
+    "network_device": [{"bridge": "vmbr0"}],
+}
+
+
+async def settle_change(running: lab.Running, journal: Path, fault: dict[str, Any], *, removing: bool) -> int:
+    """Change or remove a VM with a fault, then again; return how often it struck."""
+    async with bench(running, journal) as it:
+        await it.apply(VM, **MADE, vm_id=150)
+        name = running.add_fault(**fault)
+        with contextlib.suppress(Failed):
+            await (it.remove(VM) if removing else it.apply(VM, **CHANGED))
+        _, _, strikes = running.world.faults.rules()[name]
+        running.remove_fault(name)
+        if removing:
+            if await it.refresh(VM) is not None:
+                await it.remove(VM)
+        else:
+            await it.apply(VM, **CHANGED)
+            assert await it.is_settled(VM, **CHANGED)
+            config = dict(running.world.guests.all()["150"]["config"])
+            assert [key for key in config if key.startswith("unused")] == []
+            await it.remove(VM)
+    assert dict(running.world.guests.all()) == {}
+    assert problems_in(running.world) == []
+    return int(strikes)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("removing", [False, True], ids=["changed", "removed"])
+def test_a_change_or_removal_that_failed_is_completed_by_the_next(
+    removing: bool, fault: dict[str, Any], tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running:
+            for nth in range(1, MOST_CALLS):
+                if not await settle_change(running, tmp_path, fault | {"nth": nth}, removing=removing):
+                    break
+            assert 3 < nth < MOST_CALLS
+
+    asyncio.run(scenario())
+
+
+def test_a_full_storage_is_named_and_repaired(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+            name = running.add_fault("storage-full", storage="local-lvm")
+            with pytest.raises(Failed, match=r"local-lvm|space"):
+                await it.apply(VM, **MADE)
+            assert dict(running.world.guests.all()) == {}
+            running.remove_fault(name)
+            await it.apply(VM, **MADE)
+            assert len(running.world.guests.all()) == 1
 
     asyncio.run(scenario())

@@ -263,3 +263,14 @@ def test_a_task_that_does_not_end_in_time_is_named() -> None:
             await scenario(running)
 
     asyncio.run(run())
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    async def scenario(_running: lab.Running, client: proxmox.Client) -> None:
+        assert (await client.get("/version"))["version"]
+
+    in_lab(scenario)

@@ -232,3 +232,31 @@ def test_networks_of_one_zone_must_agree_on_the_zone(tmp_path: Path) -> None:
 
 def test_the_site_that_uses_everything_has_nothing_wrong(tmp_path: Path) -> None:
     assert findings(write_site(tmp_path, FULL)) == []
+
+
+SHARED = """\
+networks:
+  wide: {type: vxlan, zone: wide, tag: 5, cidr: 10.5.0.0/16, gateway: 10.5.0.1, peers: [192.0.2.1]}
+  inner: {type: bridge, bridge: vmbr8, create: true}
+  there: {type: bridge, bridge: vmbr0}
+pools: {all: null}
+"""
+
+
+def test_what_the_site_declares_for_all_is_made_by_the_site_and_by_no_env(tmp_path: Path) -> None:
+    env = "vms: [{name: a, template: test, network: wide, ip: 10.5.0.9/16}]\n"
+    resolver = ConfigResolver(write_site(tmp_path, site=SHARED, envs__dev=env))
+    of_env = resolver.desired("dev", "pve")
+    assert (of_env.zones, of_env.bridges, of_env.pools) == ((), (), ())
+    assert (of_env.vms[0].nics[0].bridge, of_env.vms[0].nics[0].gateway4) == ("wide", "10.5.0.1")
+    shared = resolver.desired_shared("pve")
+    assert [zone.name for zone in shared.zones] == ["wide"]
+    assert [(subnet.vnet, subnet.gateway) for subnet in shared.subnets] == [("wide", "10.5.0.1")]
+    assert [bridge.name for bridge in shared.bridges] == ["vmbr8"]
+    assert [pool.name for pool in shared.pools] == ["all"]
+    assert shared.vms == ()
+
+
+def test_a_router_of_a_network_for_all_needs_the_gateway_written(tmp_path: Path) -> None:
+    site = SHARED.replace("gateway: 10.5.0.1", "router: a")
+    assert codes(write_site(tmp_path, site=site)) == ["E-SITE-ROUTER"]

@@ -49,7 +49,11 @@ def apply(session: Session, /, **values: Any) -> Result:
 
 async def _apply(session: Session, values: dict[str, Any]) -> Result:
     wishes = Wishes(
-        allowances=allowances(values), accept_renames=values["accept_renames"], adopt=values["adopt"]
+        allowances=allowances(values),
+        accept_renames=values["accept_renames"],
+        adopt=values["adopt"],
+        # A saved plan is applied as it is.
+        resume=values["plan_file"] is None,
     )
     async with Chosen(session, values).run() as run, _made(run, wishes, values["plan_file"]) as made:
         made.verdict.raise_refusal(str(run.resolved.target))

@@ -62,6 +62,11 @@ _LATER = {
         name="register",
         help="Make a state known before its first write.",
     ),
+    "reseal": Later(
+        module="stackyard.cli.commands.state_reseal",
+        name="reseal",
+        help="Encrypt a store with its newest key.",
+    ),
     "restore": Later(
         module="stackyard.cli.commands.state_delete",
         name="restore",

@@ -143,6 +143,7 @@ async def _update(work: Work, prior: Object, planned: Object) -> Object:
 
 
 async def _delete(work: Work, state: Object) -> None:
+    await note_seen(work, _identity(state))
     await remove_file(work, _place(state), state["id"])
 
 

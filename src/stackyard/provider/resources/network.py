@@ -79,7 +79,7 @@ class _Interface:
     async def create(self, work: Work, planned: Object) -> Object:
         node, name = planned["node_name"], planned["name"]
         sent = {"iface": name, "type": self._kind, **self._sent(params(self._fields, planned))}
-        state = {**planned, "id": f"{node}:{name}"}
+        state = {**planned, "id": _identity(planned)}
         was_there = await create_object(
             work,
             state["id"],
@@ -91,7 +91,7 @@ class _Interface:
         return await self._finish(work, state)
 
     async def read(self, work: Work, state: Object) -> Object | None:
-        await note_seen(work, f"{state['node_name']}:{state['name']}")
+        await note_seen(work, _identity(state))
         found = await self._find(work, state)
         return None if found is None else self._state(state, found)
 
@@ -104,6 +104,7 @@ class _Interface:
         return await self._finish(work, planned)
 
     async def delete(self, work: Work, state: Object) -> None:
+        await note_seen(work, _identity(state))
         path = f"/nodes/{state['node_name']}/network/{proxmox.quoted(state['name'])}"
         try:
             await work.client.delete(path)
@@ -140,6 +141,10 @@ class _Interface:
         """Return parameters without what stands for "not set" there."""
         off = {"bridge_vlan_aware": False, "bridge_ports": ""}
         return {name: value for name, value in given.items() if name not in off or value != off[name]}
+
+
+def _identity(state: Object) -> str:
+    return f"{state['node_name']}:{state['name']}"
 
 
 async def _reload(work: Work, state: Object) -> None:

@@ -75,6 +75,7 @@ async def _update(work: Work, prior: Object, planned: Object) -> Object:
 
 
 async def _delete(work: Work, state: Object) -> None:
+    await note_seen(work, state["id"])
     await work.client.delete("/pools", {"poolid": state["id"]})
 
 

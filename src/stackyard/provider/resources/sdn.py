@@ -79,6 +79,7 @@ class _Object:
         return self._state(planned, found)
 
     async def delete(self, work: Work, state: Object) -> None:
+        await note_seen(work, self._identity(state))
         await work.client.delete(self._path(state))
 
     def _path(self, state: Object) -> str:

@@ -6,7 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Kind
+from stackyard.site.build import build_shared
+from stackyard.site.build_guest import NodeChoice
 from stackyard.site.entities.networks import SdnNetwork
+from stackyard.site.networks import shared_networks
 from stackyard.site.tree import DEFINED_TWICE
 
 if TYPE_CHECKING:
@@ -32,16 +35,21 @@ _SDN_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,7}")
 
 def check_networks(site: Site, found: Diagnostics) -> None:
     """Check the networks of the site and of each env."""
-    first = next(iter(site.envs), None)
+    for network in shared_networks(site).declared.values():
+        _check_network(network, found)
+        if network.model.router is not None and network.model.gateway is None:
+            detail = f"The router '{network.model.router}' of '{network.name}' is a guest of one env only."
+            found.add(BAD_ROUTER, f"{detail} Write the `gateway` for the others.", network.place("router"))
+    if site.file is not None:
+        build_shared(site, NodeChoice(name="node", datastore="datastore"), found)
     for name, env in site.envs.items():
         networks = site.networks(name)
         for own in set(env.model.networks) & set(site.settings.networks):
             detail = f"The network '{own}' is declared here and in site.yaml."
             found.add(DEFINED_TWICE, detail, env.places.key_place(("networks", own)))
         for network in networks.declared.values():
-            _check_router(site, name, networks, network, found)
-            # The site's are the same for every env.
-            if not network.is_shared or name == first:
+            if not network.is_shared:
+                _check_router(site, name, networks, network, found)
                 _check_network(network, found)
 
 
@@ -56,7 +64,7 @@ def _check_network(network: Declared, found: Diagnostics) -> None:
 
 def _check_router(site: Site, env: str, networks: Networks, network: Declared, found: Diagnostics) -> None:
     router = network.model.router
-    if router is None or network.is_shared:
+    if router is None:
         return
     if router not in {guest.name for guest in site.guests(env)}:
         found.add(BAD_ROUTER, f"The env has no guest '{router}'.", network.place("router"))

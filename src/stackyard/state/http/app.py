@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 import urllib.parse
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -18,6 +18,7 @@ from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body
 from stackyard.state.http.metrics import Metrics
+from stackyard.state.http.workers import Workers
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Action, Actor, Version
 from stackyard.state.names import check_name
@@ -82,13 +83,17 @@ class StateApp:
         self._hold_s = hold_s
         self._lease = lease
         self._on_wait = on_wait
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="state")
+        self._workers = Workers(_THREADS)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
     def close(self) -> None:
         """Let go of the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Do what blocks in a thread."""
+        return await self._workers.call(function)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
@@ -264,9 +269,7 @@ class StateApp:
             raise
 
     async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Do what blocks in a thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+        return await self.call(functools.partial(function, *args, **kwargs))
 
     def _count(self, err: StackyardError, method: str) -> None:
         if isinstance(err, LoginRefusedError | LoginThrottledError):

@@ -12,6 +12,8 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import orjson
+
 from stackyard.errors import UsageError
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.moving.base import PlaceError, PlaceLockedError
@@ -111,14 +113,14 @@ class HttpPlace:
         if status in _LOCKED:
             raise PlaceLockedError(f"{self.label} is locked{_told(body)}.")
         if status != http.client.OK:
-            raise self._error("lock", status)
+            raise self._error("lock", status, body)
 
     def unlock(self, info: LockInfo) -> None:
         """Unlock the state; a server that says no does not hold it for us."""
         settings = self._settings
-        status, _ = self._ask(settings.unlock_method, settings.unlock_address, info.body())
+        status, body = self._ask(settings.unlock_method, settings.unlock_address, info.body())
         if status >= http.client.INTERNAL_SERVER_ERROR:
-            raise self._error("unlock", status)
+            raise self._error("unlock", status, body)
 
     def read(self) -> bytes | None:
         """Return the state."""
@@ -126,7 +128,7 @@ class HttpPlace:
         if status in _NOTHING:
             return None
         if status != http.client.OK:
-            raise self._error("read", status)
+            raise self._error("read", status, body)
         return body if body.strip() else None
 
     def write(self, data: bytes, info: LockInfo) -> None:
@@ -134,9 +136,9 @@ class HttpPlace:
         parts = urllib.parse.urlsplit(self._settings.address)
         query = urllib.parse.urlencode([*urllib.parse.parse_qsl(parts.query), ("ID", info.id)])
         address = urllib.parse.urlunsplit(parts._replace(query=query))
-        status, _ = self._ask(self._settings.update_method, address, data)
+        status, body = self._ask(self._settings.update_method, address, data)
         if status not in _OK:
-            raise self._error("write", status)
+            raise self._error("write", status, body)
 
     def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
         """Leave the state as it is: the protocol has no way to put it out of use."""
@@ -171,9 +173,10 @@ class HttpPlace:
             return http.client.HTTPSConnection(host, parts.port, timeout=_TIMEOUT_S, context=context)
         return http.client.HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
 
-    def _error(self, doing: str, status: int) -> PlaceError:
-        why = {401: ": credentials are needed", 403: ": these credentials do not suffice"}.get(status, "")
-        return PlaceError(f"{self.label} answered {status} to an attempt to {doing} it{why}.")
+    def _error(self, doing: str, status: int, body: bytes) -> PlaceError:
+        known = {401: "Credentials are needed.", 403: "These credentials do not suffice."}
+        why = known.get(status) or _reason(body)
+        return PlaceError(f"{self.label} answered {status} to an attempt to {doing} it. {why}".rstrip())
 
 
 def _told(body: bytes) -> str:
@@ -182,6 +185,15 @@ def _told(body: bytes) -> str:
     except BodyRefusedError:
         return ""
     return f" by {holder.who or 'somebody'} ({holder.operation or 'unknown'}), lock {holder.id}"
+
+
+def _reason(body: bytes) -> str:
+    """Return why a server of ours said no; others have no words for it."""
+    try:
+        said = orjson.loads(body)["error"]["detail"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return ""
+    return said if isinstance(said, str) else ""
 
 
 def _authorization(environment: Mapping[str, str], credentials: str | None) -> str:

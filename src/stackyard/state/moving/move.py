@@ -100,13 +100,14 @@ class _Move:
             entry, source_lock=_lock_info(self.source), destination_lock=_lock_info(self.destination)
         )
         self.journal.write(entry)
+        moved = None
         try:
             moved = self._locked(entry)
-        except BaseException:
-            # What ends the move matters more than a lock that is left: the journal knows of it.
-            with contextlib.suppress(StackyardError):
-                self._unlock(entry)
-            raise
+        finally:
+            if moved is None:
+                # What ends the move matters more than a lock that is left: the journal knows of it.
+                with contextlib.suppress(StackyardError):
+                    self._unlock(entry)
         self._unlock(entry)
         return dataclasses.replace(moved, was_resumed=is_repeat)
 

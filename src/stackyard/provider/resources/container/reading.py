@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
-from stackyard.provider.resources.container.blocks import has, path_of
+from stackyard.provider.resources.container.blocks import block, has, path_of
 from stackyard.provider.resources.container.describing import describe
 from stackyard.provider.resources.container.networks import expects_address
 from stackyard.provider.resources.container.power import wait_for_addresses
@@ -59,9 +59,16 @@ async def _described(
     described |= {"ipv4": {}, "ipv6": {}}
     if not described["started"] or not indexed(config, "net"):
         return described
-    if patience_s is None and (expects_address(config) or has(state, "wait_for_ip")):
-        return {**described, **await wait_for_addresses(work, state)}
-    return {**described, **await wait_for_addresses(work, state, patience_s=0.0)}
+    if patience_s is not None or not (expects_address(config) or has(state, "wait_for_ip")):
+        return {**described, **await wait_for_addresses(work, state, patience_s=0.0)}
+    found = await wait_for_addresses(work, state)
+    missing = [family for family in found if block(state, "wait_for_ip").get(family) and not found[family]]
+    if missing:
+        work.warn(
+            "A container has no address yet",
+            f"Container {state['id']} runs, and {' and '.join(missing)} did not come in time.",
+        )
+    return {**described, **found}
 
 
 async def _is_listed_running(work: Work, state: Object) -> bool:

@@ -34,7 +34,7 @@ def join(parts: Iterable[tuple[str, Any]]) -> str:
 def is_on(parts: Mapping[str, Any], name: str, default: bool = False) -> bool:
     """Tell whether a flag is set."""
     value = parts.get(name)
-    return default if value is None else str(value) == "1"
+    return default if value is None else str(value).lower() in ("1", "true")
 
 
 def listed(parts: Mapping[str, str], name: str) -> list[str]:

@@ -17,6 +17,7 @@ from stackyard.provider.resources.vm.plan import plan
 from stackyard.provider.resources.vm.read import refresh
 from stackyard.provider.resources.vm.rules import RULES
 from stackyard.provider.resources.vm.update import update
+from stackyard.provider.resources.vm.validate import validate
 
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
@@ -40,4 +41,5 @@ VM = Resource(
     identify=_identify,
     rules=RULES,
     plan=plan,
+    validate=validate,
 )
