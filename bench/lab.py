@@ -24,7 +24,7 @@ from bench.clients import Address, Rate, ask, hammer, repeat
 from bench.figure import Figure, MemoryFigure
 from stackyard import lab
 
-__all__ = ["measure"]
+__all__ = ["environment", "measure", "started"]
 
 GUESTS = 10_000
 ROUNDS = 5
@@ -71,13 +71,13 @@ def measure() -> list[Figure | MemoryFigure]:
 
 @contextlib.contextmanager
 def _bare() -> Iterator[_Server]:
-    with _started(_BARE) as (process, line):
+    with started(_BARE) as (process, line):
         yield _Server(address=Address(port=int(line)), pid=process.pid)
 
 
 @contextlib.contextmanager
 def _running(data: Path) -> Iterator[_Server]:
-    with _started(_lab_command(data)) as (process, line):
+    with started(_lab_command(data)) as (process, line):
         ready = json.loads(line)
         headers = f"Authorization: PVEAPIToken={ready['api_token']}\r\n"
         port = int(ready["url"].rpartition(":")[2])
@@ -90,9 +90,9 @@ def _lab_command(data: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _started(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
+def started(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], bytes]]:
     """Run a server and give its ready line."""
-    process = subprocess.Popen(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
         yield process, _ready_line(process.stdout)
     finally:
@@ -100,7 +100,7 @@ def _started(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], byte
         process.communicate()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return an environment in which Python keeps what it compiled, as it does for users."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {
@@ -166,7 +166,7 @@ def _start(data: Path) -> Figure:
 
 def _time_to_ready_s(command: list[str]) -> float:
     began_s = time.perf_counter()
-    with _started(command):
+    with started(command):
         return time.perf_counter() - began_s
 
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong at any call of an apply: one more apply converges, with no guest twice and none lost."""
+"""Whatever goes wrong at any call of an apply: one more converges, with no guest twice and none lost."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ SAMPLE = [
         name="qmstart",
         fault={"kind": "task", "task": "qmstart", "step": 0, "text": "it broke", "times": 1},
     ),
-    Case(
-        kind="node down", name=str(MAKES_VM), fault={"kind": "node-down", "node": NODE}, since=MAKES_VM
-    ),
+    Case(kind="node down", name=str(MAKES_VM), fault={"kind": "node-down", "node": NODE}, since=MAKES_VM),
 ]
 
 

@@ -83,10 +83,22 @@ def test_every_kind_of_container_is_settled_once_made(
 ) -> None:
     async def scenario(stack: Stack) -> None:
         cases = {name: text for family in CREATED.values() for name, text in family.items()}
+        # What the real bpg/proxmox plans to change for ever.
+        cases["unsized"] = 'mount_point {\n volume = "local-lvm:1"\n path = "/a"\n}'
+        cases["other_unit"] = 'mount_point {\n volume = "local-lvm"\n size = "1024M"\n path = "/a"\n}'
+        cases["small_letters"] = 'network_interface {\n name = "eth0"\n mac_address = "bc:24:11:ab:cd:ef"\n}'
+        cases["nameless"] = 'initialization {\n dns { domain = "example.org" }\n}'
+        cases["off"] = 'network_interface {\n name = "eth0"\n enabled = false\n}'
+        cases["holes"] = (
+            'network_interface { name = "eth0" }\nnetwork_interface { name = "eth1" }\ninitialization {\n'
+            ' ip_config {}\n ip_config {\n ipv4 { address = "dhcp" }\n}\n}'
+        )
         stack.write(stack_of(cases))
         await stack.init()
         await stack.apply()
         assert len(guests(running)) == len(cases)
+        holes = guests(running)[str(199 + len(cases))]["config"]
+        assert ("ip=" in holes["net0"], "ip=" in holes["net1"]) == (False, True)
 
     driven(tofu, running, tmp_path, scenario)
 

@@ -11,10 +11,21 @@ from pathlib import Path
 import pytest
 from tests.support.engine import real_engine
 from tests.support.provider import Stack, driven, require_bpg
-from tests.support.provider_container import CHANGES, CLONES, CREATED, REPLACED, plant_templates, stack_of
+from tests.support.provider_container import (
+    CHANGES,
+    CLONES,
+    CREATED,
+    REPLACED,
+    TEMPLATE,
+    plant_templates,
+    stack_of,
+)
+from tests.unit.desired.test_desired import FULL
 
 from stackyard import lab
+from stackyard.desired import Desired
 from stackyard.engine.version import Engine, Flavour
+from stackyard.render import render
 
 pytestmark = [pytest.mark.bpg, pytest.mark.tofu, pytest.mark.timeout(600)]
 
@@ -98,5 +109,33 @@ def test_both_providers_replace_the_same(tofu: Engine, running: lab.Running, tmp
         for bpg in (False, True):
             said = await stack.plan(status=2, bpg=bpg)
             assert said.count("must be replaced") == len(cases)
+
+    driven(tofu, running, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("first", ["built-in", "bpg"])
+def test_a_rendered_container_is_the_same_for_both(
+    tofu: Engine, running: lab.Running, tmp_path: Path, first: str
+) -> None:
+    plain = {**FULL["containers"][0], "template": TEMPLATE, "depends_on": []}
+    more = {
+        **plain,
+        "key": "web",
+        "name": "web",
+        "vm_id": 300,
+        "tags": ["b", "a"],
+        "startup": {"order": 2},
+        "memory": {"dedicated_mib": 700},
+        "environment": [["A", "1"]],
+        "nics": [{"ipv4": "10.7.0.2/24", "gateway4": "10.7.0.1", "vlan": 4}],
+    }
+    rendered = render(Desired.model_validate({"containers": [plain, more]}))
+
+    async def scenario(stack: Stack) -> None:
+        for name, data in rendered.files.items():
+            (stack.folder / name).write_bytes(data)
+        await stack.init()
+        await stack.apply(bpg=first == "bpg")
+        await _unchanged_by_both(stack, bpg_first=first == "bpg")
 
     driven(tofu, running, tmp_path, scenario)

@@ -171,6 +171,7 @@ SHAPES = {
   cdrom {}
   initialization {}
 """,
+    "no-cards": "network_device = []",
     "cdrom": """
   cdrom {
     file_id = "none"
@@ -345,6 +346,26 @@ def test_a_clone_of_one_provider_is_left_alone_by_the_other(
 ) -> None:
     text = clone_text(shape)
     driven(engine, running, tmp_path, lambda stack: compare(stack, text, first=first))
+
+
+CHAIN = ("empty", "devices", "processing", "cloud-init", "disks-and-network", "cdrom", "stopped", "empty")
+
+
+def test_what_ours_changes_the_original_leaves_alone(
+    engine: Engine, running: lab.Running, tmp_path: Path
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(vm_text(SHAPES[CHAIN[0]]))
+        await stack.init()
+        await stack.apply(bpg=True)
+        for shape in CHAIN[1:]:
+            stack.write(vm_text(SHAPES[shape]))
+            said = await stack.apply()
+            assert "1 changed, 0 destroyed" in said, shape
+            await stack.unchanged(bpg=True)
+        await stack.destroy(bpg=True)
+
+    driven(engine, running, tmp_path, scenario)
 
 
 IMAGES = {

@@ -176,3 +176,30 @@ def test_a_reader_beside_writers_always_sees_a_whole_state(tmp_path: Path) -> No
         await service.stop()
 
     asyncio.run(run())
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_soak_ten_thousand_idle_connections_hold_up_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run() -> int:
+        service = await start_service("--plain-http", data=tmp_path)
+        port = int(service.url.rpartition(":")[2])
+        idle = []
+        for _ in range(100):
+            opening = (asyncio.open_connection("127.0.0.1", port) for _ in range(100))
+            idle += await asyncio.gather(*opening)
+        async with aiohttp.ClientSession() as session:
+            client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
+            for serial in range(1, 21):
+                await client.cycle("a", serial)
+        for _, writer in idle:
+            writer.transport.abort()
+        await service.stop()
+        return len(idle)
+
+    count = asyncio.run(run())
+    assert (count, check_history(tmp_path)) == (10_000, 20)
+    with capsys.disabled():
+        sys.stdout.write(f"\nstate: 20 cycles beside {count} idle connections\n")

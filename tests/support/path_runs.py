@@ -145,7 +145,7 @@ class Rig:
         return (self.yard.running.world.tasks.get(upid) or {}).get("status") == "OK"
 
     def settle(self) -> None:
-        """Apply once more, and find exactly the wanted guests: made once, in the state, with nothing to do."""
+        """Apply once more, and find exactly the wanted guests: each once, in the state, nothing to do."""
         error = self.apply()
         assert error is None, describe(error)
         wanted = sorted(guest.vm_id or 0 for guest in self.resolved.desired.guests)

@@ -22,6 +22,8 @@ __all__ = [
 ]
 
 TEMPLATE = "local:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
+HOOK = "local:snippets/hook.pl"
+POOL = "apps"
 NAME = "proxmox_virtual_environment_container"
 
 # What a usual container has; cases say what they have in place of it or beside it.
@@ -51,6 +53,8 @@ def plant_templates_here(running: lab.Running) -> None:
     with running.world.store.transaction():
         for node in running.nodes:
             put_stand_in(running.world, TEMPLATE, node, 100 * 2**20)
+            put_stand_in(running.world, HOOK, node, 100)
+        running.world.store.put("pools", POOL, {"comment": "of the test"})
 
 
 def container(name: str, vm_id: int | None, text: str = "", *, usual: Mapping[str, str] = USUAL) -> str:
@@ -77,6 +81,8 @@ CREATED: Mapping[str, Mapping[str, str]] = {
         "described": 'description = "two\\nlines"\ntags = ["b", "a"]',
         "stopped": "started = false\nstart_on_boot = false",
         "unprivileged": "unprivileged = true",
+        "hooked": f'hook_script_file_id = "{HOOK}"',
+        "pooled": f'pool_id = "{POOL}"',
         "guarded": "protection = false\nhook_script_file_id = null",
         "template": "template = true\nstarted = false",
         "timed": "timeout_create = 100\ntimeout_delete = 30\ntimeout_update = 90\ntimeout_clone = 80",
@@ -159,6 +165,8 @@ CREATED: Mapping[str, Mapping[str, str]] = {
 CHANGES: Mapping[str, Case] = {
     "description": Case(before="", after='description = "now described"'),
     "description_away": Case(before='description = "gone soon"', after=""),
+    "hook": Case(before="", after=f'hook_script_file_id = "{HOOK}"'),
+    "hook_away": Case(before=f'hook_script_file_id = "{HOOK}"', after=""),
     "tags": Case(before='tags = ["a"]', after='tags = ["c", "b"]'),
     "protection": Case(before="protection = true", after="protection = false"),
     "on_boot": Case(before="", after="start_on_boot = false"),

@@ -245,6 +245,7 @@ async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[pro
         environment=_provider_environment(resolved),
         journal=settings.base / "journal",
         state=resolved.target.state_name,
+        folder=Workspace.of(settings.base, resolved.target).folder,
     )
     async with provider.serve(options) as served:
         yield served

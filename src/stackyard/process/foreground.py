@@ -44,7 +44,16 @@ def run_in_foreground(command: Command) -> int:
     if any(command.redactor.hides(argument) for argument in command.argv):
         raise SecretArgumentError(f"`{command.shown}` was not run: one of its arguments is a secret.")
     received: list[int] = []
-    with contextlib.ExitStack() as stack:
+    children: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, frame: Any) -> None:
+        del frame
+        received.append(number)
+        for child in children:
+            child.send_signal(number)
+
+    # Listening begins before the program does: it may be what sends us the first signal.
+    with _handled(pass_on), contextlib.ExitStack() as stack:
         stdin, stdout = _terminal(stack)
         try:
             child = subprocess.Popen(
@@ -52,24 +61,24 @@ def run_in_foreground(command: Command) -> int:
             )
         except (OSError, ValueError) as err:
             raise not_started(command, err) from err
-
-        def pass_on(number: int, frame: Any) -> None:
-            del frame
-            received.append(number)
-            with contextlib.suppress(ProcessLookupError):
-                child.send_signal(number)
-
-        with _handled(pass_on):
-            child.wait()
+        children.append(child)
+        for number in tuple(received):
+            child.send_signal(number)
+        child.wait()
     if received:
         raise InterruptedRunError(f"Stopped by {signal.Signals(received[0]).name}.")
     return child.returncode
 
 
+def _leave_to_the_program(number: int, frame: Any) -> None:
+    """Do nothing; unlike an ignored signal, one that is handled like this is not ignored in a new program."""
+    del number, frame
+
+
 @contextlib.contextmanager
 def _handled(pass_on: Any) -> Iterator[None]:
     """Leave keys to the program and pass requests to end on, until it has ended."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _FOR_THE_PROGRAM}
+    before = {number: signal.signal(number, _leave_to_the_program) for number in _FOR_THE_PROGRAM}
     before |= {number: signal.signal(number, pass_on) for number in _FOR_BOTH}
     try:
         yield

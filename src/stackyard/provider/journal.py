@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard import directories
 from stackyard.files import read_text, replace_file, sync_folder
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Journal:
     def _load(self) -> dict[str, Entry]:
         if self._folder is None:
             return {}
-        self._folder.mkdir(parents=True, exist_ok=True)
+        directories.ensure_private(self._folder)
         found = [_read(path) for path in sorted(self._folder.glob(f"*{_SUFFIX}"))]
         return {entry.token: entry for entry in found if entry is not None and entry.state == self._state}
 

@@ -165,7 +165,7 @@ def _replaced(schema: Schema, block: Block, prior: Object, values: Object, path:
 
 
 def _is_replaced(schema: Schema, before: Any, after: Any) -> bool:
-    """Tell whether a change of blocks means another object; for the older SDK only that of their number does."""
+    """Tell whether a change of blocks means another object; for the older SDK only their number counts."""
     if schema.sdk and isinstance(before, list) and isinstance(after, list):
         return len(before) != len(after)
     return True

@@ -19,10 +19,16 @@ def dns_blocks(dns: Dns | None) -> list[dict[str, Json]]:
     return blocks({"servers": dns.servers, "domain": dns.domain} if dns is not None else None)
 
 
-def ip_config_blocks(nics: Sequence[Nic] | Sequence[ContainerNic]) -> list[dict[str, Json]]:
+def ip_config_blocks(
+    nics: Sequence[Nic] | Sequence[ContainerNic], *, unset: str | None = None
+) -> list[dict[str, Json]]:
     """Return the addresses, one block a card in their order; none at all where no card has any.
 
     A card without addresses between others needs its block too: the blocks are counted.
+
+    Args:
+        nics: The cards.
+        unset: What to write for such a card; an empty block when absent.
     """
     last = max((i for i, nic in enumerate(nics) if nic.ipv4 is not None or nic.ipv6 is not None), default=-1)
     return [
@@ -30,6 +36,7 @@ def ip_config_blocks(nics: Sequence[Nic] | Sequence[ContainerNic]) -> list[dict[
             **_family("ipv4", nic.ipv4, nic.gateway4),
             **_family("ipv6", nic.ipv6, nic.gateway6),
         }
+        or _family("ipv4", unset, None)
         for nic in nics[: last + 1]
     ]
 

@@ -190,7 +190,8 @@ def _beginning(container: Container, references: References) -> dict[str, Json]:
                 {
                     "hostname": container.name,
                     "dns": dns_blocks(container.dns),
-                    "ip_config": ip_config_blocks(container.nics),
+                    # The provider skips an empty block, and gives the address to another card.
+                    "ip_config": ip_config_blocks(container.nics, unset="manual"),
                     "user_account": blocks(
                         {
                             "keys": container.ssh_keys,

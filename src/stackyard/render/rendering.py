@@ -122,8 +122,8 @@ def _guests(desired: Desired) -> dict[str, Json]:
 
 
 def _useful(addresses: str, loopback: str) -> Written:
-    """Return the addresses that others can use."""
-    return expression(f'[for a in {addresses} : a if !startswith(a, "{loopback}")]')
+    """Return the addresses that others can use: none for a guest whose making failed and that has no such."""
+    return expression(f'[for a in try({addresses}, []) : a if !startswith(a, "{loopback}")]')
 
 
 def _variables(desired: Desired) -> Iterator[Variable]:

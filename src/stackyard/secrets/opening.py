@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Detected", "OpenedPlain", "detect", "open_bytes", "open_file", "read_bytes"]
 
-_USUAL_PART = re.compile(r"^sops:\n(?: +.*\n)* +(?:mac|lastmodified):", re.MULTILINE)
+_USUAL_START = "\nsops:\n"
+_USUAL_KEY = re.compile(r"^ +(?:mac|lastmodified):", re.MULTILINE)
 _MAYBE_INLINE = re.compile(rb"![a-z-]*vault[a-z-]*\s")
 
 
@@ -128,7 +129,8 @@ def _candidates(text: str, named: FileFormat) -> Sequence[FileFormat]:
 
 
 def _is_sops(text: str, format: FileFormat, name: str) -> bool:
-    if format is FileFormat.YAML and _USUAL_PART.search(text):
+    usual = text.find(_USUAL_START) if format is FileFormat.YAML else -1
+    if usual >= 0 and _USUAL_KEY.search(text, usual):
         # As SOPS writes it: no need to read the file twice.
         return True
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stackyard.errors import FileError
+
 __all__ = ["KINDS", "PLACES", "list_names", "names_in"]
 
 # What each folder defines. Sites of old have `vms` and `v2`; newer ones have what was in `v2` at the top.
@@ -26,12 +28,18 @@ KINDS = tuple(dict.fromkeys(kind for kind, _ in PLACES))
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of the files in a folder in order; none where there is no folder."""
+    """Return the names of the files in a folder in order; none where there is no folder.
+
+    Raises:
+        FileError: The folder is there and cannot be read.
+    """
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if not entry.is_dir() and entry.name[0] != ".")
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as err:
+        raise FileError.from_os_error(err, "read the folder", folder) from err
 
 
 def list_names(root: Path) -> dict[str, list[str]]:

@@ -160,8 +160,8 @@ def _files(tree: Tree, folder: Folder, prefix: str) -> Iterator[tuple[str, str]]
     for file in names_in(tree.root / folder.path):
         stem, extension = os.path.splitext(file)
         where = Location(f"{prefix}{folder.path}/{file}")
-        if extension == ".yml":
-            tree.found.add(BAD_FILE_NAME, f"{file} ends with .yml, and only .yaml is read.", where)
+        if extension != ".yaml" and extension.lower() in (".yml", ".yaml"):
+            tree.found.add(BAD_FILE_NAME, f"{file} ends with {extension}, and only .yaml is read.", where)
         elif extension == ".yaml" and not _STEM.fullmatch(stem):
             tree.found.add(
                 BAD_FILE_NAME, f"'{stem}' is not a name: letters, digits, `-`, `_` and `.`.", where
@@ -199,13 +199,24 @@ def validated(model: type[M], places: Places, found: Diagnostics, *, is_secret: 
 
 
 def _look_around(tree: Tree, prefix: str) -> None:
-    """Warn of folders whose name is nearly that of one that is read."""
+    """Warn of folders whose name is nearly that of one that is read, and of folders inside those."""
     known = {folder.path.split("/")[0] for folder in FOLDERS}
-    with os.scandir(tree.root) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
-    for name in folders:
+    read = {folder.path for folder in FOLDERS}
+    for path in sorted(read):
+        for inner in _folders(tree.root / path):
+            if f"{path}/{inner}" not in read:
+                detail = f"'{inner}' is inside {path}, and only files are read there."
+                tree.found.add(UNKNOWN_FOLDER, detail, Location(f"{prefix}{path}/{inner}"))
+    for name in _folders(tree.root):
         hint = "" if name in known or name in _OTHER_FOLDERS else meant(name, known)
         if hint:
             tree.found.add(
                 UNKNOWN_FOLDER, f"'{name}' is no folder of a site.{hint}", Location(f"{prefix}{name}")
             )
+
+
+def _folders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")

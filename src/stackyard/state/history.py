@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.state import bodies, layout, ledger, locking
 from stackyard.state.contents import add_version, describe_version
 from stackyard.state.document import read_document, with_serial
-from stackyard.state.model import Action, Actor, Version, VersionKind
+from stackyard.state.model import Action, Actor, History, Version, VersionKind
 from stackyard.state.refusals import BodyRefusedError, VersionMissingError
 
 if TYPE_CHECKING:
@@ -126,12 +126,9 @@ class Versions:
         def change(edit: Edit) -> tuple[int, int]:
             history = edit.head.history
             first = history.kept_from
-            by_count = history.count - policy.keep_versions + 1
-            kept_from = max(first, by_count)
-            for version in self._oldest_first(name, first, kept_from):
-                if version.at > edit.now - policy.keep_versions_s:
-                    kept_from = version.number
-                    break
+            kept_from = max(first, history.count - policy.keep_versions + 1)
+            if kept_from > first:
+                kept_from = min(kept_from, self._first_young(name, history, edit.now) or kept_from)
             if kept_from > first:
                 edit.set(history=dataclasses.replace(history, kept_from=kept_from))
                 edit.audit(actor, Action.DROPPED, detail=f"Versions {first} to {kept_from - 1}.")
@@ -142,9 +139,11 @@ class Versions:
             self.sweep(name)
         return kept_from - first
 
-    def _oldest_first(self, name: str, first: int, end: int) -> Iterator[Version]:
-        for number in range(first, end):
-            yield self.get(name, number)
+    def _first_young(self, name: str, history: History, now: float) -> int | None:
+        """Return the number of the first version that is too young to be dropped."""
+        oldest = ledger.versions_oldest_first(self._core.objects, name, history)
+        young = (one.number for one in oldest if one.at > now - self._core.policy.keep_versions_s)
+        return next(young, None)
 
     def sweep(self, name: str, *, older_than_s: float = _SWEPT_AFTER_S) -> int:
         """Remove contents that no kept version names: of dropped versions, and left by killed writers.
@@ -164,7 +163,15 @@ class Versions:
         ]
         for which in gone:
             self._core.objects.delete(layout.body(name, which))
+        self._drop_segments(name, before=(head.history.kept_from - 1) // ledger.SEGMENT)
         return len(gone)
+
+    def _drop_segments(self, name: str, *, before: int) -> None:
+        """Remove the segments all of whose versions were dropped."""
+        end = layout.version_segment(name, before)
+        for entry in self._core.objects.list(layout.version_segments(name), limit=_PAGE):
+            if entry.key < end:
+                self._core.objects.delete(entry.key)
 
     def _bodies(self, name: str) -> Iterator[tuple[str, float]]:
         prefix, after = layout.bodies(name), ""

@@ -31,6 +31,7 @@ __all__ = [
     "state_of",
     "system_segment",
     "version_segment",
+    "version_segments",
 ]
 
 HEADS = "heads/"
@@ -59,9 +60,14 @@ def body(name: str, which: str) -> str:
     return bodies(name) + which
 
 
+def version_segments(name: str) -> str:
+    """Return what the segments of version records of a state begin with."""
+    return f"data/{object_part(name)}/versions/"
+
+
 def version_segment(name: str, number: int) -> str:
     """Return the object of a segment of version records."""
-    return f"data/{object_part(name)}/versions/{number:08d}"
+    return f"{version_segments(name)}{number:08d}"
 
 
 def audit_segment(name: str, number: int) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "audit_hash",
     "find_version",
     "versions_newest_first",
+    "versions_oldest_first",
 ]
 
 SEGMENT = 32
@@ -100,6 +101,15 @@ def versions_newest_first(objects: Objects, name: str, history: History) -> Iter
         for row in reversed(_segment(objects, layout.version_segment(name, number))):
             if row["number"] >= history.kept_from:
                 yield codec.version(row)
+
+
+def versions_oldest_first(objects: Objects, name: str, history: History) -> Iterator[Version]:
+    """Yield the versions that are kept, the oldest first."""
+    for number in range((history.kept_from - 1) // SEGMENT, history.sealed):
+        for row in _segment(objects, layout.version_segment(name, number)):
+            if row["number"] >= history.kept_from:
+                yield codec.version(row)
+    yield from (one for one in history.tail if one.number >= history.kept_from)
 
 
 def find_version(objects: Objects, name: str, history: History, number: int) -> Version | None:

@@ -57,8 +57,8 @@ class StateConflictError(StateRefusedError):
     code = "E-STATE-CONFLICT"
     summary = "The write does not follow the stored state"
     default_remedy = (
-        "Compare it with the stored state; what was refused is kept with the versions of the state. To write"
-        " it all the same, an administrator grants one write."
+        "Compare it with the stored state (stackyard state versions shows what was refused); to write it all the"
+        " same, allow one such write: stackyard state grant."
     )
 
 

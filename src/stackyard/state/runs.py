@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ __all__ = ["RunWatch", "held_run"]
 # A run is silent for this long only when it is dead, or its machine is; a third of it passes between
 # heartbeats.
 PROMISE_S = 30.0
+# A run that was silent for so long is dead by any clock.
+_FORGOTTEN_AFTER_S = 7 * 86_400.0
 
 
 def _process_facts() -> dict[str, str]:
@@ -69,9 +72,7 @@ class RunWatch:
         as it promised, as seen by ourselves: the first look therefore never proves anything.
         """
         lease = read_lease(self._objects, key)
-        if lease is None:
-            return None
-        if lease.is_released:
+        if lease is None or lease.is_released:
             return f"The run {key} has ended."
         if self._is_gone(lease):
             return f"The process {lease.facts.get('pid')} of the run {key} is gone."
@@ -111,7 +112,18 @@ async def held_run(
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
         with contextlib.suppress(StoreError, StoreBusyError):
-            await asyncio.to_thread(lease.release)
+            await asyncio.to_thread(_end, objects, key)
+
+
+def _end(objects: Objects, key: str) -> None:
+    """Remove what proved us alive, and what runs left that were killed long ago.
+
+    A run whose object is gone has ended. Nobody takes the lease of a run over, so that nobody replaces it.
+    """
+    objects.delete(key)
+    for entry in objects.list(layout.RUNS):
+        if entry.modified_at < time.time() - _FORGOTTEN_AFTER_S:
+            objects.delete(entry.key)
 
 
 async def _beat(lease: Lease) -> None:

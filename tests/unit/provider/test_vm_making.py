@@ -250,6 +250,23 @@ def test_an_agent_that_never_answers_is_a_warning() -> None:
     run(scenario)
 
 
+def test_an_interrupted_wait_for_the_agent_leaves_a_whole_vm() -> None:
+    async def scenario(it: Bench, running: lab.Running) -> None:
+        running.add_fault("agent-silent")
+        config = {"node_name": "pve1", "agent": [{"enabled": True, "timeout": "5m"}]}
+        making = asyncio.create_task(it.apply(VM, **config))
+        while not any(guest["status"] == "running" for guest in guests(running).values()):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        it.session.stop()
+        await making
+        it.session.stopping.clear()
+        assert not it.tainted
+        assert await it.is_settled(VM, **config)
+
+    run(scenario)
+
+
 def test_an_entry_is_found_by_what_its_user_says() -> None:
     named = {"name": "web", "vm_id": UNKNOWN, "memory": 1}
     assert subject_of(VM, named) == subject_of(VM, {**named, "memory": 2})

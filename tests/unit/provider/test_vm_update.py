@@ -21,7 +21,9 @@ BASE: dict[str, Any] = {
     "boot_order": ["scsi0"],
 }
 INIT: dict[str, Any] = {
-    "initialization": [{"user_account": [{"username": "ops"}], "dns": [{"servers": ["10.0.0.1"]}]}]
+    "initialization": [
+        {"user_account": [{"username": "ops", "password": "x"}], "dns": [{"servers": ["10.0.0.1"]}]}
+    ]
 }
 
 Scenario = Callable[[Bench, lab.Running], Awaitable[None]]
@@ -117,7 +119,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] 
     "cloud-init-changed": (
         INIT,
         {"initialization": [{"user_account": [{"username": "dev"}]}]},
-        {"ciuser": "dev", "nameserver": None},
+        {"ciuser": "dev", "nameserver": None, "cipassword": None},
         True,
     ),
     "cloud-init-moved": (
@@ -126,7 +128,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] 
         {"ide2": None},
         True,
     ),
-    "no-cloud-init": (INIT, {}, {"ide2": None, "ciuser": None}, True),
+    "no-cloud-init": (INIT, {}, {"ide2": None, "ciuser": None, "cipassword": None}, True),
     "tpm": ({}, {"tpm_state": [{}]}, {}, True),
     "no-tpm": ({"tpm_state": [{}]}, {}, {"tpmstate0": None}, True),
     "efi": ({"bios": "ovmf"}, {"bios": "ovmf", "efi_disk": [{"type": "4m"}]}, {}, True),

@@ -100,6 +100,16 @@ def test_a_card_without_addresses_between_others_keeps_its_place() -> None:
     ]
 
 
+def test_a_card_of_a_container_without_addresses_says_so() -> None:
+    nics = [{"name": "eth0"}, {"name": "eth1", "ipv4": "dhcp"}]
+    desired = Desired.model_validate(changed("containers", 0, "nics", to=nics))
+    container = document(desired)["resource"]["proxmox_virtual_environment_container"]["dns"]
+    assert container["initialization"][0]["ip_config"] == [
+        {"ipv4": [{"address": "manual"}]},
+        {"ipv4": [{"address": "dhcp"}]},
+    ]
+
+
 def test_one_plain_user_needs_no_snippet() -> None:
     rendered = vm(cloud_init={"users": [{"name": "ops", "keys": ["ssh-ed25519 A"]}]})
     assert rendered["initialization"][0]["user_account"] == [{"username": "ops", "keys": ["ssh-ed25519 A"]}]

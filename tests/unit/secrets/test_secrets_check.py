@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -62,6 +63,13 @@ def test_a_secret_is_found_with_its_line(text: str) -> None:
 )
 def test_what_is_no_secret_is_left_alone(text: str) -> None:
     assert list(find_secrets(f"first\n\n{text}\nlast\n")) == []
+
+
+def test_a_long_line_is_looked_through_quickly() -> None:
+    began = time.process_time()
+    for piece in ("a", "ab12", "x@", "$6$", "a://b:", "-", "1 "):
+        assert list(find_secrets(piece * (500_000 // len(piece)))) == []
+    assert time.process_time() - began < 60
 
 
 def found(texts: dict[str, str]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.site import SEED, codes, findings, write_site
 
-from stackyard.errors import InvalidInputError
+from stackyard.errors import FileError, InvalidInputError
 from stackyard.site import Site
 
 DEV = SEED["envs/dev.yaml"]
@@ -384,7 +384,7 @@ def test_two_envs_with_one_address_are_warned_of_and_refused_on_one_node(tmp_pat
     assert codes(write_site(tmp_path / "b", **on_one)) == ["E-SITE-ADDRESS-TWICE"]
 
 
-@pytest.mark.parametrize("name", ["envs/dev.yml", "nodes/a b.yaml", "specs/-x.yaml"])
+@pytest.mark.parametrize("name", ["envs/dev.yml", "envs/dev.YAML", "nodes/a b.yaml", "specs/-x.yaml"])
 def test_a_file_that_would_not_be_read_is_found(name: str, tmp_path: Path) -> None:
     assert codes(write_site(tmp_path, {**SEED, name: "a: 1\n"})) == ["E-SITE-FILE-NAME"]
 
@@ -394,6 +394,22 @@ def test_a_folder_that_is_nearly_one_of_the_site_is_warned_of(tmp_path: Path) ->
     (found,) = findings(tmp_path)
     assert found.kind.code == "W-SITE-FOLDER"
     assert "`envs`" in found.detail
+
+
+def test_a_folder_inside_one_of_the_sites_is_warned_of(tmp_path: Path) -> None:
+    (found,) = findings(write_site(tmp_path, {**SEED, "envs/prod/web.yaml": "a: 1\n"}))
+    assert (found.kind.code, str(found.where)) == ("W-SITE-FOLDER", f"{tmp_path}/envs/prod")
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
+    write_site(tmp_path)
+    loop = tmp_path / "manifests"
+    for file in loop.iterdir():
+        file.unlink()
+    loop.rmdir()
+    loop.symlink_to("manifests")
+    with pytest.raises(FileError, match="manifests"):
+        Site.open(tmp_path)
 
 
 def test_one_thing_in_two_folders_is_refused_unless_both_say_the_same(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import uuid
 
@@ -23,6 +24,7 @@ from stackyard.state import (
     make_lock_info,
 )
 from stackyard.state.maintenance import maintain
+from stackyard.state.runs import held_run
 
 ME = Actor(principal="tests", address="10.0.0.1")
 DAY_S = 86_400.0
@@ -82,6 +84,8 @@ def test_old_versions_are_dropped_by_number_and_age_and_the_current_one_never() 
         service.versions.get("a", 45)
     assert service.versions.sweep("a", older_than_s=-1.0) == 45
     assert len(objects.list("data/a/bodies/")) == 10
+    # The first segment held nothing but dropped versions.
+    assert objects.list("data/a/versions/") == ()
     assert all(service.versions.read("a", version) for version in kept)
     assert service.audit.verify("a").is_whole
     clock.now += 100 * DAY_S
@@ -207,3 +211,17 @@ def test_locks_are_reported_with_age_holder_and_whether_somebody_should_look() -
     clock.now += 20
     assert [report.is_stale for report in service.locks.report("prod/a")] == [True]
     assert list(service.locks.report("dev")) == []
+
+
+def test_the_lock_of_a_run_that_ended_without_unlocking_is_taken_over() -> None:
+    service = StateService(MemoryObjects())
+
+    async def run() -> None:
+        async with held_run(service.objects, "one", owner="me") as lease:
+            service.locks.lock("a", make_lock_info(LockInfo(id="x", who="me")), ME, lease=lease)
+            with pytest.raises(StateLockedError):
+                service.locks.lock("a", make_lock_info(LockInfo(id="y", who="them")), ME)
+
+    asyncio.run(run())
+    assert service.objects.list("runs/") == ()
+    assert service.locks.lock("a", make_lock_info(LockInfo(id="y", who="them")), ME).epoch == 2

@@ -10,8 +10,11 @@ from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
 from stackyard.cli.result import Result
 from stackyard.errors import UsageError
+from stackyard.redaction import Redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.cli.views.paper import Paper
     from stackyard.site.explain import Explained
     from stackyard.site.resolver import ConfigResolver
@@ -59,13 +62,15 @@ def _variables(resolver: ConfigResolver, env: str, host: str | None, *, form: st
     if out is not None:
         (resolver.write_tfvars if is_tofu else resolver.write_ansible_vars)(config, out)
         return Result(document={"file": out}, show=lambda paper: paper.line(f"Written to {out}."))
-    masked = _masked(config, resolver)
+    masked = _masked(config, config)
     return Result(document=masked, show=lambda paper: _show_json(paper, masked))
 
 
-def _masked(config: Any, resolver: ConfigResolver) -> Any:
-    """Return values with every secret in them masked."""
-    redact = resolver.site.redactor()
+def _masked(shown: Any, config: Mapping[str, Any]) -> Any:
+    """Return values with every secret masked that the variables of the env hold; no other can be in them."""
+    token = config.get("api_token", "")
+    guests = [guest["auth_token"] for guest in config.get("vms", ())]
+    redact = Redactor([token, token.partition("=")[2], config.get("root_password", ""), *guests])
 
     def masked(value: Any) -> Any:
         if isinstance(value, str):
@@ -74,7 +79,7 @@ def _masked(config: Any, resolver: ConfigResolver) -> Any:
             return {key: masked(part) for key, part in value.items()}
         return [masked(part) for part in value] if isinstance(value, list | tuple) else value
 
-    return masked(config)
+    return masked(shown)
 
 
 def _show_json(paper: Paper, document: dict[str, Any]) -> None:
@@ -88,7 +93,7 @@ def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
     from stackyard.site.explain import explain_env  # lazy: as the resolver itself
 
     values = explain_env(resolver, env, host)
-    shown = _masked([value.value for value in values], resolver)
+    shown = _masked([value.value for value in values], resolver.resolve_env(env, host))
     node = resolver.node(env, host)
     rows = list(zip(values, shown, strict=True))
     return Result(
@@ -128,7 +133,7 @@ def _show(paper: Paper, rows: list[tuple[Explained, Any]]) -> None:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return ", ".join(map(_short, value))
+        return ", ".join(map(_short, value)) or "-"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "-" if value is None or value == "" else _short(str(value))

@@ -70,8 +70,12 @@ def _counts(checked: Site) -> dict[str, int]:
 
 def _show_valid(paper: Paper, checked: Site, warnings: Sequence[Diagnostic]) -> None:
     show_warnings(paper, warnings)
-    counts = ", ".join(f"{count} {kind}" for kind, count in _counts(checked).items() if count)
+    counts = ", ".join(_counted(kind, count) for kind, count in _counts(checked).items() if count)
     paper.line(f"{checked.root} is valid: {counts or 'nothing in it yet'}.", style="green")
+
+
+def _counted(kind: str, count: int) -> str:
+    return f"1 {kind.removesuffix('s')}" if count == 1 else f"{count} {kind}"
 
 
 def show_warnings(paper: Paper, warnings: Sequence[Diagnostic]) -> None:

@@ -71,13 +71,18 @@ async def _fetch(work: Work, state: Object) -> None:
         # Said at once or by the task, depending on the version of Proxmox.
         is_there = _EXISTS in err.detail
         if not is_there or not state["overwrite_unmanaged"]:
-            if is_there or not is_unsure(err):
+            if is_there or not _may_have_left_something(err):
                 await journal.close(entry)
             raise
         await remove_file(work, _place(state), state["id"])
         await _download(work, state)
     finally:
         journal.leave(entry)
+
+
+def _may_have_left_something(err: proxmox.ProxmoxError) -> bool:
+    """Tell whether a download that failed may have written a file, or may still write it."""
+    return is_unsure(err) or isinstance(err, proxmox.TaskFailedError | proxmox.TaskTimeoutError)
 
 
 async def _clear(work: Work, state: Object) -> None:

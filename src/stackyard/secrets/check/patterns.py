@@ -23,7 +23,7 @@ _PATTERNS = (
     ("a private key of age", r"\bAGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{58,}"),
     (
         "an API token of Proxmox VE",
-        r"[\w.+-]+@[\w.-]+![\w.-]+=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+        r"(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,64}![\w.-]{1,64}=[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
     ),
     ("a token of GitHub", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,})"),
     ("a token of GitLab", r"\bglpat-[A-Za-z0-9_-]{20,}"),
@@ -35,8 +35,11 @@ _PATTERNS = (
     ("a token of HashiCorp Vault", r"\bhv[bs]\.[A-Za-z0-9_-]{24,}"),
     ("a token of npm", r"\bnpm_[A-Za-z0-9]{36}\b"),
     ("a token of PyPI", r"\bpypi-AgE[A-Za-z0-9_-]{50,}"),
-    ("the hash of a password", r"\$(?:5|6|y)\$(?:[a-z0-9=]+\$)?[./A-Za-z0-9]{4,}\$[./A-Za-z0-9]{40,}"),
-    ("a password in an address", r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"'${}<>]+:[^\s/:@\"'${}<>]{6,}@[\w.-]+"),
+    ("the hash of a password", r"\$(?:5|6|y)\$(?:[a-z0-9=]{1,40}\$)?[./A-Za-z0-9]{4,64}\$[./A-Za-z0-9]{40,}"),
+    (
+        "a password in an address",
+        r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'${}<>]{1,64}:[^\s/:@\"'${}<>]{6,128}@[\w.-]+",
+    ),
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 # What documentation puts in the place of a secret.

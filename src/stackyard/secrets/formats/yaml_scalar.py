@@ -17,7 +17,7 @@ _PLAIN_IN_FLOW = re.compile(rf"[\w/.$^(+@]{_WORD}*(?: {_WORD}+)*")
 _PLAIN = re.compile(rf"[\w/.$^(+@](?:{_WORD}|:(?=[\w/]))*(?: (?:{_WORD}|:(?=[\w/]))+)*")
 # Older YAML, which other programs read, takes these for something else than text.
 _DOUBTFUL = re.compile(
-    r"y|yes|n|no|on|off|true|false|null|[-+]?[0-9_]*(:[0-9]+)*\.?[0-9_]*(e[-+]?[0-9]+)?|0[xob][0-9a-f_]*",
+    r"y|yes|n|no|on|off|true|false|null|[-+]?[0-9_]*+(:[0-9]+)*+\.?[0-9_]*(e[-+]?[0-9]+)?|0[xob][0-9a-f_]*",
     re.IGNORECASE,
 )
 _NOT_LITERAL = re.compile(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["VmIdTakenError", "find_made", "make", "source_config"]
 
 _ATTEMPTS = 5
+# Whoever loses a number has seen another process win it, so that all get theirs in the end.
+_NUMBERS = 1000
 # The source of many clones is asked once.
 _SOURCE_AGE_S = 30.0
 # After one of these, a container is another one than before. A clone is a task of its source.
@@ -43,7 +45,7 @@ async def make(work: Work, planned: Object, subject: Subject) -> Entry:
         ProxmoxError: It was not made, and nothing is left of it.
     """
     wanted = known(planned["vm_id"])
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, _NUMBERS + 1):
         vm_id = await _number(work, wanted)
         entry = await work.session.journal.begin(subject, node=str(planned["node_name"]), vm_id=vm_id)
         try:
@@ -51,7 +53,7 @@ async def make(work: Work, planned: Object, subject: Subject) -> Entry:
         except StackyardError as err:
             work.session.journal.leave(entry)
             is_open = entry in work.session.journal.entries
-            if is_open or wanted or attempt == _ATTEMPTS or "already exists" not in err.detail:
+            if is_open or wanted or attempt == _NUMBERS or "already exists" not in err.detail:
                 raise
             work.session.ids.reject(vm_id)
     raise AssertionError("the last attempt raises")
@@ -66,8 +68,16 @@ async def _number(work: Work, wanted: int | None) -> int:
     except proxmox.RefusedError as err:
         if "already exists" not in err.text:
             raise
-        raise VmIdTakenError(f"A guest with the vm id {wanted} is on the cluster already.") from err
+        raise await _taken(work, int(wanted)) from err
     return int(wanted)
+
+
+async def _taken(work: Work, vm_id: int) -> VmIdTakenError:
+    listed: list[dict[str, Any]] = await work.client.get("/cluster/resources", {"type": "vm"})
+    guest = next((one for one in listed if one.get("vmid") == vm_id), {})
+    node, name = guest.get("node", "a node"), guest.get("name", "a guest")
+    remedy = f"Choose another vm_id or leave it out; to take over a container, import {node}/{vm_id}."
+    return VmIdTakenError(f"The vm id {vm_id} is taken: {name} on {node} has it.", remedy=remedy)
 
 
 async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
+from stackyard.errors import InterruptedRunError
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.guest import seconds
 from stackyard.provider.resources.vm.network import NO_ADDRESSES, has_address, read_addresses
@@ -127,25 +128,35 @@ async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, w
     if awaited.get("disabled"):
         return NO_ADDRESSES | {"mac_addresses": []}
     wanted = {kind for kind in ("ipv4", "ipv6") if awaited.get(kind)}
-    deadline = time.monotonic() + (agent_timeout_s(state) if wait else 0)
-    pause, problem = _FIRST_PAUSE_S, ""
+    found, problem = await _ask(guest, wanted, agent_timeout_s(state) if wait else 0)
+    if found is not None:
+        return read_addresses(found)
+    if wait:
+        guest.work.warn("The guest agent told no addresses in time", problem)
+        return dict(NO_ADDRESSES)
+    return {}
+
+
+async def _ask(guest: Guest, wanted: set[str], timeout_s: float) -> tuple[list[Any] | None, str]:
+    """Return what the agent tells, or None and why it is not enough."""
+    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         try:
             answer = await guest.work.client.get(f"{guest.path}/agent/network-get-interfaces")
         except proxmox.RefusedError as err:
             problem = str(err)
             if err.status == 403:
-                break
+                return None, problem
         else:
             found = (answer or {}).get("result") or []
             if has_address(found, wanted):
-                return read_addresses(found)
+                return found, ""
             problem = f"The agent of VM {guest.vm_id} does not tell the addresses that are waited for."
         if time.monotonic() >= deadline:
-            break
-        await guest.work.client.pause(pause)
+            return None, problem
+        try:
+            await guest.work.client.pause(pause)
+        except InterruptedRunError:
+            # The VM is complete; that nobody waits for its addresses any more does not make it a failure.
+            return None, f"The wait for the agent of VM {guest.vm_id} was interrupted."
         pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
-    if wait:
-        guest.work.warn("The guest agent told no addresses in time", problem)
-        return dict(NO_ADDRESSES)
-    return {}

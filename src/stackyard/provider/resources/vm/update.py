@@ -192,6 +192,8 @@ async def _change_config(change: _Change, config: dict[str, Any]) -> None:
     new = whole_params(planned, change.guest.vm_id)
     params = {key: value for key, value in new.items() if old.get(key) != value}
     unset = [key for key in old if key not in new and key in config]
+    if _loses_password(change) and "cipassword" in config:
+        unset.append("cipassword")
     if not given(change.planned, "boot_order") or not change.changed("boot_order"):
         params.pop("boot", None)
         unset = [key for key in unset if key != "boot"]
@@ -205,6 +207,15 @@ async def _change_config(change: _Change, config: dict[str, Any]) -> None:
     for interface in sorted(allocates):
         await _grow_new(change, interface)
     await _import_new(change, config)
+
+
+def _loses_password(change: _Change) -> bool:
+    """Tell whether a password goes: it is shown masked, so that it is not among what the state says."""
+    before, after = (
+        known_block(known_block(state, "initialization") or {}, "user_account") or {}
+        for state in (change.prior, change.planned)
+    )
+    return bool(before.get("password")) and not after.get("password")
 
 
 def _identified(planned: Object, config: Mapping[str, Any]) -> Object:
