@@ -180,6 +180,17 @@ def test_no_secret_is_left_anywhere(yard: Yard) -> None:
     assert modes
 
 
+def test_networks_of_the_site_are_a_target_of_their_own(yard: Yard) -> None:
+    site = yard.folder / "site.yaml"
+    bridge = "  inner:\n    type: bridge\n    bridge: vmbr7\n    create: true\n"
+    site.write_text(site.read_text() + bridge)
+    assert yard.codes("apply", "site:shared", "-H", "lab") == ["G-RELOADS-NETWORK"]
+    yard.run("apply", "site:shared", "-H", "lab", "--allow-network-reload", "pve1,pve2")
+    yard.write_env("t", [{**WEB, "network": "inner"}])
+    yard.run("apply", "t", "--no-verify")
+    assert "bridge=vmbr7" in yard.guests()[500]["config"]["net0"]
+
+
 @pytest.mark.bpg
 def test_the_real_provider_sees_nothing_to_change_and_the_other_way_round(yard: Yard, tmp_path: Path) -> None:
     named = os.environ.get("STACKYARD_TEST_BPG")

@@ -126,7 +126,7 @@ def test_a_rendered_container_is_the_same_for_both(
         "tags": ["b", "a"],
         "startup": {"order": 2},
         "memory": {"dedicated_mib": 700},
-        "environment": [["A", "1"]],
+        "environment": [("A", "1")],
         "nics": [{"ipv4": "10.7.0.2/24", "gateway4": "10.7.0.1", "vlan": 4}],
     }
     rendered = render(Desired.model_validate({"containers": [plain, more]}))

@@ -14,7 +14,7 @@ import click
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
-from stackyard.path.environment import EnvironmentSource
+from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.run import ProviderChoice, Settings, opened
 from stackyard.path.target import find_target
 
@@ -114,7 +114,8 @@ class Chosen:
         self._session = session
         self._values = values
         environments = EnvironmentSource.find(values["site"])
-        sources: dict[str, Source] = {environments.kind: environments}
+        shared = SharedSource(environments.resolver)
+        sources: dict[str, Source] = {source.kind: source for source in (environments, shared)}
         source, name = find_target(values["target"], sources)
         self.resolved: Resolved = source.resolve(name, values["host"])
         self._base = environments.base

@@ -1,4 +1,4 @@
-"""The envs of a site as targets."""
+"""The envs of a site as targets, and what all of them share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired
     from stackyard.site.hosts import HostConfig
 
-__all__ = ["EnvironmentSource", "NoTokenError"]
+__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource"]
 
 _PRIVATE_FOLDER = ".stackyard"
 
@@ -69,27 +69,61 @@ class EnvironmentSource:
             InvalidInputError: The parts of the env do not fit; the error carries every problem.
         """
         node = self.resolver.node(name, host)
-        chosen, desired = self.resolver.resolve_host(node), self.resolver.desired(name, node)
-        return Resolved(
-            target=Target(kind=self.kind, name=name, node=node),
-            desired=desired,
-            secrets=self.resolver.secrets(),
-            connection=_connection(chosen),
-            redactor=self.resolver.site.redactor(),
-            ssh=self._ssh(chosen, desired),
-        )
+        target = Target(kind=self.kind, name=name, node=node)
+        return _resolved(self.resolver, target, self.resolver.desired(name, node))
 
-    def _ssh(self, chosen: HostConfig, desired: Desired) -> SshAccess:
-        """Return how to reach the shells of the nodes; one that the site does not know is left out."""
-        site = self.resolver.site
-        by_name = {loaded.model.node or name: name for name, loaded in site.nodes.items()}
-        used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
-        hosts = [self.resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
-        return SshAccess(
-            user=chosen.ssh_user,
-            nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
-            password=site.secret_values.passwords.get(f"node_{chosen.name}"),
-        )
+
+@dataclass(frozen=True, slots=True)
+class SharedSource:
+    """The networks and pools of `site.yaml`, which belong to no env: the target `site:shared`."""
+
+    resolver: ConfigResolver
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        return "site"
+
+    def names(self) -> Sequence[str]:
+        """Return the one target."""
+        return ("shared",)
+
+    def resolve(self, name: str, host: str | None) -> Resolved:
+        """Return what all envs share, on a node.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+            InvalidInputError: The parts do not fit; the error carries every problem.
+        """
+        node = self.resolver.any_node(host)
+        target = Target(kind=self.kind, name=name, node=node)
+        return _resolved(self.resolver, target, self.resolver.desired_shared(node))
+
+
+def _resolved(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
+    chosen = resolver.resolve_host(target.node)
+    return Resolved(
+        target=target,
+        desired=desired,
+        secrets=resolver.secrets(),
+        connection=_connection(chosen),
+        redactor=resolver.site.redactor(),
+        ssh=_ssh(resolver, chosen, desired),
+    )
+
+
+def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshAccess:
+    """Return how to reach the shells of the nodes; one that the site does not know is left out."""
+    site = resolver.site
+    by_name = {loaded.model.node or name: name for name, loaded in site.nodes.items()}
+    used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
+    hosts = [resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
+    return SshAccess(
+        user=chosen.ssh_user,
+        nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
+        password=site.secret_values.passwords.get(f"node_{chosen.name}"),
+    )
 
 
 def _connection(host: HostConfig) -> proxmox.Connection:

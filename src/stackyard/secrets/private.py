@@ -106,7 +106,7 @@ def _locked(path: Path, *, wait: bool) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
+    except OSError:
         os.close(descriptor)
         raise
     return descriptor

@@ -297,12 +297,23 @@ class ConfigResolver:
             NotInSiteError: There is no such node.
             NodeNotChosenError: None is said, and there is more than one.
         """
-        name = said or self.site.envs[env].model.node
+        return self._chosen(f"The env '{env}'", said or self.site.envs[env].model.node)
+
+    def any_node(self, said: str | None = None) -> str:
+        """Return the node that is said, or the only one there is.
+
+        Raises:
+            NotInSiteError: There is no such node.
+            NodeNotChosenError: None is said, and there is more than one.
+        """
+        return self._chosen("The site", said)
+
+    def _chosen(self, who: str, name: str | None) -> str:
         if name is None and len(self.site.nodes) == 1:
             name = next(iter(self.site.nodes))
         if name is None:
             raise NodeNotChosenError(
-                f"The env '{env}' names no node, and the site has {len(self.site.nodes)}: "
+                f"{who} names no node, and the site has {len(self.site.nodes)}: "
                 f"{', '.join(self.list_nodes()[:10])}."
             )
         if name in self.site.hosts and name not in self.site.nodes:

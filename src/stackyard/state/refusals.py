@@ -57,8 +57,8 @@ class StateConflictError(StateRefusedError):
     code = "E-STATE-CONFLICT"
     summary = "The write does not follow the stored state"
     default_remedy = (
-        "Compare it with the stored state (stackyard state versions shows what was refused); to write it all the"
-        " same, allow one such write: stackyard state grant."
+        "Compare it with the stored state (stackyard state versions NAME --refused); to write it all the same,"
+        " allow one such write: stackyard state grant."
     )
 
 

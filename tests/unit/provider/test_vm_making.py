@@ -11,6 +11,7 @@ import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
+from stackyard.errors import FileError
 from stackyard.lab.latency import Work as LabWork
 from stackyard.provider.journal import Journal, subject_of
 from stackyard.provider.values import UNKNOWN
@@ -288,6 +289,29 @@ def test_a_guest_that_is_locked_for_a_while_is_waited_for() -> None:
         assert (await changing)["description"] == "later"
 
     run(scenario)
+
+
+def test_a_journal_ignores_what_it_did_not_write(tmp_path: Path) -> None:
+    (tmp_path / "note.json").write_text("{}")
+    (tmp_path / "torn.json").write_text('{"token": "x')
+    subject = subject_of(VM, {"name": "web"})
+
+    async def scenario() -> None:
+        await Journal(tmp_path, "one").begin(subject, node="pve1", vm_id=100)
+        again = Journal(tmp_path, "one")
+        assert [entry.vm_id for entry in again.entries] == [100]
+        # Nobody takes what belongs to another state, or what is taken already.
+        assert Journal(tmp_path, "two").take(subject) is None
+        assert again.take(subject) is not None
+        assert again.take(subject) is None
+
+    asyncio.run(scenario())
+
+
+def test_a_journal_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="file"):
+        Journal(tmp_path / "file" / "journal")
 
 
 @pytest.mark.parametrize("given", ["200", "pve1/", "/200", "pve1/x"])

@@ -119,7 +119,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] 
     "cloud-init-changed": (
         INIT,
         {"initialization": [{"user_account": [{"username": "dev"}]}]},
-        {"ciuser": "dev", "nameserver": None, "cipassword": None},
+        {"ciuser": "dev", "nameserver": None},
         True,
     ),
     "cloud-init-moved": (
