@@ -20,6 +20,6 @@ class CloneQueue:
 
     @contextlib.asynccontextmanager
     async def turn(self, node: str, storage: str) -> AsyncIterator[None]:
-        """Wait until no other clone goes to this storage of a node, and keep it so for the length of the block."""
+        """Wait until no other clone goes to this storage of a node, and hold it for the block."""
         async with self._turns.setdefault((node, storage), asyncio.Lock()):
             yield

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import directories
-from stackyard.errors import FileError
 from stackyard.files import read_text, replace_file, sync_folder
 
 if TYPE_CHECKING:
