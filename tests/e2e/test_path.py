@@ -65,7 +65,7 @@ def test_what_would_be_lost_is_refused_with_the_command_that_permits_it(yard: Ya
     yard.run("apply", "t", "--no-verify")
     yard.write_env("t", [DNS])
     error = yard.json("apply", "t", status=1)["error"]
-    assert [found["code"] for found in error["diagnostics"]].count("G-DESTROYS-GUEST") == 1
+    assert [found["code"] for found in error["diagnostics"]].count("E-GUARD-DESTROYS-GUEST") == 1
     assert "--allow-destroy" in error["remedy"]
     assert set(yard.guests()) == {500, 501}
 
@@ -85,7 +85,7 @@ def test_a_new_key_is_a_rename_and_not_a_new_guest(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
     before = yard.guests()[500]["config"]
     yard.write_env("t", [{**WEB, "name": "www"}, DNS])
-    assert yard.codes("apply", "t") == ["G-RENAMES-GUEST"]
+    assert yard.codes("apply", "t") == ["E-GUARD-RENAMES-GUEST"]
     yard.run("apply", "t", "--accept-renames", "--no-verify")
     after = yard.guests()[500]["config"]
     assert (after["name"], after["scsi0"], after["vmgenid"]) == ("www", before["scsi0"], before["vmgenid"])
@@ -95,7 +95,7 @@ def test_a_guest_that_nobody_manages_is_adopted_only_on_request(yard: Yard) -> N
     yard.run("apply", "t", "--no-verify")
     (yard.folder / ".stackyard" / "state" / "objects.sqlite").unlink()
     found = yard.codes("apply", "t", "--no-verify")
-    assert found == ["G-UNMANAGED-GUEST", "G-UNMANAGED-GUEST"]
+    assert found == ["E-GUARD-UNMANAGED-GUEST", "E-GUARD-UNMANAGED-GUEST"]
     assert set(yard.guests()) == {500, 501}
 
 
@@ -136,9 +136,9 @@ def test_a_saved_plan_is_applied_only_while_it_fits(yard: Yard) -> None:
     ("change", "code", "status"),
     [
         ({"node": "pve9"}, "E-SITE", 65),
-        ({"bridge": "vmbr7"}, "G-NO-SUCH-BRIDGE", 1),
-        ({"disks": [{"datastore": "gone"}]}, "G-NO-SUCH-STORAGE", 1),
-        ({"memory": 10_000_000}, "G-TOO-MUCH-MEMORY", 1),
+        ({"bridge": "vmbr7"}, "E-GUARD-NO-SUCH-BRIDGE", 1),
+        ({"disks": [{"datastore": "gone"}]}, "E-GUARD-NO-SUCH-STORAGE", 1),
+        ({"memory": 10_000_000}, "E-GUARD-TOO-MUCH-MEMORY", 1),
     ],
 )
 def test_what_the_cluster_cannot_give_is_said_before_anything_is_made(
@@ -160,7 +160,7 @@ def test_a_wrong_token_is_one_clear_error_before_anything_is_planned(yard: Yard)
 
 def test_everything_can_be_removed_by_name(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
-    assert sorted(yard.codes("destroy", "t")) == ["G-DESTROYS-GUEST", "G-DESTROYS-GUEST"]
+    assert sorted(yard.codes("destroy", "t")) == ["E-GUARD-DESTROYS-GUEST", "E-GUARD-DESTROYS-GUEST"]
     yard.run("destroy", "t", "--allow-destroy", "web,dns")
     assert yard.guests() == {}
     assert yard.json("destroy", "t")["has_changes"] is False
@@ -184,7 +184,7 @@ def test_networks_of_the_site_are_a_target_of_their_own(yard: Yard) -> None:
     site = yard.folder / "site.yaml"
     bridge = "  inner:\n    type: bridge\n    bridge: vmbr7\n    create: true\n"
     site.write_text(site.read_text() + bridge)
-    assert yard.codes("apply", "site:shared", "-H", "lab") == ["G-RELOADS-NETWORK"]
+    assert yard.codes("apply", "site:shared", "-H", "lab") == ["E-GUARD-RELOADS-NETWORK"]
     yard.run("apply", "site:shared", "-H", "lab", "--allow-network-reload", "pve1,pve2")
     yard.write_env("t", [{**WEB, "network": "inner"}])
     yard.run("apply", "t", "--no-verify")

@@ -161,7 +161,7 @@ def test_a_locked_state_is_neither_rolled_back_nor_deleted(filled: Filled) -> No
     filled.lock()
     for arguments in (("rollback", NAME, "1"), ("delete", NAME, "--reason", "x")):
         ended = filled.run(*arguments, "--json")
-        assert (ended.status, ended.document["error"]["code"]) == (75, "E-STATE-LOCKED")
+        assert (ended.status, ended.document["error"]["code"]) == (75, "E-STATE-HELD")
         assert "bob@laptop" in ended.document["error"]["detail"]
 
 

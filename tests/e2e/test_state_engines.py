@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.support.engine import engine
+from tests.support.engine import engine, real_engine
 from tests.support.processes import PATIENCE_S
 from tests.support.state_client import lock_body, lock_id_of, state_body
 from tests.support.state_engines import ROOT, SLOW, ended, is_tofu, make_folder
 
 from stackyard import events
-from stackyard.engine.version import Engine
+from stackyard.engine.version import Engine, Flavour
 from stackyard.objects import open_objects
 from stackyard.state import Action, Actor, NotHolderError, Policy, StateService
 from stackyard.state.embedded import Embedded, embedded
@@ -172,14 +172,13 @@ def test_an_engine_goes_on_from_an_earlier_version(engine: Engine, tmp_path: Pat
 
 
 @pytest.mark.tofu
-def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(
-    engine: Engine, tmp_path: Path
-) -> None:
-    if not is_tofu(engine):
-        pytest.skip("Terraform does not encrypt states")
+def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(tmp_path: Path) -> None:
+    # Terraform does not encrypt states.
+    engine = real_engine(Flavour.TOFU)
     encryption = """
     key_provider "pbkdf2" "k" {
       passphrase = "correct horse battery staple"
+      iterations = 200000
     }
     method "aes_gcm" "m" {
       keys = key_provider.pbkdf2.k

@@ -16,7 +16,7 @@ from stackyard.lab.journal import Entry
 __all__ = ["Case", "Counts", "Spot", "call_cases", "run_case", "spots_of", "work_cases"]
 
 _UPID = re.compile(r"UPID:([^:]+):[^:]+:[^:]+:[^:]+:([^:]+):([^:]+):[^/]*")
-_MOST_REFUSALS = 3
+_MOST_TRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Case:
     name: str
     fault: dict[str, Any]
     since: Spot | None = None
-    # A lock is taken away after so many refusals, as when a backup ends while somebody waits for it.
+    # A lock is taken away after so many tries, as when a backup ends while somebody waits for it.
     lifted_after: int = 0
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ def work_cases(spots: Sequence[Spot], tasks: Sequence[str]) -> Iterator[Case]:
         guest = re.search(r"/tasks/UPID:[^:]+:\*:(?:qmcreate|vzcreate):(\d+):", spot.path)
         if guest:
             fault = {"kind": "lock", "vmid": int(guest[1]), "lock": "backup"}
-            yield Case(kind="lock", name=guest[1], fault=fault, since=spot, lifted_after=_MOST_REFUSALS)
+            yield Case(kind="lock", name=guest[1], fault=fault, since=spot, lifted_after=_MOST_TRIES)
 
 
 @dataclass
@@ -141,7 +141,7 @@ class _Trigger:
         self._running = running
         self._case = case
         self._seen = 0
-        self._refusals = 0
+        self._tries = 0
         self._name: str | None = None
         self._was_lifted = False
 
@@ -155,11 +155,15 @@ class _Trigger:
             self._seen += spots_of([entry])[0] == Spot(method=spot.method, path=spot.path, nth=1)
             if self._seen == spot.nth:
                 self.strike()
-        elif self._case.lifted_after and entry.status >= 500 and not self._was_lifted:
-            self._refusals += 1
-            if self._refusals >= self._case.lifted_after and self._name is not None:
+        elif self._case.lifted_after and self._is_try(entry) and not self._was_lifted:
+            self._tries += 1
+            if self._tries >= self._case.lifted_after and self._name is not None:
                 self._running.remove_fault(self._name)
                 self._was_lifted = True
+
+    def _is_try(self, entry: Entry) -> bool:
+        """Tell whether a call wants to change the guest that is locked."""
+        return entry.method != "GET" and f"/{self._case.fault['vmid']}/" in entry.path
 
     def repair(self) -> bool:
         """Take the fault away; tell whether it struck."""

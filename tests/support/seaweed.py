@@ -91,6 +91,10 @@ class Seaweed:
             self.process.kill()
             self.process.wait()
             self.process = None
+            # It leaves its sockets behind, in this folder whatever it is told.
+            for port in self.ports:
+                for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                    left.unlink(missing_ok=True)
 
     def pause(self) -> None:
         """Stop it from answering, with its connections open."""

@@ -30,37 +30,37 @@ __all__ = [
 ]
 
 UNMANAGED = Kind(
-    code="G-UNMANAGED-GUEST",
+    code="E-GUARD-UNMANAGED-GUEST",
     summary="A guest that nothing manages is in the way",
     remedy="Repeat with --adopt to take it over, or give the new guest another vm id and name.",
 )
 NO_NODE = Kind(
-    code="G-NO-SUCH-NODE",
+    code="E-GUARD-NO-SUCH-NODE",
     summary="A node does not exist",
     remedy="Correct the node, or add it to the cluster.",
 )
 NO_STORAGE = Kind(
-    code="G-NO-SUCH-STORAGE",
+    code="E-GUARD-NO-SUCH-STORAGE",
     summary="A datastore does not exist on its node",
     remedy="Correct the datastore, or make it available on that node.",
 )
 NO_BRIDGE = Kind(
-    code="G-NO-SUCH-BRIDGE",
+    code="E-GUARD-NO-SUCH-BRIDGE",
     summary="A bridge does not exist on its node",
     remedy="Correct the bridge, or declare it.",
 )
 TOO_MUCH_MEMORY = Kind(
-    code="G-TOO-MUCH-MEMORY",
+    code="E-GUARD-TOO-MUCH-MEMORY",
     summary="The guests of a node need more memory than it has",
     remedy="Give the guests less, or move some to another node.",
 )
 TOO_MUCH_STORAGE = Kind(
-    code="G-TOO-MUCH-STORAGE",
+    code="E-GUARD-TOO-MUCH-STORAGE",
     summary="New disks need more room than a datastore has left",
     remedy="Make the disks smaller, free some room, or use another datastore.",
 )
 OVERCOMMITS_MEMORY = Kind(
-    code="G-OVERCOMMITS-MEMORY",
+    code="W-GUARD-OVERCOMMITS-MEMORY",
     summary="The guests of a node together may use more memory than it has",
     remedy="Watch the node; guests are killed when the memory runs out.",
     severity=Severity.WARNING,

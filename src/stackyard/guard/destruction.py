@@ -21,27 +21,27 @@ _FILES = ("file", "download_file")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
 
 DESTROYS_GUEST = Kind(
-    code="G-DESTROYS-GUEST",
+    code="E-GUARD-DESTROYS-GUEST",
     summary="A guest would be destroyed",
     remedy="Keep it in the input; or name it with --allow-destroy.",
 )
 DESTROYS_PROTECTED = Kind(
-    code="G-DESTROYS-PROTECTED",
+    code="E-GUARD-DESTROYS-PROTECTED",
     summary="A protected guest would be destroyed",
     remedy="Take its protection off in one apply, and destroy it in the next.",
 )
 DESTROYS_OBJECT = Kind(
-    code="G-DESTROYS-OBJECT",
+    code="E-GUARD-DESTROYS-OBJECT",
     summary="Something that guests may depend on would be destroyed",
     remedy="Keep it in the input; or name it with --allow-destroy.",
 )
 LOSES_DISK = Kind(
-    code="G-LOSES-DISK",
+    code="E-GUARD-LOSES-DISK",
     summary="A guest would lose a disk, or part of one",
     remedy="Keep the disk as it is; or name the guest with --allow-disk-loss.",
 )
 NOTHING_IN_COMMON = Kind(
-    code="G-NOTHING-IN-COMMON",
+    code="E-GUARD-NOTHING-IN-COMMON",
     summary="The input has nothing in common with the state",
     remedy="Check that this is the right target and the right input; `stackyard destroy` removes everything.",
 )

@@ -20,12 +20,12 @@ ALLOW_REBOOT = "--allow-reboot"
 ALLOW_NETWORK_RELOAD = "--allow-network-reload"
 
 REBOOTS_GUEST = Kind(
-    code="G-REBOOTS-GUEST",
+    code="E-GUARD-REBOOTS-GUEST",
     summary="A running guest would be stopped or rebooted",
     remedy="Choose the moment, then name the guest with --allow-reboot.",
 )
 RELOADS_NETWORK = Kind(
-    code="G-RELOADS-NETWORK",
+    code="E-GUARD-RELOADS-NETWORK",
     summary="The network of a node would be reloaded",
     remedy="Make sure that the node stays reachable, then name it with --allow-network-reload.",
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Rename", "find_renames", "renames"]
 
 RENAMES_GUEST = Kind(
-    code="G-RENAMES-GUEST",
+    code="E-GUARD-RENAMES-GUEST",
     summary="A guest has a new key",
     remedy="Repeat with --accept-renames to move it in the state, or give it its old key back.",
 )

@@ -44,6 +44,8 @@ class Wishes:
         adopt: Whether guests that nothing manages are taken over.
         resume: Whether guests whose making failed are completed, where nobody asks for new ones.
         refresh: Whether the real resources are read first.
+        unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
+            engine where there are no others.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -52,6 +54,7 @@ class Wishes:
     adopt: bool = False
     resume: bool = False
     refresh: bool = True
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +113,12 @@ async def _survey(run: Run) -> Cluster:
 async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
     options = tofu.PlanOptions(mode=wishes.mode, refresh=wishes.refresh, parallelism=run.settings.parallelism)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
-        await tofu.plan(run.workdir, path, options=options, emit=run.emit)
-        document = await tofu.show_plan(run.workdir, path)
+        ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
+        if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not wishes.unchanged:
+            changes = Changes(planned=())
+        else:
+            changes = read_changes(await tofu.show_plan(run.workdir, path))
         binding = binding_of(run, wishes.mode)
-    changes = read_changes(document)
     verdict = inspect(changes, wishes.allowances, _without_unfinished(run, cluster))
     if wishes.mode is tofu.PlanMode.NORMAL:
         verdict = verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))

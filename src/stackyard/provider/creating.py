@@ -29,6 +29,7 @@ class ObjectExistsError(StackyardError):
 
     code = "E-PROVIDER-EXISTS"
     summary = "It exists on the cluster already"
+    default_remedy = "Import it (`import { to = ..., id = ... }`), or give the new one another name."
 
 
 def subject_named(work: Work, identity: str) -> Subject:

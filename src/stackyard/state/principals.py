@@ -204,10 +204,9 @@ def find_by_password(
     principals: Iterable[Principal], name: str, password: str, now: float
 ) -> Principal | None:
     """Return the principal that a name and a token belong to."""
-    given, found = hash_token(password), None
-    for principal in principals:
-        if principal.name == name:
-            found = principal
+    given = hash_token(password)
+    # The first of a name counts: nobody takes the place of the administrator by making one of the same name.
+    found = next((principal for principal in principals if principal.name == name), None)
     wanted = found.token_sha256 if found is not None and found.token_sha256 else _NOBODY
     is_right = hmac.compare_digest(given, wanted)
     return found if is_right and found is not None and _is_valid(found, now) else None

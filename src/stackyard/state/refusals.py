@@ -57,8 +57,8 @@ class StateConflictError(StateRefusedError):
     code = "E-STATE-CONFLICT"
     summary = "The write does not follow the stored state"
     default_remedy = (
-        "Compare it with the stored state (stackyard state versions NAME --refused); to write it all the same,"
-        " allow one such write: stackyard state grant."
+        "Compare it with the stored state (stackyard state versions NAME --refused); to write it all the"
+        " same, allow one such write: stackyard state grant."
     )
 
 
@@ -107,7 +107,7 @@ class StateLockedError(BusyError):
         polls: How often we have asked.
     """
 
-    code = "E-STATE-LOCKED"
+    code = "E-STATE-HELD"
     summary = "The state is locked"
     default_remedy = "Wait for the other run; `stackyard state locks` shows who holds it and since when."
     http_status: ClassVar[int] = 423

@@ -79,6 +79,18 @@ def test_a_principal_does_what_it_may_where_it_may() -> None:
     asyncio.run(run())
 
 
+def test_nobody_takes_the_place_of_the_administrator_of_the_process() -> None:
+    async def run() -> None:
+        service = make_service()
+        _, token = service.principals.add("admin", [Access(rights=(Right.READ,))], ME)
+        async with served(service) as client:
+            await client.cycle("a", 1)
+            client.headers = basic("admin", token)
+            assert (await client.get("a")).status == 401
+
+    asyncio.run(run())
+
+
 def test_a_removed_principal_and_an_expired_one_are_refused() -> None:
     async def run() -> None:
         service = make_service()

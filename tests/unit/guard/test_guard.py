@@ -64,7 +64,7 @@ def test_a_plan_that_only_adds_is_let_through() -> None:
 @pytest.mark.parametrize("kind", [VM, CT])
 def test_each_guest_that_goes_has_to_be_named(action: Action, kind: str) -> None:
     gone = [change(kind, "web", action), change(kind, "db", action)]
-    assert codes(verdict(KEPT, *gone)) == ["G-DESTROYS-GUEST", "G-DESTROYS-GUEST"]
+    assert codes(verdict(KEPT, *gone)) == ["E-GUARD-DESTROYS-GUEST", "E-GUARD-DESTROYS-GUEST"]
     one = verdict(KEPT, *gone, permits=(("--allow-destroy", "web"),))
     assert [str(finding.permit) for finding in one.refused] == ["--allow-destroy db"]
     both = verdict(KEPT, *gone, permits=(("--allow-destroy", "web"), ("--allow-destroy", "db")))
@@ -74,7 +74,7 @@ def test_each_guest_that_goes_has_to_be_named(action: Action, kind: str) -> None
 
 def test_a_protected_guest_cannot_be_named_away() -> None:
     gone = change(VM, "web", Action.DELETE, before={"protection": True})
-    assert codes(verdict(KEPT, gone, permits=(("--allow-destroy", "web"),))) == ["G-DESTROYS-PROTECTED"]
+    assert codes(verdict(KEPT, gone, permits=(("--allow-destroy", "web"),))) == ["E-GUARD-DESTROYS-PROTECTED"]
 
 
 def test_a_container_is_called_by_its_hostname() -> None:
@@ -103,15 +103,15 @@ def test_the_reason_of_a_replacement_is_said() -> None:
 def test_what_guests_depend_on_has_to_be_named_too(kind: str, values: dict[str, Any], name: str) -> None:
     gone = change(kind, "label", Action.DELETE, before=values)
     found = verdict(KEPT, gone)
-    assert "G-DESTROYS-OBJECT" in codes(found)
+    assert "E-GUARD-DESTROYS-OBJECT" in codes(found)
     assert f"--allow-destroy {name}" in [str(finding.permit) for finding in found.refused]
 
 
 def test_the_data_of_a_guest_goes_with_it() -> None:
     data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.DELETE)
     found = verdict(KEPT, data, change(VM, "web", Action.DELETE))
-    assert codes(found) == ["G-DESTROYS-GUEST"]
-    assert codes(verdict(KEPT, data)) == ["G-DESTROYS-OBJECT"]
+    assert codes(found) == ["E-GUARD-DESTROYS-GUEST"]
+    assert codes(verdict(KEPT, data)) == ["E-GUARD-DESTROYS-OBJECT"]
 
 
 def test_data_that_is_written_anew_is_not_lost() -> None:
@@ -128,7 +128,7 @@ def test_the_data_of_a_renamed_guest_goes_with_it() -> None:
         change(file, "www_x2f_user_data", Action.CREATE),
     ]
     found = verdict(KEPT, old, new, *data)
-    assert codes(found) == ["G-RENAMES-GUEST"]
+    assert codes(found) == ["E-GUARD-RENAMES-GUEST"]
     assert found.renames[0].moves == (
         (f"{VM}.web", f"{VM}.www"),
         (f"{file}.web_x2f_user_data", f"{file}.www_x2f_user_data"),
@@ -145,7 +145,7 @@ def test_a_plan_that_keeps_nothing_of_the_state_is_not_this_target() -> None:
     found = verdict(
         change(VM, "a", Action.DELETE), change(VM, "b", Action.CREATE), permits=(("--allow-destroy", "a"),)
     )
-    assert codes(found) == ["G-NOTHING-IN-COMMON"]
+    assert codes(found) == ["E-GUARD-NOTHING-IN-COMMON"]
 
 
 def test_destroying_everything_on_purpose_is_no_accident() -> None:
@@ -172,7 +172,7 @@ MOUNT = {"path": "/srv", "volume": "local-lvm", "size": "10G"}
 def test_a_disk_is_not_lost_in_an_update(before: dict[str, Any], after: dict[str, Any], part: str) -> None:
     update = change(VM, "web", Action.UPDATE, before=before, after=after)
     found = verdict(update)
-    assert codes(found) == ["G-LOSES-DISK"]
+    assert codes(found) == ["E-GUARD-LOSES-DISK"]
     assert part in found.refused[0].detail
     assert codes(verdict(update, permits=(("--allow-disk-loss", "web"),))) == []
 
@@ -200,19 +200,19 @@ def update(name: str, path: tuple[str | int, ...], **sides: Any) -> Change:
 )
 def test_a_running_guest_is_rebooted_only_by_name(path: tuple[str | int, ...], is_refused: bool) -> None:
     running = {"before": {"started": True}, "after": {"started": True}}
-    assert codes(verdict(update("web", path, **running))) == (["G-REBOOTS-GUEST"] if is_refused else [])
+    assert codes(verdict(update("web", path, **running))) == (["E-GUARD-REBOOTS-GUEST"] if is_refused else [])
     assert codes(verdict(update("web", path, **running), permits=(("--allow-reboot", "web"),))) == []
     assert codes(verdict(update("web", path, before={"started": False}))) == []
 
 
 def test_stopping_a_guest_is_as_much_as_rebooting_it() -> None:
     stopped = update("web", ("started",), before={"started": True}, after={"started": False})
-    assert codes(verdict(stopped)) == ["G-REBOOTS-GUEST"]
+    assert codes(verdict(stopped)) == ["E-GUARD-REBOOTS-GUEST"]
 
 
 def test_a_node_reloads_its_network_only_by_name() -> None:
     bridge = change("proxmox_network_linux_bridge", "x", Action.CREATE, after={"name": "vmbr1"})
-    assert codes(verdict(KEPT, bridge)) == ["G-RELOADS-NETWORK"]
+    assert codes(verdict(KEPT, bridge)) == ["E-GUARD-RELOADS-NETWORK"]
     assert codes(verdict(KEPT, bridge, permits=(("--allow-network-reload", "pve1"),))) == []
 
 
@@ -220,7 +220,7 @@ def test_the_same_vm_id_under_a_new_key_is_a_rename() -> None:
     old = change(VM, "web", Action.DELETE, before={"vm_id": 100})
     new = change(VM, "www", Action.CREATE, after={"vm_id": 100})
     found = verdict(KEPT, old, new)
-    assert codes(found) == ["G-RENAMES-GUEST"]
+    assert codes(found) == ["E-GUARD-RENAMES-GUEST"]
     assert [(r.source, r.destination) for r in found.renames] == [(f"{VM}.web", f"{VM}.www")]
 
 
@@ -228,16 +228,16 @@ def test_the_same_make_under_a_new_key_is_a_rename_when_no_id_is_given() -> None
     make = {"disk": [DISK], "memory": [{"dedicated": 512}]}
     old = change(VM, "web", Action.DELETE, before={"vm_id": 100, **make})
     new = change(VM, "www", Action.CREATE, after=make)
-    assert codes(verdict(KEPT, old, new)) == ["G-RENAMES-GUEST"]
+    assert codes(verdict(KEPT, old, new)) == ["E-GUARD-RENAMES-GUEST"]
     other = change(VM, "www", Action.CREATE, after={**make, "memory": [{"dedicated": 1024}]})
-    assert codes(verdict(KEPT, old, other)) == ["G-DESTROYS-GUEST"]
+    assert codes(verdict(KEPT, old, other)) == ["E-GUARD-DESTROYS-GUEST"]
 
 
 def test_one_guest_is_the_new_key_of_one_other_at_most() -> None:
     make = {"disk": [DISK]}
     old = [change(VM, f"old{n}", Action.DELETE, before={"vm_id": 100 + n, **make}) for n in range(2)]
     found = verdict(KEPT, *old, change(VM, "new", Action.CREATE, after=make))
-    assert sorted(codes(found)) == ["G-DESTROYS-GUEST", "G-RENAMES-GUEST"]
+    assert sorted(codes(found)) == ["E-GUARD-DESTROYS-GUEST", "E-GUARD-RENAMES-GUEST"]
 
 
 CLUSTER = Cluster(
@@ -258,7 +258,7 @@ def test_a_stranger_with_the_same_vm_id_or_name_is_in_the_way() -> None:
     same_name = change(VM, "stranger", Action.CREATE)
     other = change(VM, "db", Action.CREATE, after={"vm_id": 101})
     found = verdict(KEPT, same_id, same_name, other, cluster=CLUSTER)
-    assert codes(found) == ["G-UNMANAGED-GUEST", "G-UNMANAGED-GUEST"]
+    assert codes(found) == ["E-GUARD-UNMANAGED-GUEST", "E-GUARD-UNMANAGED-GUEST"]
 
 
 def test_a_guest_of_the_state_is_no_stranger() -> None:
@@ -275,16 +275,19 @@ def placed(**values: Any) -> Verdict:
 @pytest.mark.parametrize(
     ("values", "code"),
     [
-        ({"node": "pve9"}, "G-NO-SUCH-NODE"),
-        ({"node": "pve2"}, "G-NO-SUCH-NODE"),
-        ({"disks": [{"interface": "scsi0", "datastore": "gone"}]}, "G-NO-SUCH-STORAGE"),
-        ({"disks": [{"interface": "scsi0", "datastore": "local", "size_gib": 11}]}, "G-TOO-MUCH-STORAGE"),
+        ({"node": "pve9"}, "E-GUARD-NO-SUCH-NODE"),
+        ({"node": "pve2"}, "E-GUARD-NO-SUCH-NODE"),
+        ({"disks": [{"interface": "scsi0", "datastore": "gone"}]}, "E-GUARD-NO-SUCH-STORAGE"),
+        (
+            {"disks": [{"interface": "scsi0", "datastore": "local", "size_gib": 11}]},
+            "E-GUARD-TOO-MUCH-STORAGE",
+        ),
         (
             {"disks": [{"interface": "scsi0", "datastore": "local-lvm", "size_gib": 101}]},
-            "G-TOO-MUCH-STORAGE",
+            "E-GUARD-TOO-MUCH-STORAGE",
         ),
-        ({"nics": [{"bridge": "vmbr7"}]}, "G-NO-SUCH-BRIDGE"),
-        ({"memory": {"dedicated_mib": 9000}}, "G-TOO-MUCH-MEMORY"),
+        ({"nics": [{"bridge": "vmbr7"}]}, "E-GUARD-NO-SUCH-BRIDGE"),
+        ({"memory": {"dedicated_mib": 9000}}, "E-GUARD-TOO-MUCH-MEMORY"),
     ],
 )
 def test_what_the_cluster_has_not_is_said_before_anything_is_made(values: dict[str, Any], code: str) -> None:
@@ -295,7 +298,7 @@ def test_what_fits_is_let_through_and_a_full_node_is_a_warning() -> None:
     assert codes(placed(nics=[{}], disks=[{"interface": "scsi0", "datastore": "local-lvm"}])) == []
     crowded = placed(memory={"dedicated_mib": 6 * 1024})
     assert codes(crowded) == []
-    assert [finding.kind.code for finding in crowded.warnings] == ["G-OVERCOMMITS-MEMORY"]
+    assert [finding.kind.code for finding in crowded.warnings] == ["W-GUARD-OVERCOMMITS-MEMORY"]
 
 
 def test_a_refusal_carries_every_finding_and_what_would_permit_them() -> None:

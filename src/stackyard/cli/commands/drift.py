@@ -14,7 +14,7 @@ from stackyard.cli.views.changes import change_document, show_changes
 from stackyard.engine.changes import Changes
 from stackyard.errors import ExitStatus
 from stackyard.path.drifting import find_drift
-from stackyard.path.planning import planned
+from stackyard.path.planning import Wishes, planned
 
 if TYPE_CHECKING:
     from stackyard.cli.views.paper import Paper
@@ -36,7 +36,7 @@ def drift(session: Session, /, **values: Any) -> Result:
 
 
 async def _drift(session: Session, values: dict[str, Any]) -> Result:
-    async with Chosen(session, values).run() as run, planned(run) as made:
+    async with Chosen(session, values).run() as run, planned(run, Wishes(unchanged=True)) as made:
         found = find_drift(made)
     is_reported = found.is_there and values["detailed_exitcode"]
     return Result(

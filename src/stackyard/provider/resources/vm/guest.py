@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Guest", "seconds"]
 
 _ATTEMPTS = 3
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 3.0
+# What a task says that did nothing because a lock was in its way.
+_LOCKED = re.compile(r"can't lock file .* - got timeout|VM is locked \((?!suspended|create|mounted)")
 
 
 def seconds(state: Object, name: str, default: int = 1800) -> float:
@@ -133,18 +139,27 @@ class Guest:
         Returns:
             The id of the task; empty when there was nothing to do.
         """
-        sent = {key: value for key, value in (params or {}).items() if value is not None}
+        deadline, pause_s = time.monotonic() + self.work.client.connection.patience_s, _FIRST_PAUSE_S
+        while True:
+            try:
+                return await self._run_once(action, params or {}, timeout_s)
+            except (proxmox.RefusedError, proxmox.TaskFailedError) as err:
+                if done and done in str(err):
+                    return ""
+                # A call that meets a lock is repeated by the client; its task may meet one as well.
+                if not _LOCKED.search(str(err)) or time.monotonic() >= deadline:
+                    raise
+            await self.work.client.pause(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    async def _run_once(self, action: str, params: dict[str, Any], timeout_s: float) -> str:
+        sent = {key: value for key, value in params.items() if value is not None}
         send = self.work.client.put if action == "resize" else self.work.client.post
-        try:
-            upid = await send(f"{self.path}/{action}", sent, repeatable=True)
-            if upid:
-                ended = await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
-                for warning in ended.warnings:
-                    self.work.warn(f"The task for VM {self.vm_id} ended with a warning", warning)
-        except (proxmox.RefusedError, proxmox.TaskFailedError) as err:
-            if done and done in str(err):
-                return ""
-            raise
+        upid = await send(f"{self.path}/{action}", sent, repeatable=True)
+        if upid:
+            ended = await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
+            for warning in ended.warnings:
+                self.work.warn(f"The task for VM {self.vm_id} ended with a warning", warning)
         return str(upid or "")
 
     async def settle(self, timeout_s: float, *, vm_id: int | None = None) -> None:
