@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SENSITIVE", "UNKNOWN", "Action", "Change", "Changes", "Difference", "Path", "read_changes"]
 
+# The engine's word for something whose making failed.
+_TAINTED = "replace_because_tainted"
+
 Path = tuple[str | int, ...]
 
 
@@ -109,6 +112,11 @@ class Change:
     def destroys(self) -> bool:
         """Whether what exists goes."""
         return self.action in (Action.DELETE, Action.REPLACE)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the making of what exists failed, which is why the engine wants to make it anew."""
+        return self.reason == _TAINTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

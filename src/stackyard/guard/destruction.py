@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     from stackyard.engine.changes import Change, Changes
 
-__all__ = ["ALLOW_DESTROY", "ALLOW_DISK_LOSS", "find_destruction", "find_disk_loss", "find_foreign_state"]
+__all__ = [
+    "ALLOW_DESTROY",
+    "ALLOW_DISK_LOSS",
+    "find_destruction",
+    "find_disk_loss",
+    "find_foreign_state",
+    "is_file",
+]
 
 ALLOW_DESTROY = "--allow-destroy"
 _FILES = ("file", "download_file")
@@ -67,12 +74,18 @@ def find_destruction(
             yield _object(change)
 
 
+def is_file(change: Change) -> bool:
+    """Tell whether a change is about a file in a datastore."""
+    return short_kind(change) in _FILES
+
+
 def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:
     """Tell whether something is of no use by itself: a file when all goes, or the data of one guest."""
     owner = owner_of(change)
     # Data that is written anew is not lost: the guest read it at its first boot.
     is_rewritten = owner is not None and change.action is Action.REPLACE
-    return owner in going or is_rewritten or (is_all and short_kind(change) in _FILES)
+    # A file whose making failed is of no use to anybody.
+    return owner in going or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
 
 
 def _guest(change: Change) -> Iterator[Finding]:
@@ -90,6 +103,8 @@ def _guest(change: Change) -> Iterator[Finding]:
 
 
 def _because(change: Change) -> str:
+    if change.is_unfinished:
+        return ", because its making failed"
     forcing = [difference.name for difference in change.differences if difference.forces_replace]
     return f", because of {', '.join(forcing)}" if forcing else ""
 

@@ -14,8 +14,8 @@ from stackyard import events
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
-from stackyard.guard.destruction import ALLOW_DESTROY
-from stackyard.guard.subjects import is_guest, name_of
+from stackyard.guard.destruction import ALLOW_DESTROY, is_file
+from stackyard.guard.subjects import name_of
 from stackyard.path.planfile import Binding, PlanFile
 from stackyard.path.survey import survey
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "Wishes", "binding_of", "planned"]
 
-# The engine's word for something whose making failed.
-_TAINTED = "replace_because_tainted"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
@@ -42,7 +39,7 @@ class Wishes:
         allowances: What may happen, by name.
         accept_renames: Whether guests under a new key are moved in the state.
         adopt: Whether guests that nothing manages are taken over.
-        resume: Whether guests whose making failed are completed, where nobody asks for new ones.
+        resume: Whether what is there but whose making failed is completed, where nobody lets it go.
         refresh: Whether the real resources are read first.
         unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
             engine where there are no others.
@@ -153,12 +150,12 @@ async def _repair(run: Run, wishes: Wishes, made: Made) -> bool:
 
 
 def _to_resume(changes: Changes, wishes: Wishes) -> tuple[Change, ...]:
-    """Return the guests that are there, but whose making failed, unless the user lets them go."""
+    """Return what is there but whose making failed, unless the user lets it go; files are made anew."""
     return tuple(
         change
         for change in changes.planned
-        if change.reason == _TAINTED
-        and is_guest(change)
+        if change.is_unfinished
+        and not is_file(change)
         and Permit(option=ALLOW_DESTROY, name=name_of(change)) not in wishes.allowances.permits
     )
 

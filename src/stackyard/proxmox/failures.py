@@ -79,6 +79,7 @@ class ProxmoxError(StackyardError):
 
     code = "E-PROXMOX"
     summary = "A call of the Proxmox API failed"
+    default_remedy = "Read what Proxmox answered; the log of its tasks on the node may say more."
 
     def __init__(self, call: Call, detail: str, *, remedy: str | None = None) -> None:
         super().__init__(detail, remedy=remedy)
