@@ -17,7 +17,7 @@ PAGE = provider_score.PAGE.read_text() if provider_score.PAGE.exists() else ""
 def listed(title: str) -> list[str]:
     """Return the tests below a heading."""
     _, _, rest = PAGE.partition(f"## {title} (")
-    return re.findall(r"^- `(TestAcc\w+)`", rest.partition("\n## ")[0], re.MULTILINE)
+    return re.findall(r"`(Test\w+)`", rest.partition("\n## ")[0])
 
 
 def test_the_published_counts_are_those_of_the_lists() -> None:
@@ -38,4 +38,5 @@ def test_every_test_that_has_passed_passes() -> None:
     asked = argparse.Namespace(run=".", jobs=2, list=False)
     score = provider_score.score(engine, sorted(Path(suite).glob("*.test")), asked)
     passing = {name for name, outcome in score.results.items() if outcome == "PASS"}
-    assert set(listed("Passing")) - passing == set()
+    wanted = {name for name in listed("Passing") if name.startswith("TestAcc")}
+    assert wanted - passing == set()

@@ -8,7 +8,7 @@ import shutil
 import ssl
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from stackyard.path.run import Settings, opened
 from stackyard.path.target import Resolved
 from stackyard.state import StateService
 
-__all__ = ["DNS", "GUEST_TYPES", "WEB", "Rig", "WatchedJournal", "watch_calls"]
+__all__ = ["DNS", "GUEST_TYPES", "WEB", "Rig", "WatchedJournal", "describe", "watch_calls"]
 
 WEB: dict[str, Any] = {"name": "web", "vmid": 500, "preset": "vm-xsmall", "image": "debian-12"}
 DNS: dict[str, Any] = {
@@ -156,12 +156,6 @@ class Rig:
         assert changes.is_empty, [c.address for c in changes.planned if c.action is not Action.NOTHING]
         assert list((self.base / "journal").glob("*.json")) == []
         assert self.yard.running.on_loop(lambda: problems_in(self.yard.running.world)) == []
-
-    def hurried(self, **changes: Any) -> Rig:
-        """Return the same with other fields of the connection for what stackyard itself asks."""
-        other = Rig(yard=self.yard)
-        other.resolved = replace(self.resolved, connection=replace(self.resolved.connection, **changes))
-        return other
 
 
 def describe(error: StackyardError) -> str:

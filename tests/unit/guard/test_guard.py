@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -308,3 +309,13 @@ def test_a_refusal_carries_every_finding_and_what_would_permit_them() -> None:
     assert caught.value.detail == "env:dev is not applied, for 2 reasons; nothing was changed."
     assert [str(permit) for permit in caught.value.permits] == ["--allow-destroy a", "--allow-destroy b"]
     assert len(caught.value.diagnostics) == 2
+
+
+def test_what_was_never_finished_is_replaced_only_where_nothing_can_be_lost() -> None:
+    """A file whose making failed may be made anew; a guest is completed instead, or named."""
+    unfinished = "replace_because_tainted"
+    file = dataclasses.replace(change("proxmox_download_file", "image", Action.REPLACE), reason=unfinished)
+    guest = dataclasses.replace(change(VM, "web", Action.REPLACE), reason=unfinished)
+    verdict = inspect(Changes(planned=(file, guest, change(VM, "db", Action.NOTHING))), Allowances())
+    assert [found.permit for found in verdict.refused] == [Permit(option="--allow-destroy", name="web")]
+    assert "because its making failed" in verdict.refused[0].detail
