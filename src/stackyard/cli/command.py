@@ -20,6 +20,8 @@ __all__ = ["Answer", "Command", "Group", "Later", "group"]
 _COMMON = "Options of every command"
 # How much of a word is quoted that is no command; no command is nearly as long.
 _LONGEST_NAME = 60
+# The first sentence of a help text, whole: the list is wrapped to the terminal anyway.
+_LONGEST_LINE = 400
 
 
 class Answer(Exception):  # noqa: N818 -- not an error: it carries what was asked for
@@ -147,7 +149,7 @@ class Group(_CommonParameters, click.Group):
         if name in self._later:
             return self._later[name].help
         command = self.get_command(ctx, name)
-        return command.get_short_help_str(80) if command else ""
+        return command.get_short_help_str(_LONGEST_LINE) if command else ""
 
     def _meant(self, ctx: click.Context, name: str) -> str:
         import difflib  # lazy: for those who mistype

@@ -14,7 +14,7 @@ _COMMANDS = {
     "apply": Later(
         module="stackyard.cli.commands.apply",
         name="apply",
-        help="Plan, ask the guard, apply exactly that plan, and prove that the guests are up.",
+        help="Plan TARGET, ask the guard, apply exactly that plan, and prove that the guests are up.",
     ),
     "completion": Later(
         module="stackyard.cli.commands.completion",
@@ -24,22 +24,22 @@ _COMMANDS = {
     "destroy": Later(
         module="stackyard.cli.commands.destroy",
         name="destroy",
-        help="Destroy everything that a target has.",
+        help="Destroy everything that TARGET has.",
     ),
     "drift": Later(
         module="stackyard.cli.commands.drift",
         name="drift",
-        help="Show what is no longer as the input says, and which guests nobody manages.",
+        help="Show what of TARGET is no longer as its input says, and which guests nobody manages.",
     ),
     "init": Later(
         module="stackyard.cli.commands.init",
         name="init",
-        help="Make a commented site that works, for the lab.",
+        help="Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.",
     ),
     "explain": Later(
         module="stackyard.cli.commands.explain",
         name="explain",
-        help="Show each resolved value of an env, and where it came from.",
+        help="Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.",
     ),
     "lab": Later(
         module="stackyard.cli.commands.lab",
@@ -49,17 +49,17 @@ _COMMANDS = {
     "output": Later(
         module="stackyard.cli.commands.output",
         name="output",
-        help="Show the guests of a target: ids, names, nodes, addresses.",
+        help="Show the guests of TARGET as its state has them: ids, names, nodes, addresses.",
     ),
     "plan": Later(
         module="stackyard.cli.commands.plan",
         name="plan",
-        help="Show what would change for a target, and what the guard says to it.",
+        help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.",
     ),
     "site": Later(
         module="stackyard.cli.commands.site",
         name="site",
-        help="Look at the site: the files that say what there should be.",
+        help="Look at the site: the tree of YAML files that says what there should be.",
     ),
     "spec": Later(
         module="stackyard.cli.commands.spec",
@@ -69,7 +69,7 @@ _COMMANDS = {
     "secrets": Later(
         module="stackyard.cli.commands.secrets",
         name="secrets",
-        help="Read and write secrets files of SOPS and Ansible Vault.",
+        help="Read and write secrets files of SOPS (with age keys) and of Ansible Vault.",
     ),
     "state": Later(
         module="stackyard.cli.commands.state",

@@ -28,7 +28,7 @@ __all__ = ["drift"]
 @click.option("--detailed-exitcode", is_flag=True, help="End with 2 where something drifted.")
 @pass_session
 def drift(session: Session, /, **values: Any) -> Result:
-    """Show what of TARGET is no longer as its input says, and which guests on the cluster nobody manages.
+    """Show what of TARGET is no longer as its input says, and which guests nobody manages.
 
     Nothing is changed; `stackyard apply` puts right what drifted.
     """

@@ -34,7 +34,7 @@ _LONGEST_SHOWN = 60
 @click.option("--out", metavar="FILE", help="Write the variables, secrets included, for your eyes only.")
 @site_option
 def explain(env: str, host: str | None, form: str | None, out: str | None, said: str | None) -> Result:
-    """Show each resolved value of ENV (`dev`, or `env:dev`), and the file and line that it came from.
+    """Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.
 
     A value that nobody wrote is marked as the default. Secrets are masked; only a file of --out has them.
 

@@ -30,7 +30,7 @@ _KEY_LINE = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+( .*)?")
 @click.argument("folder", metavar="DIR")
 @click.option("--lab", "lab_name", metavar="NAME", default=DEFAULT_NAME, help="The lab to make the site for.")
 def init(folder: str, lab_name: str) -> Result:
-    """Make a commented site in DIR that works: a node, sizes, images, postures, an env, manifests, secrets.
+    """Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.
 
     Its node is the lab that runs (`stackyard lab up`, or the one that STACKYARD_LAB=URL names), else the
     one that `stackyard lab up` would start. The secrets are encrypted with SOPS for your age key, which is

@@ -10,32 +10,32 @@ _LATER = {
     "check": Later(
         module="stackyard.cli.commands.secrets_check",
         name="check",
-        help="Find secrets in clear among the files that git would commit.",
+        help="Find secrets in clear among the files that git tracks or has staged.",
     ),
     "decrypt": Later(
         module="stackyard.cli.commands.secrets_view",
         name="decrypt",
-        help="Write a secrets file in clear.",
+        help="Write a secrets file in clear, readable for you alone.",
     ),
     "edit": Later(
         module="stackyard.cli.commands.secrets_edit",
         name="edit",
-        help="Edit a secrets file with your editor.",
+        help="Edit a secrets file with your editor (SOPS_EDITOR, VISUAL or EDITOR).",
     ),
     "encrypt": Later(
         module="stackyard.cli.commands.secrets_encrypt",
         name="encrypt",
-        help="Encrypt a file that is in clear.",
+        help="Encrypt a file that is in clear, in place unless --output says otherwise.",
     ),
     "rotate": Later(
         module="stackyard.cli.commands.secrets_rotate",
         name="rotate",
-        help="Give a secrets file a new data key, and other recipients.",
+        help="Encrypt secrets files with a new data key, and for other recipients if asked.",
     ),
     "view": Later(
         module="stackyard.cli.commands.secrets_view",
         name="view",
-        help="Show what a secrets file holds.",
+        help="Show what a secrets file holds, in clear, on standard output.",
     ),
 }
 

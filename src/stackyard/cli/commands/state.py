@@ -10,52 +10,52 @@ _LATER = {
     "audit": Later(
         module="stackyard.cli.commands.state_audit",
         name="audit",
-        help="Show the audit log, and prove that it is whole.",
+        help="Check the audit logs, and show the newest entries of one.",
     ),
     "backend": Later(
         module="stackyard.cli.commands.state_backend",
         name="backend",
-        help="Write the settings of the engine's own S3 backend.",
+        help="Write the settings of the engine's own S3 backend, which needs no service.",
     ),
     "delete": Later(
         module="stackyard.cli.commands.state_delete",
         name="delete",
-        help="Delete a state; it can be restored.",
+        help="Delete a state.",
     ),
     "diff": Later(
         module="stackyard.cli.commands.state_diff",
         name="diff",
-        help="Show what changed between two versions.",
+        help="Show the resources, attributes and outputs that differ between two versions.",
     ),
     "freeze": Later(
         module="stackyard.cli.commands.state_freeze",
         name="freeze",
-        help="Keep everybody from changing a state.",
+        help="Keep everybody from locking and writing a state.",
     ),
     "grant": Later(
         module="stackyard.cli.commands.state_grant",
         name="grant",
-        help="Allow one write that breaks a rule.",
+        help="Allow one write that breaks a rule, as `tofu state push -force` needs.",
     ),
     "list": Later(
         module="stackyard.cli.commands.state_list",
         name="list_states",
-        help="Show the states of a store.",
+        help="Show the states of a store, or those at or below PREFIX.",
     ),
     "locks": Later(
         module="stackyard.cli.commands.state_locks",
         name="locks",
-        help="Show who holds which lock, and who waits.",
+        help="Show who holds which lock, since when, for what, and who waits for it.",
     ),
     "move": Later(
         module="stackyard.cli.commands.state_move",
         name="move",
-        help="Take states to another place, and prove that they arrived.",
+        help="Take a state to another place, and prove that it arrived.",
     ),
     "prune": Later(
         module="stackyard.cli.commands.state_prune",
         name="prune",
-        help="Drop old versions.",
+        help="Drop old versions of the states at or below PREFIX, of all states without one.",
     ),
     "register": Later(
         module="stackyard.cli.commands.state_register",
@@ -65,7 +65,7 @@ _LATER = {
     "reseal": Later(
         module="stackyard.cli.commands.state_reseal",
         name="reseal",
-        help="Encrypt a store with its newest key.",
+        help="Encrypt everything in a store with the first of its keys, while it is in use.",
     ),
     "restore": Later(
         module="stackyard.cli.commands.state_delete",
@@ -75,27 +75,27 @@ _LATER = {
     "rollback": Later(
         module="stackyard.cli.commands.state_rollback",
         name="rollback",
-        help="Make an earlier version the current one.",
+        help="Make an earlier version the current one, as a new version.",
     ),
     "serve": Later(
         module="stackyard.cli.commands.state_serve",
         name="serve",
-        help="Serve states to OpenTofu and Terraform.",
+        help="Serve states to OpenTofu and Terraform, with locks, history and fencing.",
     ),
     "show": Later(
         module="stackyard.cli.commands.state_show",
         name="show",
-        help="Show what a state holds, no secret among it.",
+        help="Show what a state holds: its resources and outputs, no secret among them.",
     ),
     "token": Later(
         module="stackyard.cli.commands.state_token",
         name="token",
-        help="Say who may do what at a service.",
+        help="Say who may do what at a service: principals, each with a token and rights by prefix.",
     ),
     "unfreeze": Later(
         module="stackyard.cli.commands.state_freeze",
         name="unfreeze",
-        help="Undo a freeze.",
+        help="Let runs lock and write a state again.",
     ),
     "unlock": Later(
         module="stackyard.cli.commands.state_unlock",
