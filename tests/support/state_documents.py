@@ -20,7 +20,7 @@ def resource(
         "mode": "managed",
         "type": kind,
         "name": name,
-        "provider": 'provider["registry.opentofu.org/bpg/proxmox"]',
+        "provider": 'provider["registry.example.org/bpg/proxmox"]',
         "instances": [instance],
         **own,
     }
