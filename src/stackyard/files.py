@@ -18,7 +18,7 @@ from stackyard.errors import FileError, Location
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["read_text", "replace_file", "sync_folder"]
+__all__ = ["make_file", "read_text", "replace_file", "sync_folder"]
 
 # Owner only: state, tokens and plans pass through here, and nothing we write needs other readers.
 PRIVATE = 0o600
@@ -76,6 +76,28 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
             _sync(folder)
     except (OSError, ValueError) as err:
         raise FileError.from_os_error(err, "write", path) from err
+
+
+def make_file(path: Path, data: bytes) -> None:
+    """Write a private file that is not there yet, whole; of two that are written at once, one stays.
+
+    Raises:
+        FileError: The folder cannot be written or the disk is full.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_SHOWN_CHARACTERS]}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(name, path)
+            sync_folder(path.parent)
+        finally:
+            os.unlink(name)
+    except OSError as err:
+        raise FileError.from_os_error(err, "make", path) from err
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
-import tempfile
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
 
-from stackyard import directories
+from stackyard import directories, files
 from stackyard.errors import FileError, InvalidInputError, Location
 
 if TYPE_CHECKING:
@@ -51,29 +48,15 @@ def kept_login(folder: Path) -> KeptLogin:
     """
     path = folder / _FILE
     directories.ensure_private(folder)
+    if not path.exists():
+        new = {"password": secrets.token_urlsafe(12), "token": str(uuid.uuid4())}
+        files.make_file(path, orjson.dumps(new))
     try:
-        if not path.exists():
-            _make(path)
         data = path.read_bytes()
     except OSError as err:
-        raise FileError.from_os_error(err, "use", path) from err
+        raise FileError.from_os_error(err, "read", path) from err
     try:
         document = orjson.loads(data)
         return KeptLogin(password=str(document["password"]), token=str(uuid.UUID(document["token"])))
     except (ValueError, TypeError, KeyError) as err:
         raise KeptLoginError(f"{path} holds no login of a lab.", where=Location(str(path))) from err
-
-
-def _make(path: Path) -> None:
-    """Make a login; of two that are made at once, one is kept."""
-    content = orjson.dumps({"password": secrets.token_urlsafe(12), "token": str(uuid.uuid4())})
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(name, path)
-    finally:
-        os.unlink(name)

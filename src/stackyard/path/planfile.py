@@ -7,11 +7,9 @@ authenticated with a key of the user's own, so that nobody can read it, change i
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import stat
-import tempfile
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -170,26 +168,8 @@ def read_key(folder: Path | None = None) -> PlanKey:
     path = (folder or directories.data_folder()) / _KEY_FILE
     directories.ensure_private(path.parent)
     if not path.exists():
-        _make_key(path)
+        files.make_file(path, secrets.token_bytes(_KEY_BYTES))
     return _existing_key(path)
-
-
-def _make_key(path: Path) -> None:
-    """Make a key; of two that are made at once, one becomes the key."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(secrets.token_bytes(_KEY_BYTES))
-                stream.flush()
-                os.fsync(stream.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(name, path)
-            files.sync_folder(path.parent)
-        finally:
-            os.unlink(name)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make", path) from err
 
 
 def _existing_key(path: Path) -> PlanKey:

@@ -40,7 +40,6 @@ class Wishes:
         accept_renames: Whether guests under a new key are moved in the state.
         adopt: Whether guests that nothing manages are taken over.
         resume: Whether what is there but whose making failed is completed, where nobody lets it go.
-        refresh: Whether the real resources are read first.
         unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
             engine where there are no others.
     """
@@ -50,7 +49,6 @@ class Wishes:
     accept_renames: bool = False
     adopt: bool = False
     resume: bool = False
-    refresh: bool = True
     unchanged: bool = False
 
 
@@ -108,7 +106,7 @@ async def _survey(run: Run) -> Cluster:
 
 
 async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
-    options = tofu.PlanOptions(mode=wishes.mode, refresh=wishes.refresh, parallelism=run.settings.parallelism)
+    options = tofu.PlanOptions(mode=wishes.mode, parallelism=run.settings.parallelism)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
         ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
         if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not wishes.unchanged:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.terms import Json, blocks, present, template, whole
+from stackyard.render.guest import password_of, startup_blocks
+from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
     from stackyard.desired import Container, MountPoint
@@ -29,7 +30,6 @@ def container_resource(container: Container, references: References) -> dict[str
 
 
 def _identity(container: Container, references: References) -> dict[str, Json]:
-    startup = container.startup
     return present(
         {
             "node_name": container.node,
@@ -44,15 +44,7 @@ def _identity(container: Container, references: References) -> dict[str, Json]:
             "unprivileged": container.unprivileged,
             "hook_script_file_id": references.file(container.hook_script),
             "environment_variables": dict(container.environment) or None,
-            "startup": blocks(
-                {
-                    "order": startup.order,
-                    "up_delay": startup.up_delay_s,
-                    "down_delay": startup.down_delay_s,
-                }
-                if startup is not None
-                else None
-            ),
+            "startup": startup_blocks(container.startup),
         }
     )
 
@@ -195,7 +187,7 @@ def _beginning(container: Container, references: References) -> dict[str, Json]:
                     "user_account": blocks(
                         {
                             "keys": container.ssh_keys,
-                            "password": None if password is None else template((password,)),
+                            "password": password_of(password),
                         }
                         if container.ssh_keys or password is not None
                         else None

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Inline
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.terms import Json, blocks, present, template, whole
+from stackyard.render.guest import password_of, startup_blocks
+from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
-    from stackyard.desired import Disk, File, Nic, Secret, Vm
+    from stackyard.desired import Disk, File, Nic, Vm
     from stackyard.render.references import References
 
 __all__ = ["vm_resource"]
@@ -29,7 +30,6 @@ def vm_resource(vm: Vm, references: References) -> dict[str, Json]:
 
 
 def _identity(vm: Vm, references: References) -> dict[str, Json]:
-    startup = vm.startup
     return present(
         {
             "name": vm.name,
@@ -46,15 +46,7 @@ def _identity(vm: Vm, references: References) -> dict[str, Json]:
             "stop_on_destroy": vm.stop_on_destroy,
             "reboot_after_update": vm.reboot_after_update,
             "hook_script_file_id": references.file(vm.hook_script),
-            "startup": blocks(
-                {
-                    "order": startup.order,
-                    "up_delay": startup.up_delay_s,
-                    "down_delay": startup.down_delay_s,
-                }
-                if startup is not None
-                else None
-            ),
+            "startup": startup_blocks(vm.startup),
         }
     )
 
@@ -274,7 +266,7 @@ def _initialization(vm: Vm, references: References) -> list[dict[str, Json]]:
             "network_data_file_id": _data_file(init.network_data, references),
             "meta_data_file_id": _data_file(init.meta_data, references),
             "user_account": blocks(
-                {"username": user.name, "keys": user.keys, "password": _password(user.password)}
+                {"username": user.name, "keys": user.keys, "password": password_of(user.password)}
                 if user is not None
                 else None
             ),
@@ -289,7 +281,3 @@ def _data_file(data: File | Inline | None, references: References) -> str | None
     if isinstance(data, Inline):
         raise TypeError("inline data has to be expanded into a file first")
     return references.file(data)
-
-
-def _password(secret: Secret | None) -> Json:
-    return None if secret is None else template((secret,))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stackyard.cli.views.paper import Paper
     from stackyard.path.run import Run
 
-__all__ = ["apply", "outcome_result"]
+__all__ = ["apply", "nothing_result", "outcome_result"]
 
 
 @click.command("apply", cls=Command)
@@ -58,10 +58,7 @@ async def _apply(session: Session, values: dict[str, Any]) -> Result:
     async with Chosen(session, values).run() as run, _made(run, wishes, values["plan_file"]) as made:
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.changes.is_empty:
-            return Result(
-                document={**plan_document(made), "applied": None, "guests": []},
-                show=lambda paper: show_changes(paper, made.changes),
-            )
+            return nothing_result(made)
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
     return outcome_result(made, outcome)
 
@@ -78,6 +75,14 @@ async def _made(run: Run, wishes: Wishes, plan_file: str | None) -> AsyncIterato
         # Planned again for the guard: what a saved plan does is in there, but the cluster may have moved.
         async with planned(run, wishes) as made:
             yield replace(made, path=path)
+
+
+def nothing_result(made: Made) -> Result:
+    """Return what is shown where there is nothing to apply."""
+    return Result(
+        document={**plan_document(made), "applied": None, "guests": []},
+        show=lambda paper: show_changes(paper, made.changes),
+    )
 
 
 def outcome_result(made: Made, outcome: Outcome) -> Result:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.commands.apply import outcome_result
-from stackyard.cli.commands.plan import plan_document
+from stackyard.cli.commands.apply import nothing_result, outcome_result
 from stackyard.cli.path_options import Chosen, allowances, permit_options, target_options
-from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
-from stackyard.cli.views.changes import show_changes
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.applying import apply_plan
 from stackyard.path.planning import Wishes, planned
+
+if TYPE_CHECKING:
+    from stackyard.cli.result import Result
 
 __all__ = ["destroy"]
 
@@ -37,10 +37,7 @@ async def _destroy(session: Session, values: dict[str, Any]) -> Result:
     wishes = Wishes(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     async with Chosen(session, values).run(may_be_empty=True) as run, planned(run, wishes) as made:
         if made.changes.is_empty:
-            return Result(
-                document={**plan_document(made), "applied": None, "guests": []},
-                show=lambda paper: show_changes(paper, made.changes),
-            )
+            return nothing_result(made)
         made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
         outcome = await apply_plan(run, made, is_verified=False)
     return outcome_result(made, outcome)
