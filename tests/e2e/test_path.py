@@ -41,6 +41,19 @@ def actions(document: dict[str, Any]) -> dict[str, str]:
     return {change["subject"]: change["action"] for change in document["changes"]}
 
 
+def meddle(yard: Yard, vm_id: int, **options: Any) -> None:
+    """Change a guest by hand, behind the back of everything."""
+    world = yard.running.world
+
+    def change() -> None:
+        with world.store.transaction():
+            guest = world.guests.get(vm_id)
+            assert guest is not None
+            world.store.put("guests", str(vm_id), {**guest, "config": {**guest["config"], **options}})
+
+    yard.running.on_loop(change)
+
+
 def test_a_site_becomes_guests_and_stays_that_way(yard: Yard) -> None:
     planned = yard.json("plan", "t", "--detailed-exitcode", status=2)
     assert actions(planned)["VM web (500 on pve1)"] == "create"
@@ -102,15 +115,7 @@ def test_a_guest_that_nobody_manages_is_adopted_only_on_request(yard: Yard) -> N
 def test_drift_is_listed_by_attribute_and_corrected(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
     assert yard.json("drift", "t", "--detailed-exitcode")["has_drift"] is False
-    world = yard.running.world
-
-    def meddle() -> None:
-        with world.store.transaction():
-            guest = world.guests.get(500)
-            assert guest is not None
-            world.store.put("guests", "500", {**guest, "config": {**guest["config"], "tags": "surprise"}})
-
-    yard.running.on_loop(meddle)
+    meddle(yard, 500, tags="surprise")
     drift = yard.json("drift", "t", "--detailed-exitcode", status=2)
     assert [change["subject"] for change in drift["managed"]] == ["VM web (500 on pve1)"]
     assert any("tags" in d["attribute"] for d in drift["managed"][0]["differences"])
@@ -130,6 +135,24 @@ def test_a_saved_plan_is_applied_only_while_it_fits(yard: Yard) -> None:
     yard.run("apply", "t", "--plan", "dev.plan", "--no-verify")
     assert set(yard.guests()) == {500, 501}
     assert yard.json("apply", "t", "--plan", "dev.plan", status=65)["error"]["code"] == "E-PLAN-MOVED"
+
+
+def test_the_guard_judges_the_saved_plan_and_not_a_new_one(yard: Yard) -> None:
+    yard.run("apply", "t", "--no-verify")
+    meddle(yard, 501, unprivileged=0)
+    yard.run("plan", "t", "--out", "dev.plan")
+    # Put right by hand: a plan that is made now would not touch the container, and the saved one replaces it.
+    meddle(yard, 501, unprivileged=1)
+    assert yard.codes("apply", "t", "--plan", "dev.plan") == ["E-GUARD-DESTROYS-GUEST"]
+    assert set(yard.guests()) == {500, 501}
+
+
+def test_a_saved_plan_is_not_applied_with_options_that_change_the_state(yard: Yard) -> None:
+    yard.run("plan", "t", "--out", "dev.plan")
+    for option in ("--adopt", "--accept-renames"):
+        error = yard.json("apply", "t", "--plan", "dev.plan", option, status=64)["error"]
+        assert "without --plan" in error["detail"]
+    assert yard.guests() == {}
 
 
 @pytest.mark.parametrize(

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
 from stackyard.errors import StackyardError
-from stackyard.path.planning import binding_of
 from stackyard.path.verifying import GuestUp, verify_guest
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from stackyard.desired import Guest
     from stackyard.engine.changes import Changes
     from stackyard.engine.tofu import Applied
-    from stackyard.path.planfile import PlanFile
     from stackyard.path.planning import Made
     from stackyard.path.run import Run
 
-__all__ = ["Outcome", "apply_plan", "require_unmoved", "unsealed"]
+__all__ = ["Outcome", "apply_plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +106,3 @@ class _Watching:
         """Stop watching."""
         for task in self._tasks.values():
             task.cancel()
-
-
-@contextlib.contextmanager
-def unsealed(saved: PlanFile) -> Iterator[Path]:
-    """Give the engine's plan of a saved one as a private file for the length of the block."""
-    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
-        path = Path(folder) / "plan"
-        path.touch(mode=0o600)
-        path.write_bytes(saved.plan)
-        yield path
-
-
-def require_unmoved(run: Run, saved: PlanFile, mode: tofu.PlanMode) -> None:
-    """Refuse a saved plan when anything that it was made for has moved.
-
-    Raises:
-        PlanMovedError: With everything that did.
-    """
-    saved.binding.require(binding_of(run, mode))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.guard import Cluster
     from stackyard.path.run import Run
 
-__all__ = ["Made", "Wishes", "binding_of", "planned"]
+__all__ = ["Made", "Wishes", "binding_of", "planned", "reopened"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,29 @@ async def planned(run: Run, wishes: Wishes | None = None) -> AsyncIterator[Made]
         yield made
 
 
+@contextlib.asynccontextmanager
+async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[Made]:
+    """Open a saved plan; the engine's file is there for the length of the block.
+
+    The guard judges what is in the file, on the cluster as it is now: a new plan might do less.
+
+    Raises:
+        PlanMovedError: Something that it was made for has moved.
+        ProxmoxError: The cluster does not answer, or not to us.
+        TofuError: The engine cannot read it.
+    """
+    saved.binding.require(binding_of(run, wishes.mode))
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        path.touch(mode=0o600)
+        path.write_bytes(saved.plan)
+        cluster = await _survey(run)
+        with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
+            changes = read_changes(await tofu.show_plan(run.workdir, path))
+        verdict = _judge(run, wishes, changes, cluster)
+        yield Made(path=path, changes=changes, verdict=verdict, binding=saved.binding, cluster=cluster)
+
+
 async def _survey(run: Run) -> Cluster:
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
@@ -114,10 +137,15 @@ async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
         else:
             changes = read_changes(await tofu.show_plan(run.workdir, path))
         binding = binding_of(run, wishes.mode)
-    verdict = inspect(changes, wishes.allowances, _without_unfinished(run, cluster))
-    if wishes.mode is tofu.PlanMode.NORMAL:
-        verdict = verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))
+    verdict = _judge(run, wishes, changes, cluster)
     return Made(path=path, changes=changes, verdict=verdict, binding=binding, cluster=cluster)
+
+
+def _judge(run: Run, wishes: Wishes, changes: Changes, cluster: Cluster) -> Verdict:
+    verdict = inspect(changes, wishes.allowances, _without_unfinished(run, cluster))
+    if wishes.mode is not tofu.PlanMode.NORMAL:
+        return verdict
+    return verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))
 
 
 def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +14,13 @@ from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.views.changes import show_changes, show_verdict
 from stackyard.diagnostics import describe
-from stackyard.engine.tofu import PlanMode
-from stackyard.errors import ExitStatus
-from stackyard.path.applying import Outcome, apply_plan, require_unmoved, unsealed
+from stackyard.errors import ExitStatus, UsageError
+from stackyard.path.applying import Outcome, apply_plan
 from stackyard.path.planfile import PlanFile
-from stackyard.path.planning import Made, Wishes, planned
+from stackyard.path.planning import Made, Wishes, planned, reopened
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from stackyard.cli.views.paper import Paper
     from stackyard.path.run import Run
@@ -48,14 +45,19 @@ def apply(session: Session, /, **values: Any) -> Result:
 
 
 async def _apply(session: Session, values: dict[str, Any]) -> Result:
+    plan_file = values["plan_file"]
+    if plan_file and (values["accept_renames"] or values["adopt"]):
+        raise UsageError(
+            "--accept-renames and --adopt change the state, and a saved plan fits only the state that it was "
+            "made for: apply with them and without --plan."
+        )
     wishes = Wishes(
         allowances=allowances(values),
         accept_renames=values["accept_renames"],
         adopt=values["adopt"],
-        # A saved plan is applied as it is.
-        resume=values["plan_file"] is None,
+        resume=True,
     )
-    async with Chosen(session, values).run() as run, _made(run, wishes, values["plan_file"]) as made:
+    async with Chosen(session, values).run() as run, _made(run, wishes, plan_file) as made:
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.changes.is_empty:
             return nothing_result(made)
@@ -63,18 +65,10 @@ async def _apply(session: Session, values: dict[str, Any]) -> Result:
     return outcome_result(made, outcome)
 
 
-@contextlib.asynccontextmanager
-async def _made(run: Run, wishes: Wishes, plan_file: str | None) -> AsyncIterator[Made]:
+def _made(run: Run, wishes: Wishes, plan_file: str | None) -> AbstractAsyncContextManager[Made]:
     if plan_file is None:
-        async with planned(run, wishes) as made:
-            yield made
-        return
-    saved = PlanFile.load(Path(plan_file), run.key)
-    require_unmoved(run, saved, PlanMode.NORMAL)
-    with unsealed(saved) as path:
-        # Planned again for the guard: what a saved plan does is in there, but the cluster may have moved.
-        async with planned(run, wishes) as made:
-            yield replace(made, path=path)
+        return planned(run, wishes)
+    return reopened(run, PlanFile.load(Path(plan_file), run.key), wishes)
 
 
 def nothing_result(made: Made) -> Result:
