@@ -36,7 +36,7 @@ T = TypeVar("T")
 class Value(BaseModel):
     """A part of the model: frozen, hashable, strict about types and about what it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 # Lists come as lists from YAML and JSON, and are kept as tuples: a value must be hashable.

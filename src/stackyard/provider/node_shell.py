@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.problems import ProviderSettingsError
+from stackyard.provider.settings import SSH_PORT, SshNode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,11 +28,10 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
     from stackyard import ssh  # lazy: asyncssh costs half a second, and few resources need it
 
     settings = work.session.settings.ssh
-    known = settings.nodes.get(node)
-    address, port = (known.address, known.port) if known else (await _address(work, node), 22)
+    known = settings.nodes.get(node) or SshNode(address=await _address(work, node), port=SSH_PORT)
     host = ssh.Host(
-        address=address,
-        port=port,
+        address=known.address,
+        port=known.port,
         username=settings.username,
         password=settings.password,
         private_key=settings.private_key,
@@ -48,6 +48,8 @@ def sudo(shell: ssh.Shell) -> str:
 
 async def _address(work: Work, node: str) -> str:
     """Return the address of a node as its network has it: the one with a gateway before any other."""
+    if work.session.settings.ssh.by_name:
+        return node
     interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{node}/network", max_age_s=60.0)
     for wanted in (("address", "gateway"), ("address6", "gateway6"), ("address",), ("address6",)):
         for interface in interfaces:

@@ -12,10 +12,10 @@ from stackyard.provider.values import Object, given
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Settings", "SshNode", "SshSettings", "read_settings"]
+__all__ = ["SSH_PORT", "Settings", "SshNode", "SshSettings", "read_settings"]
 
 _TRUE = ("1", "t", "true", "yes")
-_SSH_PORT = 22
+SSH_PORT = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,17 @@ class SshNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """How to log in to nodes over SSH."""
+    """How to log in to nodes over SSH.
+
+    Attributes:
+        username: Who logs in.
+        password: With this, or
+        private_key: with this, or
+        use_agent: with what an agent has,
+        agent_socket: which is there.
+        nodes: Where single nodes are.
+        by_name: Whether the others are found by their names in place of what the API says.
+    """
 
     username: str
     password: str | None = field(default=None, repr=False)
@@ -36,6 +46,7 @@ class SshSettings:
     use_agent: bool = False
     agent_socket: str | None = None
     nodes: Mapping[str, SshNode] = field(default_factory=dict)
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +144,7 @@ def _ssh(reader: _Reader) -> SshSettings:
             )
     username = reader.text("username", "PROXMOX_VE_USERNAME") or ""
     nodes = {
-        str(node["name"]): SshNode(address=str(node["address"]), port=int(node.get("port") or _SSH_PORT))
+        str(node["name"]): SshNode(address=str(node["address"]), port=int(node.get("port") or SSH_PORT))
         for node in given(block.config, "node") or ()
     }
     return SshSettings(
@@ -144,7 +155,15 @@ def _ssh(reader: _Reader) -> SshSettings:
         use_agent=block.flag("agent", "PROXMOX_VE_SSH_AGENT"),
         agent_socket=block.text("agent_socket", "SSH_AUTH_SOCK"),
         nodes=nodes,
+        by_name=_is_by_name(block),
     )
+
+
+def _is_by_name(block: _Reader) -> bool:
+    source = block.text("node_address_source") or "api"
+    if source not in ("api", "dns"):
+        raise ProviderSettingsError(f"`ssh.node_address_source` is {source!r}, not one of api, dns.")
+    return source == "dns"
 
 
 def _random_ids(reader: _Reader) -> tuple[int, int] | None:

@@ -39,6 +39,7 @@ def test_a_token_wins_over_a_ticket_and_a_ticket_over_a_password() -> None:
         ({**ENDPOINT, "username": "root@pam"}, "no credentials"),
         ({**ENDPOINT, "api_token": TOKEN, "min_tls": "0.9"}, "min_tls"),
         ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"socks5_server": "x:1"}]}, "socks5_server"),
+        ({**ENDPOINT, "api_token": TOKEN, "ssh": [{"node_address_source": "x"}]}, "node_address_source"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(config: dict[str, object], said: str) -> None:
@@ -60,6 +61,15 @@ def test_ssh_falls_back_on_the_login_of_the_api() -> None:
     ssh = read_settings({**config, "ssh": [{"node": [node]}]}, {}).ssh
     assert (ssh.username, ssh.password) == ("root", "pw")
     assert ssh.nodes == {"pve1": SshNode(address="10.0.0.1", port=22)}
+
+
+def test_nodes_are_found_by_name_where_the_configuration_says_so() -> None:
+    config = {**ENDPOINT, "api_token": TOKEN}
+    found = [
+        read_settings({**config, "ssh": [{"node_address_source": source}]}, {}).ssh.by_name
+        for source in (None, "api", "dns")
+    ]
+    assert found == [False, False, True]
 
 
 def test_vm_ids_are_drawn_from_the_range_that_is_given() -> None:
