@@ -89,6 +89,8 @@ ssh: {permit_root_login: no, password_authentication: no}
 fail2ban: {enabled: true}
 """,
     "v2/presets/vm-small.yaml": "cores: 2\nmemory: 2048\ndisk: 10\n",
+    "v2/presets/vm-medium.yaml": "cores: 2\nmemory: 4096\ndisk: 20\n",
+    "v2/presets/vm-large.yaml": "cores: 4\nmemory: 8192\ndisk: 40\n",
     "v2/specs/base.yaml": """\
 schema_version: 1
 access:

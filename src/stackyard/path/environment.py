@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired
     from stackyard.site.hosts import HostConfig
 
-__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource"]
+__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_on"]
 
 _PRIVATE_FOLDER = ".stackyard"
 
@@ -70,7 +70,7 @@ class EnvironmentSource:
         """
         node = self.resolver.node(name, host)
         target = Target(kind=self.kind, name=name, node=node)
-        return _resolved(self.resolver, target, self.resolver.desired(name, node))
+        return resolved_on(self.resolver, target, self.resolver.desired(name, node))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,15 @@ class SharedSource:
         """
         node = self.resolver.any_node(host)
         target = Target(kind=self.kind, name=name, node=node)
-        return _resolved(self.resolver, target, self.resolver.desired_shared(node))
+        return resolved_on(self.resolver, target, self.resolver.desired_shared(node))
 
 
-def _resolved(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
+def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
+    """Return a target on a node of a site.
+
+    Raises:
+        NoTokenError: There is no token for the node.
+    """
     chosen = resolver.resolve_host(target.node)
     return Resolved(
         target=target,

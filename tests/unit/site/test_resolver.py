@@ -176,7 +176,7 @@ def test_everything_is_listed(resolver: ConfigResolver) -> None:
     assert resolver.list_envs() == ["dev"]
     assert resolver.list_postures() == ["dev", "prod", "stage"]
     assert resolver.list_templates() == ["nested-pve", "test"]
-    assert resolver.list_presets() == ["large", "small", "vm-small", "xsmall"]
+    assert resolver.list_presets() == ["large", "small", "vm-large", "vm-medium", "vm-small", "xsmall"]
     assert resolver.list_hosts() == ["father"]
     assert resolver.list_nodes() == ["father", "pve"]
     assert resolver.list_specs() == ["base"]

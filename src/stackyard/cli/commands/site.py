@@ -8,6 +8,7 @@ import click
 
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
+from stackyard.diagnostics import Diagnostics
 from stackyard.site.discovery import find_site
 from stackyard.site.listing import KINDS, list_names
 from stackyard.site.schema_names import ENTITIES
@@ -48,11 +49,16 @@ def validate(said: str | None) -> Result:
     stackyard site validate
     stackyard site validate --json | jq '.error.diagnostics[].detail'
     """  # noqa: D301 - click reads the control character
-    from stackyard.site.load import Site  # lazy: pydantic, only when this verb runs
+    from stackyard.manifest.reading import read_manifest  # lazy: pydantic, only when this verb runs
+    from stackyard.site.load import Site  # lazy: as above
 
     checked = Site.open(said)
-    checked.found.raise_errors(f"The site {checked.root}")
-    warnings = checked.found.warnings
+    found = Diagnostics()
+    found.extend(checked.found)
+    for manifest in checked.manifests.values():
+        read_manifest(checked, manifest, found)
+    found.raise_errors(f"The site {checked.root}")
+    warnings = found.warnings
     return Result(
         document={
             "site": str(checked.root),

@@ -1,0 +1,179 @@
+"""`stackyard manifest`: look at manifests, without running them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import group
+from stackyard.cli.commands.site import show_warnings, site_option
+from stackyard.cli.result import Result
+from stackyard.diagnostics import Diagnostics
+from stackyard.errors import UsageError
+from stackyard.site.discovery import find_site
+from stackyard.site.listing import list_names
+
+if TYPE_CHECKING:
+    from stackyard.cli.views.paper import Paper
+    from stackyard.manifest.model import Manifest
+    from stackyard.site.load import Site
+
+__all__ = ["manifest"]
+
+_FORMS = ("tree", "mermaid", "dot")
+
+
+@group("manifest")
+def manifest() -> None:
+    """Look at manifests: guests, and guests inside guests, that come and go together."""
+
+
+@manifest.command("list")
+@site_option
+def list_manifests(said: str | None) -> Result:
+    """Show the names of all manifests."""
+    names = list_names(find_site(said))["manifests"]
+
+    def show(paper: Paper) -> None:
+        for name in names:
+            paper.line(name)
+
+    return Result(document={"manifests": names}, show=show)
+
+
+@manifest.command("validate")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--file", "file", metavar="FILE", help="A manifest that is not in the site.")
+@site_option
+def validate(names: tuple[str, ...], file: str | None, said: str | None) -> Result:
+    """Check some manifests, or all: their own files, and what they name of the site.
+
+    Types and ranges, unknown keys, names and vm ids that are there twice, parents that are missing or hold
+    nothing, circles, presets, images, specs and hosts that the site does not have, and nodes that are larger
+    than what they are inside of: each with file, line and column.
+    """
+    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when this verb runs
+    from stackyard.site.load import Site  # lazy: as above
+
+    site = Site.open(said)
+    if file is not None:
+        if names:
+            raise UsageError("--file goes without names.")
+        checked = [find_manifest(site, Wanted(file=file))]
+        return _valid(checked, Diagnostics())
+    checked, found = _checked(site, names or tuple(list_names(site.root)["manifests"]))
+    found.raise_errors("The manifest" if len(names) == 1 else "The manifests")
+    return _valid(checked, found)
+
+
+def _checked(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagnostics]:
+    from stackyard.manifest.reading import (  # lazy: pydantic
+        ManifestNotFoundError,
+        read_manifest,
+    )
+
+    found, checked = Diagnostics(), []
+    for name in names:
+        if name in site.broken["manifests"]:
+            found.extend(one for one in site.found.errors if one.where and _is_of(one.where.path, name))
+        elif name not in site.manifests:
+            raise ManifestNotFoundError(f"There is no manifest '{name}' in {site.root}.")
+        else:
+            read = read_manifest(site, site.manifests[name], found)
+            checked += [] if read is None else [read]
+    return checked, found
+
+
+def _is_of(path: str, name: str) -> bool:
+    return Path(path).parts[-2:] == ("manifests", f"{name}.yaml")
+
+
+def _valid(checked: list[Manifest], found: Diagnostics) -> Result:
+    def show(paper: Paper) -> None:
+        show_warnings(paper, found.warnings)
+        for one in checked:
+            paper.line(f"{one.name}: {len(one.nodes)} {'node' if len(one.nodes) == 1 else 'nodes'}, valid.")
+
+    return Result(
+        document={
+            "manifests": [{"name": one.name, "nodes": len(one.nodes)} for one in checked],
+            "warnings": [finding.document() for finding in found.warnings],
+        },
+        show=show,
+    )
+
+
+@manifest.command("graph")
+@click.argument("name")
+@click.option("--format", "form", type=click.Choice(_FORMS), default=_FORMS[0], help="How to draw it.")
+@site_option
+def graph(name: str, form: str, said: str | None) -> Result:
+    """Draw a manifest: what runs inside of what, and what waits for what.
+
+    \b
+    stackyard manifest graph n2-quick
+    stackyard manifest graph n2-quick --format mermaid
+    stackyard manifest graph n2-quick --format dot | dot -Tsvg > n2-quick.svg
+    """  # noqa: D301 - click reads the control character
+    from stackyard.manifest import drawing  # lazy: pydantic, only when this verb runs
+
+    drawn = _found(name, said)
+    draw = {"tree": drawing.as_tree, "mermaid": drawing.as_mermaid, "dot": drawing.as_dot}[form]
+    lines = draw(drawn)
+
+    def show(paper: Paper) -> None:
+        for line in lines:
+            paper.line(line)
+
+    return Result(document=_graph_document(drawn, lines), show=show)
+
+
+def _found(name: str, said: str | None) -> Manifest:
+    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when a verb runs
+    from stackyard.site.load import Site  # lazy: as above
+
+    return find_manifest(Site.open(said), Wanted(name=name))
+
+
+def _graph_document(drawn: Manifest, lines: list[str]) -> dict[str, Any]:
+    return {
+        "name": drawn.name,
+        "nodes": [
+            {
+                "name": node.name,
+                "type": node.type.value,
+                "parent": node.parent,
+                "host": node.scope.host,
+                "depth": drawn.depth(node.name),
+                "depends_on": node.depends_on,
+                "mode": node.mode,
+            }
+            for node in drawn.nodes
+        ],
+        "create_order": [node.name for node in drawn.create_order],
+        "drawing": "\n".join(lines),
+    }
+
+
+@manifest.command("convert")
+@click.argument("name")
+@click.option("--out", metavar="FILE", help="Where to write it; on standard output when absent.")
+@site_option
+def convert(name: str, out: str | None, said: str | None) -> Result:
+    """Write a manifest of levels (version 1) as one of nodes (version 2), which means the same."""
+    import yaml  # lazy: for this text alone
+
+    from stackyard.files import replace_file  # lazy: only when this verb runs
+
+    document = _found(name, said).document()
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    if out is not None:
+        replace_file(Path(out), text.encode())
+
+    def show(paper: Paper) -> None:
+        for line in [f"Written to {out}."] if out is not None else text.splitlines():
+            paper.line(line)
+
+    return Result(document={"manifest": document, "file": out}, show=show)

@@ -1,0 +1,88 @@
+"""The nodes that run side by side, as an env of the site: what envs can say and check, manifests can too."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from stackyard.diagnostics import Diagnostics
+from stackyard.errors import InvalidInputError
+from stackyard.manifest.model import NodeType
+from stackyard.site.build import build_desired
+from stackyard.site.entities.envs import EnvFile
+from stackyard.site.tree import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.desired import Desired
+    from stackyard.errors import Location
+    from stackyard.manifest.model import Manifest, Node, Scope
+    from stackyard.site.build_guest import NodeChoice
+    from stackyard.site.document import Key, Places
+    from stackyard.site.load import Site
+
+__all__ = ["desired_of", "env_name", "with_scopes"]
+
+
+def env_name(manifest: Manifest, scope: Scope) -> str:
+    """Return what the nodes of a scope are called as an env; no file can have such a name."""
+    return f"{manifest.name}/{scope.host or ''}/{scope.parent or ''}"
+
+
+def with_scopes(site: Site, manifest: Manifest) -> Site:
+    """Return a site whose envs are the scopes of a manifest, and no others."""
+    envs = {env_name(manifest, scope): _as_env(manifest, nodes) for scope, nodes in manifest.scopes.items()}
+    return dataclasses.replace(site, envs=envs, _guests={}, _networks={}, boots={})
+
+
+def desired_of(site: Site, manifest: Manifest, scope: Scope, node: NodeChoice) -> Desired:
+    """Return what the nodes of a scope come to on a node of Proxmox.
+
+    Raises:
+        InvalidInputError: They do not fit on it; the error carries every problem.
+    """
+    found = Diagnostics()
+    built = build_desired(with_scopes(site, manifest), env_name(manifest, scope), node, found)
+    found.raise_errors(f"The manifest '{manifest.name}' on {node.name}")
+    if built is None:
+        raise InvalidInputError(f"The manifest '{manifest.name}' cannot be built for {node.name}.")
+    return built
+
+
+def _as_env(manifest: Manifest, nodes: Sequence[Node]) -> Loaded[EnvFile]:
+    return Loaded(
+        name=manifest.name,
+        places=_NodePlaces(manifest.places, nodes),
+        model=EnvFile(posture=manifest.posture, vms=()),
+    )
+
+
+class _NodePlaces:
+    """Nodes of a manifest, as if they stood in the file of an env."""
+
+    def __init__(self, places: Places, nodes: Sequence[Node]) -> None:
+        self._places = places
+        self._nodes = nodes
+        self.data: dict[str, Any] = {"vms": [_entry(node) for node in nodes]}
+
+    @property
+    def path(self) -> str:
+        return self._places.path
+
+    def place(self, keys: Sequence[Key] = ()) -> Location:
+        return self._places.place(self._inside(keys))
+
+    def key_place(self, keys: Sequence[Key]) -> Location:
+        return self._places.key_place(self._inside(keys))
+
+    def _inside(self, keys: Sequence[Key]) -> Sequence[Key]:
+        if len(keys) > 1 and keys[0] == "vms" and isinstance(keys[1], int):
+            return ("nodes", self._nodes[keys[1]].index, *keys[2:])
+        return () if keys and keys[0] == "vms" else keys
+
+
+def _entry(node: Node) -> dict[str, Any]:
+    kind = NodeType.CT if node.type is NodeType.CT else NodeType.VM
+    entry = {**node.entry, "name": node.name, "type": kind.value}
+    return {**entry, "depends_on": list(node.depends_on)} if node.depends_on else entry
