@@ -47,6 +47,7 @@ class ExitStatus(enum.IntEnum):
     DONE = 0
     FAILED = 1
     CHANGES = 2
+    INVALID_SPEC = 3
     USAGE = 64
     INVALID = 65
     UNREACHABLE = 69

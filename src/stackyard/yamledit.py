@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from stackyard import files
 from stackyard.errors import InvalidInputError, Location
@@ -36,6 +36,7 @@ __all__ = [
     "YamlEditError",
     "edit_file",
     "edit_text",
+    "laid_out",
 ]
 
 # How files are indented, the commonest first: mappings, lists, and the dash in a list.
@@ -308,12 +309,52 @@ _DOUBTFUL = re.compile(
 
 def _quoted(value: Any) -> Any:
     """Put text into quotes that not every program would take for text."""
+    if isinstance(value, CommentedMap | CommentedSeq):
+        return value
     if isinstance(value, dict):
         return {key: _quoted(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_quoted(inner) for inner in value]
     is_doubtful = isinstance(value, str) and _DOUBTFUL.fullmatch(value)
     return DoubleQuotedScalarString(value) if is_doubtful else value
+
+
+def laid_out(value: Any, width: int = 100) -> Any:
+    """Return a value to put into a file as people write it.
+
+    Short lists and mappings of plain values stand in one line, texts of several lines as such.
+
+    Args:
+        value: Mappings, lists and plain values.
+        width: What is longer than this is not put in one line.
+    """
+    if isinstance(value, str):
+        return LiteralScalarString(value) if _is_text(value) else _quoted(value)
+    if not isinstance(value, dict | list):
+        return value
+    parts = value.values() if isinstance(value, dict) else value
+    inner = (
+        CommentedMap((key, laid_out(part, width)) for key, part in value.items())
+        if isinstance(value, dict)
+        else CommentedSeq(laid_out(part, width) for part in value)
+    )
+    if all(_is_plain(part) for part in parts) and len(str(value)) <= width:
+        inner.fa.set_flow_style()
+    return inner
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a text is several lines that a block keeps as they are."""
+    lines = value.removesuffix("\n").split("\n")
+    return (
+        len(lines) > 1
+        and value[0].isalnum()
+        and all(one.isprintable() and one == one.rstrip() for one in lines)
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, dict | list) and "\n" not in str(value)
 
 
 def _misfit(here: Any, key: str | int, path: str) -> YamlEditError:

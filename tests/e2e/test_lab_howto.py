@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from stackyard.lab import controls
 from stackyard.lab.control import ControlRoute
 from stackyard.lab.fault_kinds import KINDS
 from stackyard.lab.routing import members
-from stackyard.lab.seeds.reading import Seed
+from stackyard.lab.seeds import Seed
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "lab-control.md").read_text()
@@ -79,16 +81,57 @@ def test_the_commands_of_a_page_work(script: str, programs: dict[str, str], tmp_
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on PATH")
+def test_a_copy_is_made_and_rehearsed_on_as_the_page_says(programs: dict[str, str], tmp_path: Path) -> None:
+    page = (DOCS / "howto" / "rehearse-a-copy.md").read_text()
+    real = json.loads(
+        stackyard("lab", "up", "--json", "--name", "real", "--port", "0", "--seed", "homelab").stdout
+    )
+    env = {
+        "PVE_URL": real["url"],
+        "PVE_FINGERPRINT": real["fingerprint"],
+        "PROXMOX_VE_API_TOKEN": real["api_token"],
+    }
+    done = run(["bash", "-euc", "".join(blocks(page, "sh"))], {**programs, **env}, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert real["api_token"] not in done.stdout
+    seed = yaml.safe_load((tmp_path / "seed.yaml").read_text())
+    assert [guest["vmid"] for guest in seed["guests"]][:2] == [100, 101]
+
+
 def test_the_python_of_the_page_passes_as_a_test(tmp_path: Path, programs: dict[str, str]) -> None:
     [example] = blocks(CI, "python")
     (tmp_path / "test_example.py").write_text(example)
-    plugins = [*("-p", "no:randomly"), *("-W", "ignore::urllib3.exceptions.InsecureRequestWarning")]
+    [settings] = blocks(CI, "ini")
+    (tmp_path / "pytest.ini").write_text(settings)
+    # Where stackyard is installed, pytest finds the plugin by itself.
+    plugins = [
+        *("-p", "no:randomly"),
+        *(() if _is_installed() else ("-p", "stackyard.testing")),
+        *("-W", "ignore::urllib3.exceptions.InsecureRequestWarning"),
+    ]
     done = run([sys.executable, "-m", "pytest", "-q", *plugins, "test_example.py"], programs, tmp_path)
     assert "2 passed" in done.stdout, done.stdout
 
 
+def _is_installed() -> bool:
+    return any(point.value == "stackyard.testing" for point in metadata.entry_points(group="pytest11"))
+
+
+def test_the_jobs_of_the_page_are_jobs() -> None:
+    _, github, gitlab = (yaml.safe_load(block) for block in blocks(CI, "yaml"))
+    assert [step["run"].split()[0] for step in github["jobs"]["test"]["steps"] if "run" in step] == [
+        "pip",
+        "pytest",
+    ]
+    assert gitlab["stages"] == ["test"]
+    for name in ("unit", "apply"):
+        assert all(isinstance(line, str) for line in gitlab[name]["script"])
+        assert not {"image", "services"} & set(gitlab[name])
+
+
 def steps() -> dict[str, str]:
-    [workflow] = blocks(CI, "yaml")
+    workflow = blocks(CI, "yaml")[0]
     return {
         step.get("name", ""): step["run"]
         for step in yaml.safe_load(workflow)["jobs"]["lab"]["steps"]
@@ -151,4 +194,5 @@ def test_every_field_of_a_fault_is_described(name: str) -> None:
 
 def test_every_field_of_a_seed_is_described() -> None:
     described = set(re.findall(r"^\| `(\w+)` \|", REFERENCE.partition("## Seeds")[2], re.MULTILINE))
-    assert described == set(Seed.__dataclass_fields__) - {"name"}
+    # What a node is made of stands beside its name in `nodes`.
+    assert described == set(Seed.__dataclass_fields__) - {"name", "machines"}

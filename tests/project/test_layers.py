@@ -24,7 +24,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     ("path",),
     ("controller",),
     ("operator", "gitops", "scenario"),
-    ("web", "cli"),
+    ("web", "cli", "testing"),
 )
 RANKS = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
 BASE = frozenset(LAYERS[0])
@@ -94,7 +94,7 @@ def may_import(importer: str, imported: str) -> bool:
     if importer == "lab":
         return imported in BASE
     if imported == "lab":
-        return importer == "cli"
+        return importer in ("cli", "testing")
     return RANKS[imported] < RANKS[importer]
 
 

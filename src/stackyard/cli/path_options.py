@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +16,9 @@ from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.path.environment import EnvironmentSource, SharedSource
+from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, Settings, opened
-from stackyard.path.target import find_target
+from stackyard.path.target import Tidy, find_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,10 +27,13 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Source
 
-__all__ = ["Chosen", "allowances", "permit_options", "repair_options", "target_options"]
+__all__ = ["Chosen", "allowances", "permit_options", "repair_options", "settings_of", "target_options"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
+_DEPLOYMENT = "deployment"
+# Runs on the one object queue behind each other, and do not fail because another is at work.
+_QUEUE_S = 600.0
 _PERMITS = {
     "allow_destroy": ALLOW_DESTROY,
     "allow_disk_loss": ALLOW_DISK_LOSS,
@@ -57,9 +62,8 @@ def target_options(function: Function) -> Function:
         click.option(
             "--lock-wait",
             type=click.FloatRange(0),
-            default=0.0,
             metavar="SECONDS",
-            help="How long to wait for a state that another run holds.",
+            help="How long to wait for a state that another run holds (default: 0; deployment: 600).",
         ),
     )
     for option in reversed(options):
@@ -107,32 +111,42 @@ def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowa
     return Allowances(permits=frozenset(permits), everything=everything)
 
 
+def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], Path]:
+    """Return the sources that a target may come from, and where their runs leave things."""
+    if values["target"].partition(":")[0] == _DEPLOYMENT:
+        from stackyard.path.deployment import DeploymentSource  # lazy: its schema; other targets need none
+
+        deployment = DeploymentSource.find(emit=session.emit)
+        return {deployment.kind: deployment}, deployment.base
+    environments = EnvironmentSource.find(values["site"])
+    resolver = environments.resolver
+    known = (environments, SharedSource(resolver), ManifestSource(resolver))
+    return {source.kind: source for source in known}, environments.base
+
+
 class Chosen:
     """The target that a command line names."""
 
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         self._session = session
         self._values = values
-        environments = EnvironmentSource.find(values["site"])
-        shared = SharedSource(environments.resolver)
-        sources: dict[str, Source] = {source.kind: source for source in (environments, shared)}
+        sources, self._base = _sources(session, values)
         source, name = find_target(values["target"], sources)
+        self._source = source
         self.resolved: Resolved = source.resolve(name, values["host"])
-        self._base = environments.base
 
     def settings(self) -> Settings:
         """Return how to run."""
-        return Settings(
-            base=self._base,
-            provider=ProviderChoice(self._values["provider"]),
-            cli_config=_cli_config(),
-            parallelism=self._values["parallelism"],
-            lock_wait_s=self._values["lock_wait"],
-        )
+        settings = settings_of(self._values, self._base)
+        if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
+            return replace(settings, lock_wait_s=_QUEUE_S)
+        return settings
 
     @contextlib.asynccontextmanager
     async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
         """Put everything in place; a refusal of the guard says how to repeat the command."""
+        if isinstance(self._source, Tidy):
+            await self._source.require_clean()
         try:
             async with opened(
                 self.resolved, self.settings(), emit=self._session.emit, may_be_empty=may_be_empty
@@ -140,6 +154,22 @@ class Chosen:
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+
+
+def settings_of(values: Mapping[str, Any], base: Path) -> Settings:
+    """Return how to run.
+
+    Args:
+        values: The options.
+        base: The folder for what runs leave for the next.
+    """
+    return Settings(
+        base=base,
+        provider=ProviderChoice(values["provider"]),
+        cli_config=_cli_config(),
+        parallelism=values["parallelism"],
+        lock_wait_s=values["lock_wait"] or 0.0,
+    )
 
 
 def _cli_config() -> Path | None:

@@ -21,6 +21,11 @@ _COMMANDS = {
         name="completion",
         help="Print the completion script of a shell.",
     ),
+    "deployment": Later(
+        module="stackyard.cli.commands.deployment",
+        name="deployment",
+        help="Look after the deployment object: one versioned desired state with one writer at a time.",
+    ),
     "destroy": Later(
         module="stackyard.cli.commands.destroy",
         name="destroy",
@@ -30,6 +35,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.drift",
         name="drift",
         help="Show what of TARGET is no longer as its input says, and which guests nobody manages.",
+    ),
+    "import": Later(
+        module="stackyard.cli.commands.import_guests",
+        name="import_guests",
+        help="Take guests over that are already there: write them into TARGET (`env:home`) and its state.",
     ),
     "init": Later(
         module="stackyard.cli.commands.init",
@@ -45,6 +55,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.lab",
         name="lab",
         help="Run a Proxmox VE API without hardware, to try and test things on.",
+    ),
+    "manifest": Later(
+        module="stackyard.cli.commands.manifest",
+        name="manifest",
+        help="Look at manifests: guests, and guests inside guests, that come and go together.",
     ),
     "output": Later(
         module="stackyard.cli.commands.output",

@@ -31,7 +31,19 @@ from stackyard.desired.guest import (
     Verify,
     WrittenFile,
 )
-from stackyard.desired.hardware import Cpu, Device, Display, Memory, NumaNode, PciDevice, Serial, UsbDevice
+from stackyard.desired.hardware import (
+    Audio,
+    Cpu,
+    Device,
+    Display,
+    Memory,
+    NumaNode,
+    PciDevice,
+    RandomNumbers,
+    Serial,
+    UsbDevice,
+    Watchdog,
+)
 from stackyard.desired.model import Desired, Guest, Pool
 from stackyard.desired.network import (
     Bridge,
@@ -51,6 +63,7 @@ from stackyard.desired.vm import Vm
 
 __all__ = [
     "Agent",
+    "Audio",
     "Bridge",
     "Cdrom",
     "Clone",
@@ -82,6 +95,7 @@ __all__ = [
     "PciDevice",
     "Pool",
     "Problem",
+    "RandomNumbers",
     "RootDisk",
     "Secret",
     "Secrets",
@@ -103,6 +117,7 @@ __all__ = [
     "Vm",
     "Vnet",
     "VxlanZone",
+    "Watchdog",
     "WrittenFile",
     "Zone",
     "problems",

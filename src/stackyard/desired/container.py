@@ -33,7 +33,8 @@ class RootDisk(Value):
     size_gib: Annotated[int, Field(ge=1)] = 8
     acl: bool | None = None
     quota: bool = False
-    replicate: bool = True
+    # None: yes for a new one, and as it is for one that is there.
+    replicate: bool | None = None
     mount_options: Many[MountOption] = ()
 
 
@@ -124,7 +125,7 @@ class Container(GuestBase):
 
     @model_validator(mode="after")
     def _has_one_beginning(self) -> Container:
-        if self.clone is None and self.template is None:
+        if self.clone is None and self.template is None and not self.imported:
             raise ValueError("a container is made from a `template` or is a `clone` of another: name one")
         if self.clone is not None and self.template is not None:
             raise ValueError("`template` and `clone` exclude each other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.files import File
 from stackyard.desired.secret import Secret, Text
@@ -54,9 +54,9 @@ class Dns(Value):
 
 
 class User(Value):
-    """A user that a guest gets when it first boots."""
+    """A user that a guest gets when it first boots; one without a name is the image's own."""
 
-    name: UserName
+    name: UserName | None = None
     keys: Many[Line] = ()
     # The value is a crypt hash, as in /etc/shadow.
     password: Secret | None = None
@@ -64,6 +64,12 @@ class User(Value):
     sudo: bool | Literal["nopasswd"] = False
     groups: Many[Line] = ()
     shell: Line | None = None
+
+    @model_validator(mode="after")
+    def _image_has_made_it(self) -> User:
+        if self.name is None and (self.sudo or self.groups or self.shell):
+            raise ValueError("the image's own user has keys and a password alone: give it a `name`")
+        return self
 
 
 class WrittenFile(Value):
@@ -92,6 +98,8 @@ class CloudInit(Value):
     interface: DriveInterface = "ide2"
     # Where the user data goes that Proxmox's own settings cannot say.
     snippets: Line = "local"
+    # How the drive is laid out; None leaves that to Proxmox, which goes by the operating system.
+    type: Literal["configdrive2", "nocloud", "opennebula"] | None = None
     users: Many[User] = ()
     packages: Many[Line] = ()
     upgrade: bool = False
@@ -102,6 +110,13 @@ class CloudInit(Value):
     vendor_data: File | Inline | None = None
     network_data: File | Inline | None = None
     meta_data: File | Inline | None = None
+
+    @model_validator(mode="after")
+    def _users_have_names(self) -> CloudInit:
+        needs_names = len(self.users) > 1 or self.packages or self.commands or self.files or self.timezone
+        if needs_names and any(user.name is None for user in self.users):
+            raise ValueError("a user needs a `name` beside others, packages, commands, files or a time zone")
+        return self
 
 
 class Agent(Value):
@@ -153,6 +168,8 @@ class GuestBase(Value):
     clone: Clone | None = None
     dns: Dns | None = None
     hook_script: File | None = None
+    # It was there before anybody wrote it down: what belongs to its making is neither known nor done again.
+    imported: bool = False
     # Keys of guests that have to be there first.
     depends_on: Many[Key] = ()
     verify: Verify = Verify()

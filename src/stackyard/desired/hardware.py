@@ -8,7 +8,19 @@ from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.values import Line, Many, Value
 
-__all__ = ["Cpu", "Device", "Display", "Memory", "NumaNode", "PciDevice", "Serial", "UsbDevice"]
+__all__ = [
+    "Audio",
+    "Cpu",
+    "Device",
+    "Display",
+    "Memory",
+    "NumaNode",
+    "PciDevice",
+    "RandomNumbers",
+    "Serial",
+    "UsbDevice",
+    "Watchdog",
+]
 
 Ranges = Annotated[str, StringConstraints(pattern=r"^\d+(-\d+)?([,;]\d+(-\d+)?)*$")]
 
@@ -69,6 +81,28 @@ class Serial(Value):
     """A serial port: a socket on the node, or a device of it."""
 
     device: Annotated[str, StringConstraints(pattern=r"^(socket|/dev/\S+)$")] = "socket"
+
+
+class Audio(Value):
+    """A sound card."""
+
+    device: Literal["AC97", "ich9-intel-hda", "intel-hda"] = "intel-hda"
+    driver: Literal["spice", "none"] = "spice"
+
+
+class RandomNumbers(Value):
+    """Where a machine gets random numbers from, and how many bytes in how many milliseconds."""
+
+    source: Literal["/dev/urandom", "/dev/random", "/dev/hwrng"] = "/dev/urandom"
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    period_ms: Annotated[int, Field(ge=1)] | None = None
+
+
+class Watchdog(Value):
+    """What happens to a machine that hangs."""
+
+    model: Literal["i6300esb", "ib700"] = "i6300esb"
+    action: Literal["debug", "none", "pause", "poweroff", "reset", "shutdown"] = "none"
 
 
 class PciDevice(Value):

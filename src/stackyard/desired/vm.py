@@ -8,7 +8,18 @@ from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.disks import Cdrom, Disk, EfiDisk, Tpm
 from stackyard.desired.guest import Agent, CloudInit, GuestBase
-from stackyard.desired.hardware import Cpu, Display, Memory, NumaNode, PciDevice, Serial, UsbDevice
+from stackyard.desired.hardware import (
+    Audio,
+    Cpu,
+    Display,
+    Memory,
+    NumaNode,
+    PciDevice,
+    RandomNumbers,
+    Serial,
+    UsbDevice,
+    Watchdog,
+)
 from stackyard.desired.nic import Nic
 from stackyard.desired.values import Line, Many
 
@@ -52,6 +63,9 @@ class Vm(GuestBase):
     # One serial port by default: the first boot of some Debian images panics without.
     serials: Annotated[Many[Serial], Field(max_length=4)] = (Serial(),)
     display: Display | None = None
+    audio: Audio | None = None
+    random_numbers: RandomNumbers | None = None
+    watchdog: Watchdog | None = None
     agent: Agent = Agent()
     cloud_init: CloudInit | None = None
     pci_devices: Annotated[Many[PciDevice], Field(max_length=16)] = ()

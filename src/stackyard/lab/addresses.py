@@ -6,6 +6,8 @@ Every pair of a bridge and a VLAN tag is a network of its own, in which the lab 
 - every other pair: a /18 of `10.64.0.0` to `10.255.255.255`, chosen by the names and kept from the first
   lease on. The first 16 addresses are the network's own (the router is the first).
 
+The upper half of a network is for the guests of nested labs that are in it (`nested.uplink`).
+
 Which number a guest gets follows from its MAC address; the next free one, where that is taken. A lease stays
 the same as long as the NIC does, also across a restart of the lab; the number of a NIC that is gone is free.
 IPv6: a link-local address by MAC, always; `ip6=auto` adds one by MAC in `fd31:<network>::/64`, `ip6=dhcp` one
@@ -25,10 +27,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.latency import Work
+from stackyard.lab.nested.uplink import SLICES, claim_slice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.lab.nested.uplink import Uplink
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
@@ -42,6 +46,7 @@ __all__ = [
     "guest_at",
     "has_booted",
     "network_of",
+    "planned_addresses",
 ]
 
 _MAIN = ("vmbr0", 0)
@@ -102,11 +107,12 @@ class Network:
     number: int
     range: ipaddress.IPv4Network
     first: int
+    count: int | None = None
 
     @property
     def size(self) -> int:
         """How many addresses DHCP has to give."""
-        return self.range.num_addresses - self.first - 1
+        return self.range.num_addresses // 2 - self.first if self.count is None else self.count
 
 
 def boot_seconds(world: World, guest: Document) -> float:
@@ -133,6 +139,11 @@ def addresses_of(world: World, guest: Document) -> tuple[Interface, ...]:
         return ()
     if not has_booted(world, guest):
         return tuple(_plain(nic) for nic in _nics(guest))
+    return planned_addresses(world, guest)
+
+
+def planned_addresses(world: World, guest: Document) -> tuple[Interface, ...]:
+    """Return the NICs of a guest with the addresses that they have once it has booted."""
     with world.store.transaction():
         return tuple(_interface(world, guest, nic) for nic in _nics(guest))
 
@@ -156,6 +167,8 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
         tag: The VLAN, 0 for none.
     """
     if (bridge, tag) == _MAIN:
+        if world.uplink is not None:
+            return _bridged(world.uplink)
         return Network(number=0, range=_MAIN_NETWORK, first=_MAIN_FIRST)
     key = f"{bridge}|{tag}"
     known = world.store.get("lab_networks", key)
@@ -171,6 +184,29 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
     number = int(known["number"])
     base = _OTHERS_BASE + (number - 1) * 2 ** (32 - _OTHERS_PREFIX)
     return Network(number=number, range=ipaddress.IPv4Network((base, _OTHERS_PREFIX)), first=_OTHERS_FIRST)
+
+
+def _bridged(uplink: Uplink) -> Network | None:
+    """Return the network of the main bridge of a nested node: that of the guest, with a slice of its own."""
+    path, above = uplink.path, uplink
+    while (nic := _first_nic(above)) is not None:
+        outer = above.world.uplink
+        if outer is None or (nic.bridge, nic.tag) != _MAIN:
+            network = network_of(above.world, nic.bridge, nic.tag)
+            if network is None:
+                return None
+            half = network.range.num_addresses // 2
+            count = half // SLICES
+            number = claim_slice(above.world, network.number, path)
+            # The last number of all is the broadcast address.
+            return dataclasses.replace(network, first=half + number * count, count=count - 1)
+        above = outer
+    return None
+
+
+def _first_nic(uplink: Uplink) -> _Nic | None:
+    guest = uplink.guest
+    return None if guest is None else next(iter(_nics(guest)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The bytes of files in storages: uploads, downloads, snippets. Each content is kept once, under its SHA-256.
 
 A volume document names its bytes by `sha256`; one without has none (a disk, or a stand-in for a download that
-was not made). The file is there before the document says so, and goes when the last document that names it is
+was not made). A disk that was made from an image needs the bytes of the image as long as it is there. The file is there before the document says so, and goes when the last document that names it is
 gone. What a killed lab left behind is removed at the next start.
 """
 
@@ -16,16 +16,16 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stackyard.lab.store import Document, Store
 
-__all__ = ["Blob", "Blobs", "file_hash"]
+__all__ = ["Blob", "Blobs", "blobs_of", "file_hash"]
 
 _CHUNK = 1024 * 1024
 _COLLECTION = "volumes"
@@ -147,18 +147,21 @@ class Blobs:
 
     def _count(self, _key: str, old: Document | None, new: Document | None) -> None:
         for volume, step in ((new, 1), (old, -1)):
-            name = None if volume is None else volume.get("sha256")
-            if name is None:
-                continue
-            self._references[name] = self._references.get(name, 0) + step
-            if self._references[name] <= 0:
-                del self._references[name]
-                if self._store is not None:
-                    self._store.after_commit(functools.partial(self._drop, name))
+            for name in blobs_of(volume or {}):
+                self._references[name] = self._references.get(name, 0) + step
+                if self._references[name] <= 0:
+                    del self._references[name]
+                    if self._store is not None:
+                        self._store.after_commit(functools.partial(self._drop, name))
 
     def _drop(self, name: str) -> None:
         if not any(name in known for known in (self._references, self._held, self._pins)):
             self.path(name).unlink(missing_ok=True)
+
+
+def blobs_of(volume: Mapping[str, Any]) -> list[str]:
+    """Return the names of the bytes that a volume needs: its own, and those of the image it was made from."""
+    return [str(found["sha256"]) for found in (volume, volume.get("image") or {}) if "sha256" in found]
 
 
 def file_hash(path: Path, algorithm: str) -> str:

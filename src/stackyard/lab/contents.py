@@ -103,7 +103,8 @@ def _put(world: World, volid: str, node: str, size: int, **fields: Any) -> Docum
     storage, name = parse_volume_id(volid)
     parsed = parse_name(world.storages.require(storage, node), name)
     require_space(world, volid, node, size, "{}: No space left on device")
-    chosen = list_format(parsed.content, parsed.name)
+    # A backup server has formats of its own; those of files are in their endings.
+    chosen = parsed.format if parsed.format.startswith("pbs-") else list_format(parsed.content, parsed.name)
     return world.volumes.add(
         volid, node, size, content=parsed.content, format=chosen, vmid=parsed.vmid, **fields
     )

@@ -153,6 +153,8 @@ class Dispatcher:
             with self._world.store.transaction():
                 data = bound.handler(call)
         await self._world.tasks.settle()
+        await self._world.ha.settle(self._world.tasks.settle)
+        await self._world.scheduler.settle()
         return data
 
 

@@ -96,6 +96,7 @@ def clone_volume(
         vmid=vmid,
         parent=base_name,
         borrowed=size,
+        image=base.get("image"),
     )
     return linked
 

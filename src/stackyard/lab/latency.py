@@ -34,10 +34,13 @@ class Work(enum.StrEnum):
     CREATE = "create"
     DELETE = "delete"
     DOWNLOAD = "download"
+    FENCE = "fence"
+    HA = "ha"
     MIGRATE = "migrate"
     MOVE = "move"
     REBOOT = "reboot"
     RELOAD = "reload"
+    REPLICATE = "replicate"
     RESIZE = "resize"
     RESTORE = "restore"
     RESUME = "resume"
@@ -51,7 +54,8 @@ class Work(enum.StrEnum):
     UPLOAD = "upload"
 
 
-# Seconds as seen on ordinary servers; `auth` is Proxmox's own delay of refused logins.
+# Seconds as seen on ordinary servers; `auth` is Proxmox's own delay of refused logins, `ha` that of
+# its manager until it notices something.
 _REAL_S: Mapping[Work, float] = {
     Work.ALLOCATE: 0.3,
     Work.AUTH: 3.0,
@@ -62,10 +66,13 @@ _REAL_S: Mapping[Work, float] = {
     Work.CREATE: 2.0,
     Work.DELETE: 1.0,
     Work.DOWNLOAD: 5.0,
+    Work.FENCE: 60.0,
+    Work.HA: 5.0,
     Work.MIGRATE: 10.0,
     Work.MOVE: 8.0,
     Work.REBOOT: 5.0,
     Work.RELOAD: 2.0,
+    Work.REPLICATE: 5.0,
     Work.RESIZE: 0.5,
     Work.RESTORE: 15.0,
     Work.RESUME: 0.5,

@@ -6,6 +6,7 @@ begins anew.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ class Lifecycle:
         beginning: What a new lab holds.
         fingerprint: That of the certificate that clients see.
         saved: The states of it that were saved.
+        certificate: That certificate, as PEM.
     """
 
     def __init__(
@@ -60,11 +62,13 @@ class Lifecycle:
         *,
         fingerprint: str,
         saved: SavedStates,
+        certificate: str = "",
     ) -> None:
-        self._world = world
+        self.world = world
         self._dispatcher = dispatcher
         self._beginning = beginning
         self._fingerprint = fingerprint
+        self._certificate = certificate
         self.saved = saved
 
     async def begin(self) -> None:
@@ -73,8 +77,8 @@ class Lifecycle:
         Raises:
             SeedError: The lab refuses something of the seed; it is empty then.
         """
-        store, new = self._world.store, self._beginning
-        if planting.is_seeded(self._world) and store.get(*_MARK) is None:
+        store, new = self.world.store, self._beginning
+        if planting.is_seeded(self.world) and store.get(*_MARK) is None:
             with store.transaction():
                 self._tell_fingerprint()
             return
@@ -90,8 +94,10 @@ class Lifecycle:
         Raises:
             SeedError: The lab refuses something of the seed; it is new without it.
         """
-        world = self._world
-        await world.tasks.close()
+        world = self.world
+        with world.ha.paused():
+            await world.scheduler.interrupt()
+            await world.tasks.close()
         nodes = tuple(world.cluster.nodes())
         login = planting.credentials(world)
         token = login.api_token.rpartition("=")[2]
@@ -105,6 +111,21 @@ class Lifecycle:
         finally:
             world.journal.clear()
 
+    async def rehearse(self, seed: Seed) -> dict[int, str]:
+        """Fill the lab with a seed and pass over its calls that are refused.
+
+        Returns:
+            Why, by the place of the call.
+
+        Raises:
+            SeedError: Something else of the seed is refused.
+        """
+        nodes = seed.nodes
+        await self._fill(dataclasses.replace(seed, calls=()), nodes, None, None)
+        with self.world.latency.suspended():
+            tried = [await self._problem(seed, call, nodes) for call in seed.calls]
+        return {number: problem for number, problem in enumerate(tried) if problem is not None}
+
     def save(self, name: str) -> None:
         """Save everything under a name.
 
@@ -112,7 +133,7 @@ class Lifecycle:
             PveError: That is no name (400).
             FileError: It cannot be written.
         """
-        world = self._world
+        world = self.world
         world.blobs.hold(self.saved.save(name, world.clock.now(), world.store.dump()))
 
     async def restore(self, name: str) -> None:
@@ -121,20 +142,22 @@ class Lifecycle:
         Raises:
             PveError: There is nothing of that name (404).
         """
-        world = self._world
+        world = self.world
         content = self.saved.load(name)
-        await world.tasks.close()
+        with world.ha.paused():
+            await world.scheduler.interrupt()
+            await world.tasks.close()
         with world.store.transaction():
             world.store.replace_all(content)
             self._tell_fingerprint()
         world.tasks.recover()
 
     async def _fill(self, seed: Seed, nodes: Sequence[str], token: str | None, password: str | None) -> None:
-        world = self._world
+        world = self.world
         with world.store.transaction():
             kept = {name: world.store.get("secrets", name) for name in _KEPT_SECRETS}
             world.store.replace_all({})
-            planting.plant(world, nodes, password or seed.password, token=token)
+            self._plant(seed, nodes, token, password or seed.password)
             for name, document in kept.items():
                 if document is not None:
                     world.store.put("secrets", name, document)
@@ -152,15 +175,23 @@ class Lifecycle:
         with world.store.transaction():
             world.store.delete(*_MARK)
 
+    def _plant(self, seed: Seed, nodes: Sequence[str], token: str | None, password: str | None) -> None:
+        try:
+            planting.plant(self.world, seed, nodes, password, token=token)
+        except PveError as err:
+            raise SeedError(f"The seed '{seed.name}' cannot be in a lab: {err.text}.") from err
+
     def _tell_fingerprint(self) -> None:
         """Let the nodes show the certificate that clients see."""
-        store = self._world.store
-        for name, node in list(self._world.cluster.nodes().items()):
+        store = self.world.store
+        if (store.get("certificates", "served") or {}).get("pem", "") != self._certificate:
+            store.put("certificates", "served", {"pem": self._certificate})
+        for name, node in list(self.world.cluster.nodes().items()):
             if node.get("fingerprint") != self._fingerprint:
                 store.put("nodes", name, {**node, "fingerprint": self._fingerprint})
 
     def _put(self, seed: Seed, file: SeedFile, nodes: Sequence[str]) -> None:
-        world, node = self._world, _placed(file.node, nodes)
+        world, node = self.world, seed.placed(file.node, tuple(nodes))
         try:
             if file.size is None:
                 blob = world.blobs.put(file.text.encode())
@@ -175,25 +206,41 @@ class Lifecycle:
             ) from err
 
     async def _make(self, seed: Seed, call: SeedCall, nodes: Sequence[str]) -> None:
-        path = _placed(call.path, nodes)
+        problem = await self._problem(seed, call, nodes)
+        if problem is not None:
+            path = _place(seed, call.path, nodes)
+            raise SeedError(f"The seed '{seed.name}' asks for {call.method} {path}, refused: {problem}.")
+
+    async def _problem(self, seed: Seed, call: SeedCall, nodes: Sequence[str]) -> str | None:
+        """Make a call and return why it was refused or its task failed, None if all went well."""
         parameters = {key: _placed(value, nodes) for key, value in call.parameters.items()}
         request = Request(
-            method=call.method, path=path, identity=Identity(authid=ROOT), parameters=parameters
+            method=call.method,
+            path=_place(seed, call.path, nodes),
+            identity=Identity(authid=ROOT),
+            parameters=parameters,
         )
         answer = await self._dispatcher.perform(request)
-        problem = answer.reason if answer.status >= 400 else await self._task_problem(answer.data)
-        if problem:
-            errors = "".join(f"; {key}: {text}" for key, text in (answer.errors or {}).items())
-            raise SeedError(
-                f"The seed '{seed.name}' asks for {call.method} {path}, refused: {problem}{errors}."
-            )
+        if answer.status < 400:
+            return await self._task_problem(answer.data)
+        errors = "".join(f"; {key}: {text}" for key, text in (answer.errors or {}).items())
+        return f"{answer.reason}{errors}"
 
     async def _task_problem(self, data: Any) -> str | None:
         if not isinstance(data, str) or not data.startswith("UPID:"):
             return None
-        await self._world.tasks.wait(data)
-        status = str((self._world.tasks.get(data) or {}).get("status"))
+        await self.world.tasks.wait(data)
+        status = str((self.world.tasks.get(data) or {}).get("status"))
         return None if status == "OK" or status.startswith("WARNINGS") else status
+
+
+def _place(seed: Seed, path: str, nodes: Sequence[str]) -> str:
+    """Put a node of the lab in place of `{node1}`, and of one of the seed's own where the lab has others."""
+    path = _placed(path, nodes)
+    name, slash, rest = path.removeprefix("/nodes/").partition("/")
+    if not path.startswith("/nodes/") or name in nodes:
+        return path
+    return f"/nodes/{seed.placed(name, tuple(nodes))}{slash}{rest}"
 
 
 def _placed(value: Any, nodes: Sequence[str]) -> Any:

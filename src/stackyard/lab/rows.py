@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.lab.ha.config import RESOURCES, listed_state, sid_of
 from stackyard.lab.params.formats import parse_size
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class GuestRows:
         self._lists: dict[tuple[object, ...], tuple[float, list[orjson.Fragment]]] = {}
         store.watch("guests", self._forget)
         store.watch("pool_members", self._forget_member)
+        store.watch("ha", self._forget_all)
+        store.watch(RESOURCES, self._forget_all)
 
     def get(self, world: World, guest: Document, *, known: bool) -> orjson.Fragment:
         """Return the line of a guest in the list of resources, printed."""
@@ -105,6 +108,10 @@ class GuestRows:
         self._lists.clear()
         for kind in _KINDS:
             self._printed.pop((key, kind), None)
+
+    def _forget_all(self, _key: str, _old: Document | None, _new: Document | None) -> None:
+        self._lists.clear()
+        self._printed.clear()
 
     def _forget_member(self, key: str, _old: Document | None, _new: Document | None) -> None:
         self._forget(key.removeprefix("vm/"), None, None)
@@ -183,6 +190,9 @@ def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str,
             "diskread": 0,
             "diskwrite": 0,
         }
+    state = listed_state(world.store, sid_of(str(guest["type"]), guest["vmid"]))
+    if state is not None:
+        row["hastate"] = state
     pool = world.pools.pool_of(guest["vmid"])
     if pool is not None:
         row["pool"] = pool

@@ -18,10 +18,17 @@ from stackyard.lab.control import Controls
 from stackyard.lab.dispatch import Dispatcher
 from stackyard.lab.fault_kinds import add_fault, remove_fault
 from stackyard.lab.fetching import Fetcher
+from stackyard.lab.ha.cycle import Cycle
 from stackyard.lab.http import Api
+from stackyard.lab.inside.machine import Kind
+from stackyard.lab.inside.machines import Machines
 from stackyard.lab.kept_login import kept_login
 from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.lab.lifecycle import Beginning, Lifecycle
+from stackyard.lab.nested.maker import Attendant, NestedMaker
+from stackyard.lab.nested.node import inner_options, prepare
+from stackyard.lab.resources.ha.hands import GuestHands
+from stackyard.lab.resources.replication.running import ReplicationPlan
 from stackyard.lab.routing import Table, collect
 from stackyard.lab.saved import SavedStates
 from stackyard.lab.seeds import EMPTY, Seed
@@ -32,13 +39,18 @@ from stackyard.lab.world import World, assemble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+    from stackyard.lab.nested.uplink import Uplink
 
 __all__ = ["Options", "Running", "certificate_of", "running", "start"]
 
 DATABASE = "lab.sqlite"
 FILES = "files"
 SNAPSHOTS = "snapshots"
+GUESTS = "guests"
+NESTED = "nested"
 
 T = TypeVar("T")
 
@@ -61,6 +73,7 @@ class Options:
         allow_downloads: Whether it may fetch URLs of other machines, in place of making stand-ins.
         seed: What a new lab holds.
         password: The password of root@pam in a new lab, in place of the seed's.
+        guests: What is inside guests; None: a sandbox where one works, records where not.
         limits: What clients are granted.
     """
 
@@ -76,6 +89,7 @@ class Options:
     allow_downloads: bool = False
     seed: Seed = EMPTY
     password: str | None = None
+    guests: Kind | None = None
     limits: serving.Limits = field(
         # Uploads are images; the size of everything else is checked where it is read.
         default_factory=lambda: serving.Limits(max_body_bytes=None, max_connections=2048)
@@ -97,6 +111,7 @@ class Running:
         ssh_ports: The port of each node's SSH server; empty without an SSH side.
         world: Everything inside, for tests in the same process.
         dispatcher: The door for calls that do not come over HTTP.
+        lifecycle: What makes it new.
         loop: The event loop that it runs in; another thread touches `world` only through `on_loop`.
     """
 
@@ -110,6 +125,7 @@ class Running:
     ssh_ports: Mapping[str, int] = field(default_factory=dict)
     world: World
     dispatcher: Dispatcher
+    lifecycle: Lifecycle
     loop: asyncio.AbstractEventLoop
 
     @property
@@ -151,6 +167,16 @@ class Running:
 
         self._on_loop_or_here(remove)
 
+    def reset(self, seed: Seed | None = None) -> None:
+        """Make the lab new, from another thread than its own: its seed (or another) and nothing else.
+
+        Who has logged in stays logged in.
+
+        Raises:
+            SeedError: The lab refuses something of the seed; it is new without it.
+        """
+        asyncio.run_coroutine_threadsafe(self.lifecycle.reset(seed), self.loop).result()
+
     def _on_loop_or_here(self, action: Callable[[], T]) -> T:
         with contextlib.suppress(RuntimeError):
             if asyncio.get_running_loop() is self.loop:
@@ -176,13 +202,19 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
         DataFolderBusyError: Another lab uses the data folder.
         ListenError: The address or port cannot be had.
     """
-    chosen = _chosen(options, changes)
+    async with _start(_chosen(options, changes)) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator[Running]:
+    """Run a lab; one inside a guest of another has an uplink."""
     store = Store(_disk(chosen.data))
     blobs = Blobs(None if chosen.data is None else chosen.data / FILES)
     try:
         saved = SavedStates(None if chosen.data is None else chosen.data / SNAPSHOTS)
         blobs.hold(saved.files())
-        world = _world(store, chosen, blobs)
+        world = _world(store, chosen, blobs, uplink)
         dispatcher = Dispatcher(world, Table(world.facts, collect(resources)))
         certificate = certificate_of(chosen)
         lifecycle = Lifecycle(
@@ -191,8 +223,11 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
             _beginning(chosen),
             fingerprint=certificate.fingerprint,
             saved=saved,
+            certificate=certificate.certificate_pem.decode(),
         )
         await lifecycle.begin()
+        prepare(world)
+        attendant = _nest(world, chosen)
         api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
         async with (
             serving.serve(
@@ -204,10 +239,21 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
             ) as server,
             _ssh_side(world, dispatcher, chosen) as ssh_ports,
         ):
+            world.nest.api_port = server.port
+            world.nest.ssh_ports.update(ssh_ports)
+            attendant.attend()
+            manager = Cycle(world, GuestHands())
             try:
-                yield _running(world, dispatcher, server, ssh_ports)
+                async with (
+                    world.ha.attended(manager.act, manager.agent.has_task),
+                    world.scheduler.attended(ReplicationPlan(world)),
+                ):
+                    yield _running(dispatcher, lifecycle, server, ssh_ports)
             finally:
                 await world.tasks.close()
+                await attendant.close()
+                await world.executions.close()
+                await world.machines.close()
     finally:
         blobs.close()
         store.close()
@@ -265,10 +311,26 @@ def _disk(folder: Path | None) -> SqliteDisk | None:
     return SqliteDisk(folder / DATABASE)
 
 
-def _world(store: Store, options: Options, blobs: Blobs) -> World:
+def _nest(world: World, options: Options) -> Attendant:
+    """Let guests that are nodes have labs inside."""
+
+    def inside(uplink: Uplink, folder: Path) -> AbstractAsyncContextManager[Running]:
+        return _start(inner_options(options, uplink, folder), uplink)
+
+    folder = None if options.data is None else options.data / NESTED
+    world.machines.add(lambda maker: NestedMaker(maker, world, folder, inside))
+    return Attendant(world)
+
+
+def _world(store: Store, options: Options, blobs: Blobs, uplink: Uplink | None) -> World:
     latency = Latency(speed=options.speed, overrides_s=options.latency_s)
     fetcher = Fetcher(anywhere=options.allow_downloads)
-    world = assemble(facts.load(), store, LabClock(), latency, blobs=blobs, fetcher=fetcher)
+    machines = Machines(store, options.guests, None if options.data is None else options.data / GUESTS)
+    # Time is the same in the labs inside as around them.
+    clock = LabClock() if uplink is None else uplink.world.clock
+    world = assemble(
+        facts.load(), store, clock, latency, blobs=blobs, fetcher=fetcher, machines=machines, uplink=uplink
+    )
     blobs.tidy()
     world.tasks.recover()
     return world
@@ -291,6 +353,7 @@ def certificate_of(options: Options) -> serving.Certificate:
         FileError: The folder that keeps it cannot be used.
     """
     names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(options.bind) else [options.bind])]
+    names += [machine.ip for machine in options.seed.machines.values() if machine.ip]
     folder = options.identity or options.data
     if folder is None:
         return serving.make_certificate(names)
@@ -313,8 +376,9 @@ async def _ssh_side(
 
 
 def _running(
-    world: World, dispatcher: Dispatcher, server: serving.Server, ssh_ports: Mapping[str, int]
+    dispatcher: Dispatcher, lifecycle: Lifecycle, server: serving.Server, ssh_ports: Mapping[str, int]
 ) -> Running:
+    world = lifecycle.world
     login = seed.credentials(world)
     return Running(
         url=server.url,
@@ -327,6 +391,7 @@ def _running(
         ssh_ports=ssh_ports,
         world=world,
         dispatcher=dispatcher,
+        lifecycle=lifecycle,
         loop=asyncio.get_running_loop(),
     )
 

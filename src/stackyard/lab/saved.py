@@ -13,6 +13,7 @@ import orjson
 
 from stackyard.errors import FileError
 from stackyard.files import replace_file
+from stackyard.lab.blobs import blobs_of
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class SavedStates:
 
 
 def _files_in(content: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    return {str(volume["sha256"]) for volume in content.get("volumes", {}).values() if "sha256" in volume}
+    return {name for volume in content.get("volumes", {}).values() for name in blobs_of(volume)}
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""What a new lab holds: nodes, storages, a bridge with an address, root@pam with a password and a token."""
+"""What every new lab holds: nodes, storages, a bridge with an address, root@pam with password and token."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.tickets import hash_password
 from stackyard.lab.bridges import INTERFACES
 from stackyard.lab.generate import new_uuid
+from stackyard.lab.planted import plant_guests, plant_storages
+from stackyard.lab.resources.network.files import bring_up
+from stackyard.lab.resources.network.reading import is_physical, read_interfaces
+from stackyard.lab.seeds import SeedMachine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackyard.lab.seeds import Seed
     from stackyard.lab.world import World
 
 __all__ = ["Credentials", "credentials", "is_seeded", "plant"]
@@ -77,23 +82,31 @@ def is_seeded(world: World) -> bool:
 
 
 def plant(
-    world: World, nodes: Sequence[str], password: str | None = None, *, token: str | None = None
+    world: World, seed: Seed, nodes: Sequence[str], password: str | None = None, *, token: str | None = None
 ) -> None:
-    """Fill an empty lab, in the running transaction.
+    """Fill an empty lab with all of a seed but its files and calls, in the running transaction.
 
     Args:
         world: The lab.
+        seed: What it holds.
         nodes: The names of the nodes; the first one answers calls that name none.
         password: The password of root@pam; a random one if None.
         token: The secret of its API token; a random one if None.
+
+    Raises:
+        PveError: Something of the seed cannot be in a lab.
     """
-    put = world.store.put
-    put("cluster", "state", {"name": "lab"})
+    put, names = world.store.put, tuple(nodes)
+    put("cluster", "state", {"name": seed.cluster})
     put("secrets", "authkey", {"hex": secrets.token_hex(32)})
-    for number, node in enumerate(nodes, start=1):
-        _plant_node(world, node, number)
-    put("storages", "local", {"storage": "local", **_LOCAL})
-    put("storages", "local-lvm", {"storage": "local-lvm", **_LOCAL_LVM})
+    machines = {seed.placed(node, names): machine for node, machine in seed.machines.items()}
+    for number, node in enumerate(names, start=1):
+        _plant_node(world, node, number, machines.get(node, SeedMachine()))
+    if seed.storages is None:
+        put("storages", "local", {"storage": "local", **_LOCAL})
+        put("storages", "local-lvm", {"storage": "local-lvm", **_LOCAL_LVM})
+    plant_storages(world, seed, names)
+    plant_guests(world, seed, names)
     _plant_root(world, password or secrets.token_urlsafe(12), token or new_uuid())
 
 
@@ -107,9 +120,9 @@ def credentials(world: World) -> Credentials:
     )
 
 
-def _plant_node(world: World, node: str, number: int) -> None:
+def _plant_node(world: World, node: str, number: int, machine: SeedMachine) -> None:
     put = world.store.put
-    address = f"10.31.0.{10 + number}"
+    address = machine.ip or f"10.31.0.{10 + number}"
     put(
         "nodes",
         node,
@@ -118,28 +131,30 @@ def _plant_node(world: World, node: str, number: int) -> None:
             "nodeid": number,
             "ip": address,
             "online": 1,
-            "cpus": 16,
-            "memory": 64 * GIB,
-            "rootfs": 96 * GIB,
+            "cpus": machine.cpus or 16,
+            "memory": machine.memory or 64 * GIB,
+            "rootfs": machine.rootfs or 96 * GIB,
             "started": int(world.clock.now()),
         },
     )
     put("capacities", f"{node}|local", {"total": 400 * GIB})
     put("capacities", f"{node}|local-lvm", {"total": 2048 * GIB})
-    put(
-        INTERFACES,
-        node,
-        {
-            "text": _INTERFACES.format(address=address),
-            "time": world.clock.now(),
-            "links": list(_CARDS),
-            "live": {
-                "lo": {"type": "loopback", "vlan_aware": 0, "mtu": 65536},
-                "eno1": {"type": "eth", "vlan_aware": 0, "mtu": 1500},
-                BRIDGE: {"type": "bridge", "vlan_aware": 0, "mtu": 1500},
-            },
-        },
-    )
+    _plant_interfaces(world, node, machine.interfaces, address)
+
+
+def _plant_interfaces(world: World, node: str, text: str | None, address: str) -> None:
+    links = list(_CARDS)
+    if text is not None:
+        links = [name for name in read_interfaces(text).by_name if is_physical(name)]
+    file = {"text": text or _INTERFACES.format(address=address), "time": world.clock.now(), "links": links}
+    live: dict[str, Any] = {
+        "lo": {"type": "loopback", "vlan_aware": 0, "mtu": 65536},
+        "eno1": {"type": "eth", "vlan_aware": 0, "mtu": 1500},
+        BRIDGE: {"type": "bridge", "vlan_aware": 0, "mtu": 1500},
+    }
+    world.store.put(INTERFACES, node, {**file, "live": live if text is None else {}})
+    if text is not None:
+        bring_up(world, node, at_boot=True)
 
 
 def _plant_root(world: World, password: str, token: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stackyard.lab.store import Document, Store
 
-__all__ = ["FILE_TYPES", "StorageType", "Storages", "type_of"]
+__all__ = ["FILE_TYPES", "KNOWN_TYPES", "StorageType", "Storages", "type_of"]
 
 DEFAULT_CAPACITY = 100 * 2**30
 
@@ -54,6 +54,7 @@ _TYPES: Mapping[str, StorageType] = {
     "esxi": StorageType(formats=(), always_shared=True),
 }
 FILE_TYPES = frozenset(name for name, found in _TYPES.items() if found.files)
+KNOWN_TYPES = frozenset(_TYPES)
 
 
 def type_of(config: Mapping[str, Any]) -> StorageType:

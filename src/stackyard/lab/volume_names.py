@@ -49,7 +49,8 @@ FILE_CONTENTS = frozenset(_PATTERNS)
 _IMAGE = re.compile(r"(?:(\d+)/(\S+)/)?(\d+)/([^/\s]+)")
 _BLOCK = re.compile(r"(?:((?:base|basevol)-\d+-\S+)/)?((?:vm|base|subvol|basevol)-(\d+)-\S+)")
 _BACKUP = re.compile(r"vzdump-(?:openvz|lxc|qemu)-(\d+)-.+")
-_TYPE_WORDS = {"lvm": "lvm", "lvmthin": "lvm", "zfspool": "zfs", "zfs": "zfs", "rbd": "rbd", "pbs": "pbs"}
+_SNAPSHOT = re.compile(r"backup/(vm|ct)/(\d+)/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TYPE_WORDS = {"lvm": "lvm", "lvmthin": "lvm", "zfspool": "zfs", "zfs": "zfs", "rbd": "rbd"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +167,21 @@ def _image(name: str, vmid: int) -> VolumeName:
 
 
 def _parse_block_name(config: Mapping[str, Any], name: str) -> VolumeName:
+    if config["type"] == "pbs":
+        return _parse_snapshot_name(name)
     found = _BLOCK.fullmatch(name)
     if not found:
         word = _TYPE_WORDS.get(str(config["type"]), str(config["type"]))
         raise PveError(f"unable to parse {word} volume name '{name}'")
-    if config["type"] == "pbs":
-        raise PveError(f"unable to parse PBS volume name '{name}'")
     chosen = "subvol" if found[2].startswith(("subvol-", "basevol-")) else "raw"
     return VolumeName(content="images", name=found[2], format=chosen, vmid=int(found[3]))
+
+
+def _parse_snapshot_name(name: str) -> VolumeName:
+    """Read the name of a backup on a backup server: `backup/vm/100/2026-01-31T20:00:00Z`."""
+    found = _SNAPSHOT.fullmatch(name)
+    if found is None:
+        raise PveError(f"unable to parse PBS volume name '{name}'")
+    return VolumeName(
+        content="backup", name=name.removeprefix("backup/"), format=f"pbs-{found[1]}", vmid=int(found[2])
+    )

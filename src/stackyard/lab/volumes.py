@@ -1,8 +1,8 @@
 """Volumes: allocated, named, resized and freed, each counted against the size of its storage.
 
 A document `volumes/<scope>|<volid>` has `volid storage scope place content format size vmid ctime`,
-`protected` and `notes` where set, and what an upload or download adds. A linked clone has `parent`, the name
-of its base, and `borrowed`, the bytes of its size that the base holds already and that count only there.
+`protected` and `notes` where set, and what an upload or download adds. A disk that was made from an image has
+`image` (see `lineage`). A linked clone has `parent`, the name of its base, and `borrowed`, the bytes of its size that the base holds already and that count only there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from stackyard.lab.problems import PveError
 from stackyard.lab.storages import type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.lab.clock import LabClock
     from stackyard.lab.storages import Storages
     from stackyard.lab.store import Document, Store
@@ -40,6 +42,7 @@ class NewVolume:
     name: str | None = None
     content: str = "images"
     parent: str | None = None
+    image: Mapping[str, Any] | None = None
 
 
 def rounded_size(config: Document, size: int) -> int:
@@ -111,7 +114,16 @@ class Volumes:
             raise PveError(f"disk image '{name}' already exists")
         size = rounded_size(config, new.size)
         self._require_space(new.storage, new.node, size, name)
-        self.add(volid, new.node, size, content=new.content, format=chosen, vmid=new.vmid, parent=new.parent)
+        self.add(
+            volid,
+            new.node,
+            size,
+            content=new.content,
+            format=chosen,
+            vmid=new.vmid,
+            parent=new.parent,
+            image=new.image,
+        )
         return volid
 
     def free_name(self, new: NewVolume, chosen: str) -> str:

@@ -10,14 +10,19 @@ from stackyard.lab.access.permissions import Permissions
 from stackyard.lab.access.tickets import Tickets
 from stackyard.lab.blobs import Blobs
 from stackyard.lab.cluster import Cluster
+from stackyard.lab.executions import Executions
 from stackyard.lab.fault_kinds import follow_faults
 from stackyard.lab.faults import Faults
 from stackyard.lab.fetching import Fetcher
 from stackyard.lab.guests import Guests
+from stackyard.lab.ha.desk import Desk
+from stackyard.lab.inside.machines import Machines
 from stackyard.lab.journal import Journal
 from stackyard.lab.locks import Locks
+from stackyard.lab.nested.nest import Nest
 from stackyard.lab.pools import Pools
 from stackyard.lab.rows import GuestRows
+from stackyard.lab.scheduler import Scheduler
 from stackyard.lab.storages import Storages
 from stackyard.lab.tasks import Tasks
 from stackyard.lab.volumes import Volumes
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from stackyard.lab.clock import LabClock
     from stackyard.lab.facts import Facts
     from stackyard.lab.latency import Latency
+    from stackyard.lab.nested.uplink import Uplink
     from stackyard.lab.store import Store
 
 __all__ = ["World", "assemble"]
@@ -54,6 +60,12 @@ class World:
     rows: GuestRows
     blobs: Blobs
     fetcher: Fetcher
+    uplink: Uplink | None
+    nest: Nest
+    ha: Desk
+    scheduler: Scheduler
+    machines: Machines
+    executions: Executions
 
 
 def assemble(
@@ -64,6 +76,8 @@ def assemble(
     *,
     blobs: Blobs | None = None,
     fetcher: Fetcher | None = None,
+    uplink: Uplink | None = None,
+    machines: Machines | None = None,
 ) -> World:
     """Build the world on a store.
 
@@ -74,6 +88,8 @@ def assemble(
         latency: How long work takes.
         blobs: Where the bytes of files are; a folder that goes with the lab if None.
         fetcher: What asks the web; one that stays on this machine if None.
+        machines: The inside of guests; in a folder that goes with the lab if None.
+        uplink: The guest that this lab is in, None for one that is in none.
     """
     faults = Faults()
     follow_faults(store, faults)
@@ -83,7 +99,7 @@ def assemble(
     cluster = Cluster(store)
     blobs = blobs or Blobs()
     blobs.follow(store)
-    return World(
+    world = World(
         facts=facts,
         store=store,
         clock=clock,
@@ -103,4 +119,12 @@ def assemble(
         rows=GuestRows(store),
         blobs=blobs,
         fetcher=fetcher or Fetcher(),
+        uplink=uplink,
+        nest=Nest(),
+        ha=Desk(store, clock, latency),
+        scheduler=Scheduler(store, clock),
+        machines=machines or Machines(store),
+        executions=Executions(),
     )
+    world.machines.follow(world)
+    return world

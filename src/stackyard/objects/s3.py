@@ -12,7 +12,7 @@ import contextlib
 import functools
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3  # type: ignore[import-untyped]
@@ -38,7 +38,7 @@ from stackyard.objects.base import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["S3Objects", "S3Place"]
+__all__ = ["S3Credentials", "S3Objects", "S3Place"]
 
 # A check that two starting replicas make at once must not disturb either.
 _CHECK_PREFIX = "checks"
@@ -52,11 +52,20 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class S3Credentials:
+    """Who we are to a store; its representation shows nothing secret."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class S3Place:
     """Where the objects are, and how to get there.
 
     Credentials come from where every S3 program looks for them (AWS_ACCESS_KEY_ID, AWS_PROFILE, the role of
-    the machine); they never stand in an address.
+    the machine), unless the place brings its own; they never stand in an address.
 
     Attributes:
         bucket: The bucket, which must exist.
@@ -66,6 +75,7 @@ class S3Place:
         connect_timeout_s: How long a connection may take.
         read_timeout_s: How long an answer may take.
         attempts: How often a request is made in all before the store counts as unreachable.
+        credentials: Who we are there; nothing of the surroundings is used besides them.
     """
 
     bucket: str
@@ -75,6 +85,7 @@ class S3Place:
     connect_timeout_s: float = 3.0
     read_timeout_s: float = 20.0
     attempts: int = 3
+    credentials: S3Credentials | None = None
 
 
 class S3Objects:
@@ -82,16 +93,18 @@ class S3Objects:
 
     Args:
         place: Where.
+        is_checked: Whether the store proves first that it honours conditions, which takes the right to write.
 
     Raises:
         StoreUnsafeError: The store ignores conditions.
         StoreError: It cannot be reached, or the bucket is not there.
     """
 
-    def __init__(self, place: S3Place) -> None:
+    def __init__(self, place: S3Place, *, is_checked: bool = True) -> None:
         self._place = place
         self._client = _make_client(place)
-        self.check_conditions()
+        if is_checked:
+            self.check_conditions()
 
     def get(self, key: str) -> Stored | None:
         """Return an object, or None."""
@@ -210,10 +223,10 @@ class S3Objects:
         if failures:
             raise failures[0]
 
-    def _put(self, key: str, data: bytes, expect: Expect) -> Tag:
+    def _put(self, key: str, data: bytes, expect: Expect, marks: Mapping[str, str] | None = None) -> Tag:
         """Write one object; when the answer is lost, look whether it is there before it is sent again."""
         write_id = str(uuid.uuid4())
-        request = {**self._named(key), "Body": data, "Metadata": {_WRITE_ID: write_id}}
+        request = {**self._named(key), "Body": data, "Metadata": {**(marks or {}), _WRITE_ID: write_id}}
         if expect is ABSENT:
             request["IfNoneMatch"] = "*"
         elif expect is not ANYTHING:
@@ -295,6 +308,14 @@ def _is_lost(there: _Answer | None, expect: Expect) -> bool:
     return expect is not ANYTHING and (there is None or there.tag != expect)
 
 
+def _session_keys(own: S3Credentials) -> dict[str, str | None]:
+    return {
+        "aws_access_key_id": own.access_key,
+        "aws_secret_access_key": own.secret_key,
+        "aws_session_token": own.session_token,
+    }
+
+
 def _make_client(place: S3Place) -> Any:
     config = Config(
         connect_timeout=place.connect_timeout_s,
@@ -307,8 +328,10 @@ def _make_client(place: S3Place) -> Any:
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
+    own = place.credentials
+    keys = {} if own is None else _session_keys(own)
     try:
-        session = boto3.session.Session(region_name=place.region)
+        session = boto3.session.Session(region_name=place.region, **keys)
         region = place.region or session.region_name or "us-east-1"
         return session.client("s3", endpoint_url=place.endpoint_url, region_name=region, config=config)
     except (BotoCoreError, ValueError) as err:

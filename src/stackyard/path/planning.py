@@ -191,7 +191,7 @@ def binding_of(run: Run, mode: PlanMode) -> Binding:
     return Binding(
         target=str(run.resolved.target),
         state_name=run.resolved.target.state_name,
-        input=run.input_digest,
+        input=f"{run.input_digest} ({version})" if (version := run.resolved.version) else run.input_digest,
         state=run.state_version(),
         code=stackyard.__version__,
         engine=f"{run.engine.flavour.label} {run.engine.version}",

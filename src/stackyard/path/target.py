@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stackyard.errors import UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackyard.proxmox import Connection
     from stackyard.redaction import Redactor
 
-__all__ = ["Resolved", "Source", "SshAccess", "Target", "find_target"]
+__all__ = ["Resolved", "Source", "SshAccess", "Target", "Tidy", "find_target"]
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -78,6 +78,8 @@ class Resolved:
     connection: Connection
     redactor: Redactor
     ssh: SshAccess | None = None
+    # Which version of its source it comes from, where the source has versions; a plan is bound to it.
+    version: str = ""
 
 
 class Source(Protocol):
@@ -101,6 +103,19 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Tidy(Protocol):
+    """A source that runs only from a working tree without certain files."""
+
+    async def require_clean(self) -> None:
+        """Refuse a working tree that holds one of them.
+
+        Raises:
+            InvalidInputError: It does.
+        """
+        ...
+
+
 def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     """Find the source that a target names: `KIND:NAME`, or a name alone where it is the only one.
 
@@ -118,6 +133,9 @@ def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     found = [source for source in sources.values() if text in source.names()]
     if len(found) == 1:
         return found[0], text
+    if not found and text in sources and len(sources[text].names()) == 1:
+        # `deployment`: a kind of which there is one.
+        return sources[text], sources[text].names()[0]
     if found:
         options = " or ".join(f"`{source.kind}:{text}`" for source in found)
         raise UsageError(f"`{text}` is more than one target: say {options}.")

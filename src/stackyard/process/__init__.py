@@ -6,8 +6,8 @@ wait (a timeout, a cancelled task), the program is interrupted first and killed 
 because OpenTofu needs that time to save its state; a second request to stop kills at once. If we are killed
 ourselves, the kernel asks the program to stop. A program that writes without end is stopped too, before it
 fills the memory. `start_detached` is for the other kind: a server of ours that goes on in the background, and
-has said that it is ready when we return. `run_in_foreground` gives a program the terminal, as an editor
-needs.
+has said that it is ready when we return. `start_attached` is for a program that runs beside us and has
+descriptors of ours to talk over. `run_in_foreground` gives a program the terminal, as an editor needs.
 
 It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
 is refused, because every user of the machine can read arguments.
@@ -15,9 +15,11 @@ is refused, because every user of the machine can read arguments.
 
 from __future__ import annotations
 
+from stackyard.process.attached import Attached, start_attached
 from stackyard.process.command import (
     Command,
     Completed,
+    OnBytes,
     OnLine,
     ProcessFailedError,
     ProcessOutputError,
@@ -34,9 +36,11 @@ from stackyard.process.foreground import run_in_foreground
 from stackyard.process.running import run
 
 __all__ = [
+    "Attached",
     "Command",
     "Completed",
     "Detached",
+    "OnBytes",
     "OnLine",
     "ProcessFailedError",
     "ProcessOutputError",
@@ -49,5 +53,6 @@ __all__ = [
     "environment",
     "run",
     "run_in_foreground",
+    "start_attached",
     "start_detached",
 ]

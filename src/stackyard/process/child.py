@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.process.command import Stream
-from stackyard.process.lines import Lines
+from stackyard.process.lines import Lines, Output, RawBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import IO
 
-    from stackyard.process.command import Command, OnLine
+    from stackyard.process.command import Command, OnBytes, OnLine
 
 __all__ = ["Child"]
 
@@ -41,19 +41,30 @@ class Child:
     Args:
         command: What to start.
         on_line: Called with each line as it comes.
+        on_bytes: Called with all of the standard output as it comes, which is then not cut into lines.
+        inherited: Descriptors of ours that it has too.
 
     Raises:
         OSError: The system refuses to start it.
         ValueError: Python refuses to.
     """
 
-    def __init__(self, command: Command, on_line: OnLine | None) -> None:
+    def __init__(
+        self,
+        command: Command,
+        on_line: OnLine | None,
+        *,
+        on_bytes: OnBytes | None = None,
+        inherited: Sequence[int] = (),
+    ) -> None:
         parent = os.getpid()
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self.stdout = Lines(command, Stream.STDOUT, on_line)
+        self.stdout: Output = (
+            Lines(command, Stream.STDOUT, on_line) if on_bytes is None else RawBytes(on_bytes)
+        )
         self.stderr = Lines(command, Stream.STDERR, on_line)
         self._is_gone = False
         self._program = subprocess.Popen(
@@ -66,12 +77,17 @@ class Child:
             stderr=subprocess.PIPE,
             # A session of its own has no terminal to ask, and its process group is its own too.
             start_new_session=True,
+            pass_fds=tuple(inherited),
             preexec_fn=lambda: _prepare(parent),
         )
         self._ending: int | None = None
         self._watch_for_the_end()
-        self._outputs: dict[IO[bytes], Lines] = {}
-        for pipe, lines in ((self._program.stdout, self.stdout), (self._program.stderr, self.stderr)):
+        self._outputs: dict[IO[bytes], Output] = {}
+        outputs: tuple[tuple[IO[bytes] | None, Output], ...] = (
+            (self._program.stdout, self.stdout),
+            (self._program.stderr, self.stderr),
+        )
+        for pipe, lines in outputs:
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
                 self._outputs[pipe] = lines
@@ -119,7 +135,7 @@ class Child:
             os.close(self._ending)
             self._ending = None
 
-    def _read(self, pipe: IO[bytes], lines: Lines) -> None:
+    def _read(self, pipe: IO[bytes], lines: Output) -> None:
         try:
             data = os.read(pipe.fileno(), CHUNK_BYTES)
         except BlockingIOError:

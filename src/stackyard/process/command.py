@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Command",
     "Completed",
+    "OnBytes",
     "OnLine",
     "ProcessFailedError",
     "ProcessOutputError",
@@ -50,6 +51,7 @@ class Stream(enum.StrEnum):
 
 
 OnLine = Callable[[Stream, str], None]
+OnBytes = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stackyard.process.command import ProcessOutputError
 
 if TYPE_CHECKING:
-    from stackyard.process.command import Command, OnLine, Stream
+    from collections.abc import Callable
 
-__all__ = ["Lines"]
+    from stackyard.process.command import Command, OnBytes, OnLine, Stream
+
+__all__ = ["Lines", "Output", "RawBytes"]
+
+
+class Output(Protocol):
+    """Takes what a program writes to one of its outputs."""
+
+    def add(self, chunk: bytes) -> None:
+        """Take some of it."""
+
+    def close(self) -> None:
+        """Take note that there is no more."""
+
+    def detach(self) -> None:
+        """Call the reader no more."""
+
+    def text(self) -> str:
+        """Return all that was kept."""
+
+
+def _ignore(chunk: bytes) -> None:
+    del chunk
+
+
+@dataclass(slots=True)
+class RawBytes:
+    """Hands one output on as it comes, byte for byte, and keeps nothing of it."""
+
+    on_bytes: OnBytes
+    _deliver: Callable[[bytes], None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deliver = self.on_bytes
+
+    def add(self, chunk: bytes) -> None:
+        """Hand on what the program wrote."""
+        self._deliver(chunk)
+
+    def close(self) -> None:
+        """Do nothing: there is no line that could be left over."""
+
+    def detach(self) -> None:
+        """Call the reader no more."""
+        self._deliver = _ignore
+
+    def text(self) -> str:
+        """Return nothing."""
+        return ""
 
 
 @dataclass(slots=True)

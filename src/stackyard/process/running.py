@@ -24,7 +24,7 @@ from stackyard.process.command import (
 )
 
 if TYPE_CHECKING:
-    from stackyard.process.command import Command, OnLine
+    from stackyard.process.command import Command, OnBytes, OnLine
 
 __all__ = ["not_started", "run"]
 
@@ -37,12 +37,20 @@ _LOOK_AGAIN_S = 0.05
 _READING_TURNS = 10
 
 
-async def run(command: Command, on_line: OnLine | None = None, *, check: bool = True) -> Completed:
+async def run(
+    command: Command,
+    on_line: OnLine | None = None,
+    *,
+    on_bytes: OnBytes | None = None,
+    check: bool = True,
+) -> Completed:
     """Run a program to its end.
 
     Args:
         command: What to run.
         on_line: Called with each line as it comes, without its line break.
+        on_bytes: Called with the standard output as it comes, for a program that does not write text; it is
+            then neither limited nor kept.
         check: Whether a failure of the program is an error.
 
     Raises:
@@ -58,7 +66,7 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
     if any(command.redactor.hides(argument) for argument in command.argv):
         raise SecretArgumentError(f"`{command.shown}` was not run: one of its arguments is a secret.")
     began = time.monotonic()
-    child = _start(command, on_line)
+    child = _start(command, on_line, on_bytes)
     try:
         try:
             timed_out = await _wait(child, command)
@@ -84,9 +92,9 @@ async def run(command: Command, on_line: OnLine | None = None, *, check: bool = 
     return completed
 
 
-def _start(command: Command, on_line: OnLine | None) -> Child:
+def _start(command: Command, on_line: OnLine | None, on_bytes: OnBytes | None) -> Child:
     try:
-        return Child(command, on_line)
+        return Child(command, on_line, on_bytes=on_bytes)
     except (OSError, ValueError) as err:
         raise not_started(command, err) from err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import password_of, startup_blocks
+from stackyard.render.guest import lifecycle, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def container_resource(container: Container, references: References) -> dict[str
         **_permissions(container),
         **_beginning(container, references),
         **present({"depends_on": references.before(container)}),
+        # Proxmox does not remember what a container was made from.
+        **lifecycle(*(("operating_system",) if container.imported else ())),
     }
 
 
@@ -74,7 +76,9 @@ def _hardware(container: Container) -> dict[str, Json]:
                     "size": root.size_gib,
                     "acl": root.acl,
                     "quota": root.quota,
-                    "replicate": root.replicate,
+                    "replicate": root.replicate is not False
+                    if not container.imported or root.replicate is not None
+                    else None,
                     "mount_options": root.mount_options,
                 }
                 if root is not None

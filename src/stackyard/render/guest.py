@@ -9,7 +9,7 @@ from stackyard.render.terms import Json, blocks, template
 if TYPE_CHECKING:
     from stackyard.desired import Secret, Startup
 
-__all__ = ["password_of", "startup_blocks"]
+__all__ = ["lifecycle", "password_of", "startup_blocks"]
 
 
 def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
@@ -24,3 +24,8 @@ def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
 def password_of(secret: Secret | None) -> Json:
     """Return a password as the variable that brings it."""
     return None if secret is None else template((secret,))
+
+
+def lifecycle(*left_alone: str) -> dict[str, Json]:
+    """Return the block that keeps the engine from changing these attributes; nothing where there is none."""
+    return {"lifecycle": {"ignore_changes": list(left_alone)}} if left_alone else {}

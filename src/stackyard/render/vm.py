@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.desired import Inline
+from stackyard.desired import Agent, Inline
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import password_of, startup_blocks
+from stackyard.render.guest import lifecycle, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.desired import Disk, File, Nic, Vm
     from stackyard.render.references import References
 
 __all__ = ["vm_resource"]
+
+_NO_AGENT = Agent(enabled=False)
 
 
 def vm_resource(vm: Vm, references: References) -> dict[str, Json]:
@@ -26,7 +30,23 @@ def vm_resource(vm: Vm, references: References) -> dict[str, Json]:
         **_network(vm),
         **_beginning(vm, references),
         **present({"depends_on": references.before(vm)}),
+        **lifecycle(*_left_alone(vm)),
     }
+
+
+def _left_alone(vm: Vm) -> Iterator[str]:
+    """Return what is not changed of a guest that was there before."""
+    if vm.imported and vm.os_type == "other":
+        # Proxmox may know nothing of the system, which the provider takes for a difference.
+        yield "operating_system"
+    if vm.imported and vm.cloud_init is None:
+        # There may be settings for cloud-init without a drive that would tell them.
+        yield "initialization"
+
+
+def _says_no_agent(vm: Vm) -> bool:
+    """Tell whether Proxmox may have no word on the agent: then every block would be a difference."""
+    return vm.imported and vm.agent == _NO_AGENT
 
 
 def _identity(vm: Vm, references: References) -> dict[str, Json]:
@@ -179,6 +199,8 @@ def _devices(vm: Vm) -> dict[str, Json]:
                     "type": agent.type,
                     "timeout": f"{agent.timeout_s}s",
                 }
+                if not _says_no_agent(vm)
+                else None
             ),
             "tablet_device": vm.tablet,
             "keyboard_layout": vm.keyboard_layout,
@@ -188,6 +210,7 @@ def _devices(vm: Vm) -> dict[str, Json]:
                 if display is not None
                 else None
             ),
+            **_small_devices(vm),
             "hostpci": [
                 present(
                     {
@@ -209,6 +232,25 @@ def _devices(vm: Vm) -> dict[str, Json]:
             ],
         }
     )
+
+
+def _small_devices(vm: Vm) -> dict[str, Json]:
+    audio, numbers, watchdog = vm.audio, vm.random_numbers, vm.watchdog
+    return {
+        "audio_device": blocks(
+            {"device": audio.device, "driver": audio.driver, "enabled": True} if audio is not None else None
+        ),
+        "rng": blocks(
+            {"source": numbers.source, "max_bytes": numbers.max_bytes, "period": numbers.period_ms}
+            if numbers is not None
+            else None
+        ),
+        "watchdog": blocks(
+            {"model": watchdog.model, "action": watchdog.action, "enabled": True}
+            if watchdog is not None
+            else None
+        ),
+    }
 
 
 def _network(vm: Vm) -> dict[str, Json]:
@@ -260,6 +302,7 @@ def _initialization(vm: Vm, references: References) -> list[dict[str, Json]]:
         {
             "datastore_id": init.datastore,
             "interface": init.interface,
+            "type": init.type,
             "upgrade": init.upgrade,
             "user_data_file_id": _data_file(init.user_data, references),
             "vendor_data_file_id": _data_file(init.vendor_data, references),

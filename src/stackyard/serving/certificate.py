@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import datetime
 import fcntl
+import hashlib
 import ipaddress
 import os
 import re
@@ -31,6 +33,7 @@ __all__ = [
     "given_certificate",
     "kept_certificate",
     "make_certificate",
+    "pin_of",
 ]
 
 # The key and the certificate in one file, so that one rename replaces both and they always belong together.
@@ -67,6 +70,11 @@ class Certificate:
         return fingerprint(_leaf(self.certificate_pem, "The certificate"))
 
     @property
+    def pin(self) -> str:
+        """The SHA-256 of its public key as curl takes it, `sha256//...`; a renewal leaves it as it is."""
+        return pin_of(self.certificate_pem)
+
+    @property
     def not_after(self) -> datetime.datetime:
         """When it expires, in UTC."""
         return _leaf(self.certificate_pem, "The certificate").not_valid_after_utc
@@ -75,6 +83,17 @@ class Certificate:
 def fingerprint(certificate: x509.Certificate) -> str:
     """Return the SHA-256 of a certificate, as `AB:CD:...`."""
     return certificate.fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+def pin_of(certificate_pem: bytes) -> str:
+    """Return the SHA-256 of the public key of a certificate as curl takes it: `sha256//` and base64.
+
+    Raises:
+        CertificateError: That is no certificate.
+    """
+    key = _leaf(certificate_pem, "The certificate").public_key()
+    spelled = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256//{base64.b64encode(hashlib.sha256(spelled).digest()).decode()}"
 
 
 def certificate_names(certificate: x509.Certificate) -> tuple[str, ...]:
@@ -87,12 +106,15 @@ def certificate_names(certificate: x509.Certificate) -> tuple[str, ...]:
     return tuple(str(name.value) for name in extension.value if isinstance(name, kinds))
 
 
-def make_certificate(names: Iterable[str], *, days: int = _DEFAULT_DAYS) -> Certificate:
+def make_certificate(
+    names: Iterable[str], *, days: int = _DEFAULT_DAYS, key_pem: bytes | None = None
+) -> Certificate:
     """Make a self-signed server certificate (EC P-256) that serves as its own authority file.
 
     Args:
         names: The DNS names and IP addresses that clients will use, the main one first.
         days: For how long it is valid.
+        key_pem: The private key to use; a new one is made when absent.
 
     Raises:
         CertificateError: There is no name, or one that a certificate cannot hold.
@@ -100,7 +122,7 @@ def make_certificate(names: Iterable[str], *, days: int = _DEFAULT_DAYS) -> Cert
     wanted = [_general_name(name) for name in dict.fromkeys(names)]
     if not wanted:
         raise CertificateError("A certificate needs at least one DNS name or IP address.")
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = ec.generate_private_key(ec.SECP256R1()) if key_pem is None else _own_key(key_pem)
     subject = x509.Name(
         [x509.NameAttribute(NameOID.COMMON_NAME, str(wanted[0].value)[:_LONGEST_COMMON_NAME])]
     )
@@ -122,6 +144,16 @@ def make_certificate(names: Iterable[str], *, days: int = _DEFAULT_DAYS) -> Cert
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ),
     )
+
+
+def _own_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as err:
+        raise CertificateError("The private key is not a readable PEM key.") from err
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise CertificateError("The private key is not one of an elliptic curve.")
+    return key
 
 
 def _extensions(
@@ -169,7 +201,7 @@ def kept_certificate(folder: Path, names: Iterable[str]) -> Certificate:
     """Return the certificate kept in a folder; make and keep one when there is none that will do.
 
     A new one is made when there is none, when it has expired or will soon, and when it lacks one of the
-    names. The folder holds `server.pem` (key and certificate) and `server.crt` (the certificate alone, for
+    names; the private key stays, so that whoever pins the key need not be told. The folder holds `server.pem` (key and certificate) and `server.crt` (the certificate alone, for
     clients to trust).
 
     Raises:
@@ -180,7 +212,7 @@ def kept_certificate(folder: Path, names: Iterable[str]) -> Certificate:
     with _folder_locked(folder):
         kept = _load_kept(folder / KEPT_FILE)
         if kept is None or not _will_do(kept, wanted):
-            kept = make_certificate(wanted)
+            kept = make_certificate(wanted, key_pem=None if kept is None else kept.key_pem)
             replace_file(folder / KEPT_FILE, kept.key_pem + kept.certificate_pem)
         trust = folder / TRUST_FILE
         if _read_if_there(trust) != kept.certificate_pem:

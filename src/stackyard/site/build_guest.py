@@ -11,6 +11,7 @@ from stackyard.desired import CloudInit, Dns, Nic
 from stackyard.site.addresses import Interface
 from stackyard.site.layers import FIRST_NIC, NIC_KEYS, vmid_of
 from stackyard.site.postures import posture_of
+from stackyard.site.pulling import pull_boot
 from stackyard.site.specs import first_boot
 
 if TYPE_CHECKING:
@@ -114,15 +115,20 @@ class GuestBuilder:
             fields["root_disk"] = {"datastore": node.datastore, **disk}
         if values.get("image") is not None:
             fields["template"] = self._files.image(values["image"], node.name)
+        if not values.get("imported"):
+            self._add_root(fields)
+        # Nothing carries these into a container; the model refuses them by their names.
+        fields.update({key: values[key] for key in ("packages", "cloud_init") if values.get(key) is not None})
+        self._files.use(fields)
+        return fields
+
+    def _add_root(self, fields: dict[str, Any]) -> None:
+        """Let root of a new container in with the keys and the password of the site."""
         secrets = self._site.secret_values
         if "ssh_keys" not in fields:
             fields["ssh_keys"] = list(secrets.ssh_keys.values())
         if "password" not in fields and "vm_root" in secrets.passwords:
             fields["password"] = {"secret": "passwords.vm_root"}
-        # Nothing carries these into a container; the model refuses them by their names.
-        fields.update({key: values[key] for key in ("packages", "cloud_init") if values.get(key) is not None})
-        self._files.use(fields)
-        return fields
 
     def _base(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         values = guest.values
@@ -136,7 +142,7 @@ class GuestBuilder:
         if values.get("cores") is not None or "cpu" in values:
             fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
         fields["nics"] = [card.values for card in self._networks.cards(guest)]
-        if self._dns is not None and "dns" not in values:
+        if self._dns is not None and "dns" not in values and not values.get("imported"):
             fields["dns"] = self._dns
         return fields
 
@@ -172,6 +178,9 @@ class GuestBuilder:
         if "cloud_init" in values:
             return self._written_boot(guest, node)
         posture = self._env.model.posture
+        if pull_boot(self._site, guest.name, values.get("spec")):
+            # What it fetches its spec with has its own name in it.
+            return self._written_boot(guest, node)
         kind = (posture, node.datastore, values.get("spec"), tuple(values.get("packages") or ()))
         known = self._site.boots.get(kind)
         if known is not None:
@@ -190,10 +199,16 @@ class GuestBuilder:
         for user in said.get("users", ()):
             if "keys" in user:
                 user["keys"] = [keys.get(key.removeprefix("ssh_keys."), key) for key in user["keys"]]
+        if guest.values.get("imported"):
+            # Its first boot is long past; of the site's wishes for that nothing would come true.
+            return {"datastore": node.datastore, **said}
         boot = first_boot(self._site, self._posture, guest.values.get("spec"))
         packages = list(dict.fromkeys([*boot.packages, *(guest.values.get("packages") or ())]))
         fields = {"datastore": node.datastore, "users": boot.users, "timezone": boot.timezone, **said}
-        return _with(fields, packages=packages)
+        pull = pull_boot(self._site, guest.name, guest.values.get("spec"))
+        for key in pull.keys() & {"files", "commands"}:
+            fields[key] = [*pull[key], *said.get(key, ())]
+        return _with(fields, packages=list(dict.fromkeys([*packages, *pull.get("packages", ())])))
 
 
 _PLAIN_NIC = frozenset({"bridge", "vlan", "ipv4", "gateway4"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stackyard.diagnostics import Diagnostics
@@ -19,6 +20,8 @@ from stackyard.site.secret_values import SiteSecrets, read_site_secrets
 from stackyard.site.tree import Loaded, Tree, read_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.desired import CloudInit
     from stackyard.diagnostics import Diagnostic
     from stackyard.redaction import Redactor
@@ -72,13 +75,19 @@ class Site:
         return site
 
     @classmethod
-    def open(cls, said: str | Path | None = None) -> Site:
+    def open(
+        cls, said: str | Path | None = None, *, instead: Mapping[str, str] = MappingProxyType({})
+    ) -> Site:
         """Read a site and keep what is wrong with it in `found`.
+
+        Args:
+            said: Its folder; found as `find_site` does when absent.
+            instead: Texts that count in place of what files hold, by path from the folder.
 
         Raises:
             SiteNotFoundError: There is none.
         """
-        tree = read_tree(find_site(said))
+        tree = read_tree(find_site(said), instead)
         site = cls._of(tree, read_site_secrets(tree.root, tree.found))
         found = Diagnostics()
         check_site(site, found)

@@ -142,8 +142,11 @@ class Networks:
         given = {
             key: values[key] for key in ("bridge", "network", "vlan", "mac") if values.get(key) is not None
         }
-        card = self._card(0, {**nic, **given, **_address(values.get("ip"), nic)}, given)
-        return self._with_gateway(card, guest)
+        is_imported = bool(values.get("imported"))
+        address = {} if is_imported and values.get("ip") is None else _address(values.get("ip"), nic)
+        card = self._card(0, {**nic, **given, **address}, given)
+        # What is there has the gateway that it has, or none.
+        return card if is_imported and "gateway" not in values else self._with_gateway(card, guest)
 
     def _card(self, index: int, fields: dict[str, Any], given: Mapping[str, Any]) -> Card:
         named = fields.pop("network", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 from stackyard.diagnostics import Diagnostics, Kind, Severity
 from stackyard.errors import Location
 from stackyard.site.discovery import SITE_FILE
-from stackyard.site.document import read_document, shown_path
+from stackyard.site.document import parse_document, read_document, shown_path
 from stackyard.site.entities.envs import EnvFile
 from stackyard.site.entities.guests import TemplateFile
 from stackyard.site.entities.hosts import HostFile
@@ -116,8 +117,13 @@ class Tree:
     broken: dict[str, set[str]] = field(default_factory=dict)
 
 
-def read_tree(root: Path) -> Tree:
-    """Read every file of a site; everything that is wrong becomes a finding."""
+def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({})) -> Tree:
+    """Read every file of a site; everything that is wrong becomes a finding.
+
+    Args:
+        root: The folder.
+        instead: Texts that count in place of what files hold, by path from the folder (`envs/dev.yaml`).
+    """
     tree = Tree(root=root, found=Diagnostics())
     for folder in FOLDERS:
         tree.tables.setdefault(folder.kind, {})
@@ -126,7 +132,7 @@ def read_tree(root: Path) -> Tree:
     prefix = "" if shown == str(Path.cwd()) else f"{shown}/"
     _read_site(tree, prefix)
     for folder in FOLDERS:
-        _read_folder(tree, folder, prefix)
+        _read_folder(tree, folder, prefix, instead)
     _look_around(tree, prefix)
     return tree
 
@@ -138,10 +144,15 @@ def _read_site(tree: Tree, prefix: str) -> None:
         tree.site = Loaded(name="site", places=document, model=model)
 
 
-def _read_folder(tree: Tree, folder: Folder, prefix: str) -> None:
-    for name, file in _files(tree, folder, prefix):
+def _read_folder(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, str]) -> None:
+    for name, file in _files(tree, folder, prefix, instead):
         shown = f"{prefix}{folder.path}/{file}"
-        document = read_document(tree.root / folder.path / file, tree.found, shown=shown)
+        text = instead.get(f"{folder.path}/{file}")
+        document = (
+            read_document(tree.root / folder.path / file, tree.found, shown=shown)
+            if text is None
+            else parse_document(text, shown, tree.found)
+        )
         model_type = None if document is None else folder.model(document.data)
         model = (
             None if document is None or model_type is None else validated(model_type, document, tree.found)
@@ -155,9 +166,11 @@ def _read_folder(tree: Tree, folder: Folder, prefix: str) -> None:
         _enter(tree, folder.kind, Loaded(name=name, places=document, model=model))
 
 
-def _files(tree: Tree, folder: Folder, prefix: str) -> Iterator[tuple[str, str]]:
+def _files(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return name and file name of every file in a folder, in order."""
-    for file in names_in(tree.root / folder.path):
+    new = (path.rpartition("/") for path in instead)
+    added = {file for above, _, file in new if above == folder.path}
+    for file in sorted({*names_in(tree.root / folder.path), *added}):
         stem, extension = os.path.splitext(file)
         where = Location(f"{prefix}{folder.path}/{file}")
         if extension != ".yaml" and extension.lower() in (".yml", ".yaml"):

@@ -239,4 +239,4 @@ def test_a_replication_job_is_marked_and_removed_a_little_later() -> None:
         await api.pass_time(61)
         assert await api.get("/cluster/replication") == []
 
-    with_lab(test, nodes=("pve1", "pve2"), latency_s={Work.DELETE: 60.0})
+    with_lab(test, nodes=("pve1", "pve2"), latency_s={Work.REPLICATE: 60.0})

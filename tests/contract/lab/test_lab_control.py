@@ -39,7 +39,10 @@ async def vmids(api: LabClient) -> list[int]:
 def test_a_shipped_seed_fills_a_lab_of_any_nodes(name: str, nodes: tuple[str, ...] | None) -> None:
     async def test(api: LabClient) -> None:
         status = (await steer(api, "GET", "/status")).json
-        assert status["guests"] == {"empty": 0, "small": 2, "demo": 5}[name]
+        assert (
+            status["guests"]
+            == {"empty": 0, "minimal": 2, "small": 2, "demo": 5, "homelab": 11, "big": 10_000}[name]
+        )
         assert status["tasks"] == status["calls"] == 0
         assert tuple(row["node"] for row in await api.get("/nodes")) == (nodes or load_seed(name).nodes)
         failed = [task for task in await api.get("/cluster/tasks") if task["status"] != "OK"]
@@ -121,7 +124,9 @@ def test_everything_that_is_wrong_with_a_seed_is_found_at_once() -> None:
 
 def test_a_seed_is_found_by_name_or_in_a_file(tmp_path: Path) -> None:
     assert {"empty", "small", "demo"} <= set(seed_names())
-    with pytest.raises(SeedError, match="There is no seed 'large'; there are demo, empty, small"):
+    with pytest.raises(
+        SeedError, match="There is no seed 'large'; there are big, demo, empty, homelab, minimal, small"
+    ):
         load_seed("large")
     (tmp_path / "mine.json").write_text('{"nodes": ["one"]}')
     assert load_seed(str(tmp_path / "mine.json")).nodes == ("one",)

@@ -171,7 +171,7 @@ def test_root_himself_may_mount_folders_and_pass_devices_through() -> None:
             "500 net0: MTU size '9000' is bigger than bridge MTU '1500'",
         ),
         ({"pool": "none"}, "500 pool 'none' does not exist"),
-        ({"restore": 1}, "501 the lab does not restore archives yet"),
+        ({"restore": 1}, "content type needs to be 'backup'"),
         ({"password": "1234"}, "400 .*value must be at least 5 characters long"),
         ({"net0": "bridge=vmbr0"}, "400 .*property is missing and it is not optional"),
     ],

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["lab"]
 
 _LATER = {
+    "export": Later(
+        module="stackyard.cli.commands.lab_export",
+        name="export",
+        help="Write a seed from a lab that runs, or from a real cluster.",
+    ),
     "faults": Later(
         module="stackyard.cli.commands.lab_faults",
         name="faults",
@@ -74,7 +79,9 @@ def lab() -> None:
 )
 @click.option("--latency", metavar="KIND=S,...", help="Seconds for single kinds of work: create=4,boot=12.")
 @click.option(
-    "--seed", metavar="NAME|FILE", help="What a new lab holds: empty (default), small, demo, or a file."
+    "--seed",
+    metavar="NAME|FILE",
+    help="What a new lab holds: empty (default), minimal, homelab, big, small, demo, or a YAML file.",
 )
 @click.option(
     "--authorized-keys",
@@ -99,7 +106,9 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
 
     \b
     stackyard lab up                                     one node, nothing on it, kept in memory
-    stackyard lab up --nodes pve1,pve2,pve3 --seed demo  three nodes with some guests
+    stackyard lab up --seed homelab                      three nodes with guests of all sorts
+    stackyard lab up --seed big                          20 nodes, 10,000 guests
+    stackyard lab up --seed seed.yaml                    a copy of your cluster: see `lab export`
     stackyard lab up --data ~/lab                        what happens in it survives
     stackyard lab up --speed real --latency boot=60      it takes its time
     stackyard lab up --name ci --port 0 --json           a second one, on any free port, for a script
@@ -199,7 +208,9 @@ def _absolute(options: dict[str, Any]) -> dict[str, Any]:
     found = dict(options)
     for name in ("data", "authorized_keys", "seed"):
         given = found[name]
-        is_path = name != "seed" or (given is not None and (given.endswith(".json") or "/" in given))
+        is_path = name != "seed" or (
+            given is not None and (given.endswith((".json", ".yaml", ".yml")) or "/" in given)
+        )
         if given is not None and is_path:
             found[name] = str(Path(given).absolute())
     return found

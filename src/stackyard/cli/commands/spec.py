@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackyard.cli.command import group
+from stackyard.cli.command import Later, group
 from stackyard.cli.commands.site import show_warnings, site_option
 from stackyard.cli.result import Result
 from stackyard.errors import InvalidInputError
@@ -21,7 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["spec"]
 
 
-@group("spec")
+_LATER = {
+    "apply": Later(
+        module="stackyard.cli.commands.spec_guest",
+        name="apply",
+        help="Make this machine what the spec in FILE says: name, time zone, packages, users, keys, SSH, services.",
+    ),
+    "get": Later(
+        module="stackyard.cli.commands.spec_guest",
+        name="get",
+        help="Fetch the spec of this guest from the controller, and keep the one before as FILE.prev.",
+    ),
+}
+
+
+@group("spec", later=_LATER)
 def spec() -> None:
     """Look at specs: users, packages, services and posture of a guest."""
 

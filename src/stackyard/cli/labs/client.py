@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard.cli.labs.instances import Instance
-from stackyard.errors import InvalidInputError, Location, UnreachableError
+from stackyard.errors import InvalidInputError, UnreachableError
 from stackyard.files import read_text
 
 if TYPE_CHECKING:
@@ -107,12 +107,8 @@ def seed_to_send(seed: str) -> Any:
 
     Raises:
         FileError: The file cannot be read.
-        LabRefusedError: It is not JSON.
+        SeedError: It is neither JSON nor YAML.
     """
-    if not seed.endswith(".json") and "/" not in seed:
-        return seed
-    try:
-        return orjson.loads(read_text(Path(seed)))
-    except orjson.JSONDecodeError as err:
-        place = Location(seed, err.lineno, err.colno)
-        raise LabRefusedError(f"{seed} is not JSON: {err.msg}.", where=place) from err
+    from stackyard.lab.seeds import decode_seed, is_seed_file  # lazy: the lab, only when a seed is sent
+
+    return decode_seed(read_text(Path(seed)), seed) if is_seed_file(seed) else seed

@@ -54,6 +54,18 @@ class Tickets:
         userid, _, stamp = rest.rpartition(":")
         return userid if kind == "PVE" and self._is_fresh(stamp) else None
 
+    def issue_console(self, userid: str, path: str, port: int) -> str:
+        """Return a ticket for one console: `PVEVNC:TIME::signature`, signed for a user, a path and a port."""
+        plain = f"PVEVNC:{int(self._clock.now()):08X}"
+        return f"{plain}::{self._sign(f'{plain}:{userid}:{path}:{port}')}"
+
+    def console_fits(self, ticket: str, userid: str, path: str, port: int) -> bool:
+        """Tell whether a ticket is for this console and this user, and not too old."""
+        plain, _, signature = ticket.partition("::")
+        kind, _, stamp = plain.partition(":")
+        signed = self._sign(f"{plain}:{userid}:{path}:{port}")
+        return kind == "PVEVNC" and _same(signed, signature) and self._is_fresh(stamp)
+
     def csrf_token(self, userid: str) -> str:
         """Return the token that a ticket's holder sends with every change."""
         stamp = f"{int(self._clock.now()):08X}"

@@ -11,6 +11,7 @@ import re
 import zoneinfo
 from typing import TYPE_CHECKING
 
+from stackyard.lab.calendar_events import CalendarEventError, parse_calendar_event
 from stackyard.lab.params.firewall_formats import FIREWALL_FORMATS
 from stackyard.lab.params.network_formats import NETWORK_FORMATS
 from stackyard.lab.params.texts import Checker, FormatError, matching, split_list
@@ -184,8 +185,10 @@ def _device_path(value: str) -> None:
 
 
 def _calendar_event(value: str) -> None:
-    if not value.strip() or not re.fullmatch(r"[A-Za-z0-9*/.,:\-\s]+", value):
-        raise FormatError(f"unable to parse calendar event '{value}' - unsupported format")
+    try:
+        parse_calendar_event(value)
+    except CalendarEventError as err:
+        raise FormatError(f"invalid calendar event '{value}' - {err}") from err
 
 
 def _pem(kind: str) -> Checker:

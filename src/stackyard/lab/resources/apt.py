@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.lab.call import Call
+    from stackyard.lab.store import Store
 
-__all__ = ["add_repository", "change_repository", "index_apt", "list_repositories"]
+__all__ = [
+    "add_repository",
+    "change_repository",
+    "enabled_repositories",
+    "index_apt",
+    "list_repositories",
+]
 
 _SUITE = "trixie"
 _FOLDER = "/etc/apt/sources.list.d"
@@ -89,6 +96,19 @@ def add_repository(call: Call) -> Any:
         path, index = place
         files[path][index] = {**files[path][index], "Enabled": 1}
     call.store.put("apt", call.node, {"files": files})
+
+
+def enabled_repositories(store: Store, node: str) -> list[str]:
+    """Return where a node gets its packages from: an address and a suite each."""
+    kept = store.get("apt", node)
+    files: Mapping[str, list[Repository]] = _fresh() if kept is None else kept["files"]
+    return [
+        f"{repository['URIs'][0]} {suite}"
+        for repositories in files.values()
+        for repository in repositories
+        if repository["Enabled"]
+        for suite in repository["Suites"]
+    ]
 
 
 def _files(call: Call) -> Files:

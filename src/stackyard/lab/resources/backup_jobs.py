@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stackyard.lab.call import Call
     from stackyard.lab.store import Store
 
-__all__ = ["create_job", "delete_job", "list_jobs", "read_job", "update_job"]
+__all__ = ["check_parameters_allowed", "create_job", "delete_job", "list_jobs", "read_job", "update_job"]
 
 _LOCK = "file-jobs_cfg"
 _ALL_DAYS = "mon,tue,wed,thu,fri,sat,sun"
@@ -41,7 +41,7 @@ _KIND = Kind(
         )
     ),
 )
-_ROOT_ONLY = ("tmpdir", "dumpdir", "script")
+_ROOT_ONLY = ("tmpdir", "dumpdir", "script", "job-id")
 
 
 @route("GET /cluster/backup")
@@ -117,7 +117,12 @@ def _settings(call: Call) -> dict[str, Any]:
     return {key: value for key, value in call.params.items() if key not in ("id", "delete")}
 
 
-def _check_access(call: Call, given: Mapping[str, Any]) -> None:
+def check_parameters_allowed(call: Call, given: Mapping[str, Any]) -> None:
+    """Refuse options of a backup that the caller may not set.
+
+    Raises:
+        PveError: 400 for options that root alone may set, 403 for want of a privilege.
+    """
     if call.is_root:
         return
     for key in _ROOT_ONLY:
@@ -128,7 +133,11 @@ def _check_access(call: Call, given: Mapping[str, Any]) -> None:
     fleecing = properties.parse(PROPERTY_FORMATS["backup-fleecing"], str(given.get("fleecing", "")))
     if fleecing.get("storage"):
         call.check(f"/storage/{fleecing['storage']}", "Datastore.AllocateSpace")
-    if given.get("pool"):
+
+
+def _check_access(call: Call, given: Mapping[str, Any]) -> None:
+    check_parameters_allowed(call, given)
+    if given.get("pool") and not call.is_root:
         call.world.pools.require(given["pool"])
         call.check(f"/pool/{given['pool']}", "VM.Backup")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.params.texts import split_list
+from stackyard.lab.problems import PveError
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from stackyard.lab.call import Call
 
-__all__ = ["PCI_DEVICES", "USB_DEVICES", "index_hardware", "index_pci", "list_pci", "list_usb"]
+__all__ = ["PCI_DEVICES", "USB_DEVICES", "index_hardware", "index_pci", "list_mdev", "list_pci", "list_usb"]
 
 _MEMORY_BRIDGES_CPUS = "05;06;0b"
 _INTEL, _NVIDIA, _SAMSUNG = "0x8086", "0x10de", "0x144d"
@@ -82,6 +83,15 @@ USB_DEVICES: tuple[Mapping[str, Any], ...] = (
     _usb((1, 2, 1), ("1050", "0407"), "12", "Yubico", "YubiKey OTP+FIDO+CCID"),
     _usb((2, 2, 3), ("0781", "5583"), "5000", "SanDisk", "Ultra Fit"),
 )
+_MDEV_TYPES: tuple[Mapping[str, Any], ...] = tuple(
+    {
+        "type": f"nvidia-{number}",
+        "name": f"GRID T4-{memory}Q",
+        "available": 16 // memory,
+        "description": f"num_heads=4, framebuffer={memory * 1024}M, max_instance={16 // memory}",
+    }
+    for number, memory in ((230, 1), (231, 2), (232, 4), (233, 8), (234, 16))
+)
 _NAMES = ("vendor_name", "device_name", "subsystem_vendor", "subsystem_device")
 
 
@@ -107,6 +117,26 @@ def list_pci(call: Call) -> Any:
 def index_pci(_call: Call) -> Any:
     """List what there is of a PCI device."""
     return [{"method": "mdev"}]
+
+
+@route("GET /nodes/{node}/hardware/pci/{pci-id-or-mapping}/mdev")
+def list_mdev(call: Call) -> Any:
+    """List the mediated devices that a card can be divided into; the graphics card can, others have none."""
+    named = str(call.params["pci-id-or-mapping"])
+    mapping = call.store.get("mapping_pci", named)
+    wanted = {named if named.count(":") > 1 else f"0000:{named}"}
+    if ":" not in named:
+        if mapping is None:
+            raise PveError(f"mapping '{named}' not found")
+        entries = [dict(part.partition("=")[::2] for part in str(one).split(",")) for one in mapping["map"]]
+        wanted = {
+            path for entry in entries if entry.get("node") == call.node for path in entry["path"].split(";")
+        }
+    known = {str(device["id"]): device for device in PCI_DEVICES}
+    found = [known[path] for path in wanted if path in known]
+    if not found:
+        return []
+    return [dict(kind) for kind in _MDEV_TYPES] if found[0]["vendor"] == _NVIDIA else []
 
 
 @route("GET /nodes/{node}/hardware/usb")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.facts import PVE_VERSION
+from stackyard.lab.ha import config
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def node_row(world: World, node: str, *, figures: bool) -> dict[str, Any]:
         "type": "node",
         "status": "online" if online else "offline",
     }
+    state = config.status(world.store).get("node_status", {}).get(node)
+    if state is not None:
+        row["hastate"] = state
     if not figures:
         return row
     row |= {

@@ -91,7 +91,8 @@ def volume_row(world: World, volume: Document) -> dict[str, Any]:
     if not row.get("protected"):
         row.pop("protected", None)
     if row["content"] == "backup":
-        row["subtype"] = "lxc" if "vzdump-lxc-" in str(row["volid"]) else "qemu"
+        container = "vzdump-lxc-" in str(row["volid"]) or row.get("format") == "pbs-ct"
+        row["subtype"] = "lxc" if container else "qemu"
     return row
 
 

@@ -1,24 +1,30 @@
-"""Port 22 of guests: an SSH server for each connection, with the guest's host key, users and keys."""
+"""Port 22 of guests: an SSH server with the guest's host key, users and keys, and what is inside behind it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
-from stackyard.lab.ssh.accounts import accounts_of
-from stackyard.lab.ssh.inside import guest_shell
+from stackyard.lab.inside.machine import Execution, MachineError, Terminal
+from stackyard.lab.problems import PveError
 from stackyard.lab.ssh.keys import guest_host_key, is_authorized
-from stackyard.lab.ssh.sessions import run_session, server_options
+from stackyard.lab.ssh.sessions import ChannelSink, server_options
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
-    from stackyard.lab.ssh.accounts import Account
+    from stackyard.lab.inside.machine import GuestMachine
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
 __all__ = ["GuestPorts"]
+
+_CHUNK = 64 * 1024
+_UNREACHED = 255
+_SFTP = ("lab-sftp",)
 
 
 class GuestPorts:
@@ -34,15 +40,25 @@ class GuestPorts:
         world.store.watch("guests", self._guest_changed)
 
     async def answer(self, guest: Document, sock: socket.socket) -> asyncssh.SSHServerConnection:
-        """Run the SSH server of a guest on one end of a socket pair, until the connection ends."""
+        """Run the SSH server of a guest on one end of a socket pair, until the connection ends.
+
+        Raises:
+            OSError: The guest stopped, or does not come up.
+        """
+        try:
+            machine = await self._world.machines.of(guest)
+            keys = await host_keys(self._world, guest, machine)
+        except (PveError, MachineError) as err:
+            sock.close()
+            raise ConnectionRefusedError(str(err)) from err
         vmid = int(guest["vmid"])
         connection = await asyncssh.run_server(
             sock,
             config=None,
-            server_factory=lambda: _GuestLogin(self._world, vmid),
-            server_host_keys=[guest_host_key(self._world, guest)],
-            process_factory=lambda process: self._run(process, vmid),
-            **server_options(),
+            server_factory=lambda: _GuestLogin(machine),
+            server_host_keys=keys,
+            process_factory=lambda process: self._run(process, machine),
+            **{**server_options(), "sftp_version": 3},
         )
         self._connections.setdefault(vmid, set()).add(connection)
         return connection
@@ -57,23 +73,87 @@ class GuestPorts:
             for connection in connections:
                 connection.abort()
 
-    async def _run(self, process: asyncssh.SSHServerProcess[bytes], vmid: int) -> None:
-        guest = self._world.guests.get(vmid)
-        if guest is not None:
-            await run_session(process, guest_shell(guest, str(process.get_extra_info("username"))))
+    async def _run(self, process: asyncssh.SSHServerProcess[bytes], machine: GuestMachine) -> None:
+        session = _Session(process)
+        running = asyncio.create_task(session.run(machine))
+        leaving = asyncio.create_task(process.wait_closed())
+        # A client that goes away takes along what it started.
+        await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (running, leaving):
+            task.cancel()
+        await asyncio.gather(running, leaving, return_exceptions=True)
 
-    def _guest_changed(self, key: str, _old: Document | None, new: Document | None) -> None:
-        if new is None or new["status"] != "running":
+    def _guest_changed(self, key: str, old: Document | None, new: Document | None) -> None:
+        restarted = old is not None and new is not None and _boot_of(old) != _boot_of(new)
+        if new is None or new["status"] != "running" or restarted:
             for connection in self._connections.pop(int(key), ()):
                 connection.abort()
+
+
+async def host_keys(world: World, guest: Document, machine: GuestMachine) -> list[asyncssh.SSHKey]:
+    """Return the host keys of a guest: those that it was given, or one that the lab keeps for it."""
+    found = []
+    for text in await machine.host_keys():
+        try:
+            found.append(asyncssh.import_private_key(text))
+        except asyncssh.KeyImportError:
+            # As with sshd, a key that cannot be read is none.
+            continue
+    return found or [guest_host_key(world, guest)]
+
+
+class _Session:
+    """One program of one client."""
+
+    def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        self._process = process
+        self._terminal: Terminal | None = None
+        if process.term_type is not None:
+            columns, rows = process.term_size[:2]
+            self._terminal = Terminal(process.term_type, columns or 80, rows or 24)
+        self.stdin = self
+        self.stdout = ChannelSink(process.stdout)
+        self.stderr = ChannelSink(process.stderr)
+
+    async def run(self, machine: GuestMachine) -> None:
+        """Run it, and tell the client how it ended."""
+        process = self._process
+        user = str(process.get_extra_info("username"))
+        is_sftp = process.subsystem == "sftp"
+        wanted = Execution(
+            argv=_SFTP if is_sftp else None,
+            line=process.command,
+            user=user,
+            env=_environment(process),
+            terminal=self._terminal,
+        )
+        try:
+            status = await machine.run(wanted, self)
+        except MachineError as err:
+            process.stderr.write(f"{err.detail}\n".encode())
+            status = _UNREACHED
+        except (asyncssh.Error, ConnectionError):
+            # Nobody is there to be told.
+            return
+        process.exit(status)
+
+    async def read(self) -> bytes:
+        """Return what the client sends next; changes of its window are followed on the way."""
+        while True:
+            try:
+                return await self._process.stdin.read(_CHUNK)
+            except asyncssh.TerminalSizeChanged as change:
+                if self._terminal is not None:
+                    self._terminal.resize(change.width, change.height)
+            except (asyncssh.BreakReceived, asyncssh.SignalReceived):
+                continue
 
 
 class _GuestLogin(asyncssh.SSHServer):
     """Lets in the users of one guest."""
 
-    def __init__(self, world: World, vmid: int) -> None:
-        self._world = world
-        self._vmid = vmid
+    def __init__(self, machine: GuestMachine) -> None:
+        self._machine = machine
 
     def password_auth_supported(self) -> bool:
         return True
@@ -81,14 +161,26 @@ class _GuestLogin(asyncssh.SSHServer):
     def public_key_auth_supported(self) -> bool:
         return True
 
-    def validate_password(self, username: str, password: str) -> bool:
-        account = self._accounts().get(username)
-        return account is not None and account.fits(password)
+    async def validate_password(self, username: str, password: str) -> bool:
+        try:
+            return await self._machine.accepts_password(username, password)
+        except MachineError:
+            return False
 
-    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        account = self._accounts().get(username)
-        return account is not None and is_authorized(key, account.keys)
+    async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        try:
+            return is_authorized(key, await self._machine.authorized_keys(username))
+        except MachineError:
+            return False
 
-    def _accounts(self) -> dict[str, Account]:
-        guest = self._world.guests.get(self._vmid)
-        return {} if guest is None else accounts_of(self._world, guest)
+
+def _environment(process: asyncssh.SSHServerProcess[bytes]) -> Mapping[str, str]:
+    """Return what sshd would let a client set, and what it sets itself."""
+    sent: Mapping[Any, Any] = process.env
+    kept = {str(name): str(value) for name, value in sent.items() if str(name).startswith(("LANG", "LC_"))}
+    host, port = "10.31.0.1", 50022
+    return {**kept, "SSH_CONNECTION": f"{host} {port} 10.31.0.2 22", "SSH_CLIENT": f"{host} {port} 22"}
+
+
+def _boot_of(guest: Document) -> tuple[Any, Any]:
+    return guest["started"], guest["run"].get("booting_since")

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from stackyard.lab.allocation import Inline, allocate
 from stackyard.lab.contents import disk_size
+from stackyard.lab.lineage import image_in
 from stackyard.lab.problems import PveError
 from stackyard.lab.storages import type_of
 from stackyard.lab.volumes import NewVolume
 
 if TYPE_CHECKING:
     from stackyard.lab.ssh.seat import Seat
+    from stackyard.lab.store import Document
 
 __all__ = ["import_disk"]
 
@@ -35,10 +37,11 @@ async def import_disk(
     """
     world, node = seat.world, seat.node
     world.guests.check_unlocked(world.guests.require("qemu", node, vmid))
-    size = _size_of(seat, source)
+    image = _image_at(seat, source)
+    size = disk_size(image)
     kind = type_of(world.storages.require(storage, node))
     chosen = wanted if wanted in kind.formats else kind.default_format
-    new = NewVolume(storage=storage, node=node, vmid=vmid, size=size, format=chosen)
+    new = NewVolume(storage=storage, node=node, vmid=vmid, size=size, format=chosen, image=image_in(image))
     async with world.locks.guest("qemu", vmid):
         volid = await allocate(world, Inline(world), new)
         with world.store.transaction():
@@ -49,10 +52,10 @@ async def import_disk(
     return key, volid
 
 
-def _size_of(seat: Seat, source: str) -> int:
+def _image_at(seat: Seat, source: str) -> Document:
     if not source.startswith("/"):
-        return disk_size(seat.world.volumes.require(source, seat.node))
+        return seat.world.volumes.require(source, seat.node)
     volume = seat.files.volume(source)
     if volume is None:
         raise PveError(f"failed to stat '{source}': No such file or directory")
-    return disk_size(volume)
+    return volume

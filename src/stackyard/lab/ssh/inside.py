@@ -1,7 +1,7 @@
-"""Inside a guest: the few commands that can be run there, and what they tell.
+"""Inside a guest that has no sandbox: the few commands that can be run there, and what they tell.
 
-`pct exec` and a guest's own SSH server come here. A guest has no files but a handful, and no programs but
-those of the shell, `cat`, `echo`, `hostname`, `id` and `whoami`.
+Such a guest has no files but a handful, and no programs but those of the shell, `cat`, `echo`, `hostname`, `id`
+and `whoami`; every other one is refused by name.
 """
 
 from __future__ import annotations
@@ -10,28 +10,39 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from stackyard.lab.inside.clouddata import cloud_data, given_host_keys
+from stackyard.lab.inside.facts import host_name
+from stackyard.lab.inside.machine import Execution, MachineError
+from stackyard.lab.inside.recorded import RecordedMachine
 from stackyard.lab.problems import PveError
-from stackyard.lab.resources.qemu.userdata import hostname_of
+from stackyard.lab.ssh.accounts import accounts_of
 from stackyard.lab.ssh.programs import builtin, text
 from stackyard.lab.ssh.shell import Shell
-from stackyard.lab.ssh.shell.streams import Given
+from stackyard.lab.ssh.shell.streams import Given, Streams
 from stackyard.lab.ssh.system_files import OS_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.lab.inside.machine import Sink as MachineSink
+    from stackyard.lab.inside.machine import Streams as MachineStreams
     from stackyard.lab.ssh.seat import Seat
     from stackyard.lab.ssh.shell.interpreter import Program
-    from stackyard.lab.ssh.shell.streams import Sink, Source, Streams
+    from stackyard.lab.ssh.shell.streams import Sink, Source
     from stackyard.lab.store import Document
+    from stackyard.lab.world import World
 
-__all__ = ["guest_shell", "host_name", "run_in_container"]
+__all__ = ["guest_shell", "recorded_machine", "run_in_container"]
 
 _TEXT_PROGRAMS = ("cat", "cut", "echo", "grep", "wc")
 # What an unprivileged container is given if nobody says otherwise.
 _DEFAULT_MAP = ((0, 100000, 65536),)
 _WHOLE_MAP = ((0, 0, 4294967295),)
 _FIRST_UID = 1000
+_NO_SHELL = (
+    "This guest of the stackyard lab has no interactive shell, because there is no sandbox (bubblewrap) here:"
+    " give the command to run, as in `ssh guest hostname`."
+)
 
 
 async def run_in_container(seat: Seat, vmid: int, command: list[str], streams: Streams) -> int:
@@ -45,7 +56,48 @@ async def run_in_container(seat: Seat, vmid: int, command: list[str], streams: S
         raise PveError(f"container '{vmid}' not running!")
     if not command:
         raise PveError("no command given")
-    return await guest_shell(guest, "root").call(command, streams)
+    machine = await seat.world.machines.of(guest)
+    return await machine.run(Execution(argv=tuple(command)), streams)
+
+
+def recorded_machine(world: World, vmid: int) -> RecordedMachine:
+    """Return the inside of a guest that has no sandbox."""
+
+    def present() -> Document:
+        guest = world.guests.get(vmid)
+        if guest is None:
+            raise MachineError("The guest is gone.")
+        return guest
+
+    async def run(wanted: Execution, given: MachineStreams) -> int:
+        streams = Streams(stdin=given.stdin, stdout=_Open(given.stdout), stderr=_Open(given.stderr))
+        shell = guest_shell(present(), wanted.user)
+        if wanted.argv is not None:
+            return await shell.call(list(wanted.argv), streams)
+        if wanted.line is None:
+            await streams.complain(_NO_SHELL)
+            return 1
+        return await shell.run(wanted.line, streams)
+
+    return RecordedMachine(
+        accounts=lambda: accounts_of(world, present()),
+        texts=lambda: _GuestFiles(present()).texts(),
+        run=run,
+        host_keys=lambda: given_host_keys(cloud_data(world, present())),
+    )
+
+
+class _Open:
+    """A sink of somebody else's, which stays open."""
+
+    def __init__(self, sink: MachineSink) -> None:
+        self._sink = sink
+
+    async def write(self, data: bytes) -> None:
+        await self._sink.write(data)
+
+    async def close(self) -> None:
+        """Leave it to its owner."""
 
 
 def guest_shell(guest: Document, user: str) -> Shell:
@@ -60,13 +112,6 @@ def guest_shell(guest: Document, user: str) -> Shell:
     }
     home = "/root" if user == "root" else f"/home/{user}"
     return Shell(table, _GuestFiles(guest), {"HOME": home, "USER": user})
-
-
-def host_name(guest: Document) -> str:
-    """Return what a guest calls itself."""
-    if guest["type"] == "qemu":
-        return hostname_of(int(guest["vmid"]), guest["config"])[0]
-    return str(guest["config"].get("hostname", f"CT{guest['vmid']}")).partition(".")[0]
 
 
 class _Programs:
@@ -102,7 +147,7 @@ class _GuestFiles:
         self._guest = guest
 
     async def source(self, path: str) -> Source:
-        found = self._texts().get(path)
+        found = self.texts().get(path)
         if found is None:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return Given(found.encode())
@@ -112,12 +157,13 @@ class _GuestFiles:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
     async def kind(self, path: str) -> str | None:
-        texts = self._texts()
+        texts = self.texts()
         if path in texts:
             return "file"
         return "folder" if any(name.startswith(f"{path.rstrip('/')}/") for name in texts) else None
 
-    def _texts(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str]:
+        """Return the files by path."""
         found = {"/etc/hostname": f"{host_name(self._guest)}\n", "/etc/os-release": OS_RELEASE}
         if self._guest["type"] == "lxc":
             found |= {f"/proc/self/{kind}id_map": _id_map(self._guest, kind) for kind in "ug"}

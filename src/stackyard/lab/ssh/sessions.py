@@ -12,7 +12,7 @@ from stackyard.lab.ssh.shell import Streams
 if TYPE_CHECKING:
     from stackyard.lab.ssh.shell import Shell
 
-__all__ = ["run_session", "server_options"]
+__all__ = ["ChannelSink", "run_session", "server_options"]
 
 _CHUNK = 256 * 1024
 _DEFECT = 70
@@ -47,11 +47,18 @@ class _ChannelSource:
         return await self._process.stdin.read(_CHUNK)
 
 
-class _ChannelSink:
+class ChannelSink:
+    """What a client is sent.
+
+    Args:
+        writer: One of the outputs of its channel.
+    """
+
     def __init__(self, writer: asyncssh.SSHWriter[bytes]) -> None:
         self._writer = writer
 
     async def write(self, data: bytes) -> None:
+        """Send a chunk, when the client has room for it."""
         self._writer.write(data)
         await self._writer.drain()
 
@@ -63,8 +70,8 @@ async def run_session(process: asyncssh.SSHServerProcess[bytes], shell: Shell) -
     """Run what a client asks for and return its exit status; None if the client went away."""
     streams = Streams(
         stdin=_ChannelSource(process),
-        stdout=_ChannelSink(process.stdout),
-        stderr=_ChannelSink(process.stderr),
+        stdout=ChannelSink(process.stdout),
+        stderr=ChannelSink(process.stderr),
     )
     try:
         if process.command is None:

@@ -9,6 +9,7 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.guest_text import comment_lines, config_lines
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
@@ -82,14 +83,16 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
 
 def guest_file(guest: Document) -> str:
     """Return the configuration of a guest as Proxmox keeps it in its file."""
-    sections = ["".join(f"{line}\n" for line in _lines(guest["config"]))]
+    sections = ["".join(f"{line}\n" for line in config_lines(guest["config"]))]
     if guest["pending"] or guest["pending_delete"]:
         pending = dict(guest["pending"])
         if guest["pending_delete"]:
             pending["delete"] = ",".join(guest["pending_delete"])
-        sections.append("".join(f"{line}\n" for line in ("[PENDING]", *_lines(pending))))
+        sections.append("".join(f"{line}\n" for line in ("[PENDING]", *config_lines(pending))))
     for name, snapshot in guest["snapshots"].items():
-        sections.append("".join(f"{line}\n" for line in (f"[{name}]", *_lines(snapshot.get("config", {})))))
+        sections.append(
+            "".join(f"{line}\n" for line in (f"[{name}]", *config_lines(snapshot.get("config", {}))))
+        )
     return "\n".join(sections)
 
 
@@ -99,22 +102,6 @@ def _guest_at(world: World, node: str, path: str) -> Document | None:
     if found is None or guest is None or guest["type"] != _KINDS[found["folder"]]:
         return None
     return guest if guest["node"] == (found["node"] or node) else None
-
-
-def _lines(config: Mapping[str, Any]) -> list[str]:
-    lines = _comment(config)
-    for key in sorted(config):
-        value = config[key]
-        if key == "lxc":
-            continue
-        if key != "description":
-            lines.append(f"{key}: {value}")
-    return lines + [f"{key}: {value}" for key, value in config.get("lxc", ())]
-
-
-def _comment(config: Mapping[str, Any]) -> list[str]:
-    text = str(config.get("description", ""))
-    return [f"#{urllib.parse.quote(line, safe=' !()*,-./:;<=>?@[]_~')}" for line in text.splitlines()]
 
 
 def _parsed(guest: Document, text: str) -> dict[str, Any]:
@@ -135,7 +122,7 @@ def _parsed(guest: Document, text: str) -> dict[str, Any]:
         elif line.strip():
             raise PveError(f"unable to parse line: {line}")
     if comment:
-        is_same = comment == _comment(before)
+        is_same = comment == comment_lines(before)
         unquoted = "\n".join(urllib.parse.unquote(line[1:]) for line in comment)
         config["description"] = before["description"] if is_same else unquoted
     if raw:

@@ -71,7 +71,7 @@ def _check_size(site: Site, guest: GuestEntry, found: Diagnostics) -> None:
     if values.get("clone") is not None or _has_missing_layer(site, guest):
         return
     needed = ["cores", "memory"]
-    if not (values.get("disks") or values.get("cdrom")):
+    if not (values.get("disks") or values.get("cdrom") or values.get("imported")):
         needed += ["image", "disk"]
     missing = [key for key in needed if values.get(key) is None]
     if missing:

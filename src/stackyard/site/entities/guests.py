@@ -20,7 +20,7 @@ from stackyard.site.entities.partial import partial
 from stackyard.site.entities.presets import Cores, DiskGib, MemoryMib
 from stackyard.site.entities.values import Entity, HostAddress, Line, Name
 
-__all__ = ["Entry", "EntryBase", "GuestType", "TemplateFile"]
+__all__ = ["NOT_IN_FILES", "SHORT_FORMS", "Entry", "EntryBase", "GuestType", "ImageName", "TemplateFile"]
 
 GuestType = Literal["vm", "ct"]
 # Addresses with what the seed allows: nothing and `dhcp` are the same.
@@ -97,7 +97,7 @@ _INSIDE = (
     ("packages", "cloud_init", "packages"),
 )
 
-_SHORT_FORMS: dict[str, Any] = {
+SHORT_FORMS: dict[str, Any] = {
     "type": GuestType,
     "preset": Name,
     "vm_preset": Name,
@@ -123,15 +123,15 @@ _SHORT_FORMS: dict[str, Any] = {
     "cloud_init": CloudInitPart,
     "cpu": partial("CpuPart", Cpu, doc="The processors of a guest."),
 }
-_NOT_IN_FILES = ("key", "name", "node", "template")
+NOT_IN_FILES = ("key", "name", "node", "template")
 
 TemplateFile: Any = partial(
     "TemplateFile",
     Vm,
     container.Container,
     doc="A template: what guests have in common.",
-    without=_NOT_IN_FILES,
-    replaced=_SHORT_FORMS,
+    without=NOT_IN_FILES,
+    replaced=SHORT_FORMS,
     base=EntryBase,
 )
 
@@ -147,7 +147,7 @@ Entry: Any = partial(
     Vm,
     container.Container,
     doc="A guest of an env.",
-    without=_NOT_IN_FILES,
-    replaced={**_SHORT_FORMS, "template": Name, "key": Key, "node": Name},
+    without=NOT_IN_FILES,
+    replaced={**SHORT_FORMS, "template": Name, "key": Key, "node": Name},
     base=_Named,
 )

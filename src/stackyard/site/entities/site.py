@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.values import DnsName, InterfaceName
 from stackyard.site.entities.images import FileEntry, Image, PoolEntry
@@ -39,6 +41,8 @@ class SiteDefaults(Entity):
     # Where guests fetch their specs; `server_url` is the newer name.
     spec_server: Url | None = None
     server_url: Url | None = None
+    # The SHA-256 of its public key, which guests pin; that of the certificate kept with the site when absent.
+    spec_server_pin: Annotated[str, StringConstraints(pattern=r"^sha256//[A-Za-z0-9+/]{43}=$")] | None = None
     # Which release images are taken from; `image_release` is the newer name.
     packer_release: Line | None = None
     image_release: Line | None = None

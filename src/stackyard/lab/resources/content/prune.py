@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["list_prunable", "mark", "prune"]
+__all__ = ["list_prunable", "mark", "prune", "prune_group"]
 
 _STANDARD = re.compile(r"vzdump-(lxc|openvz|qemu)-(\d+)-(\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d)\.\S+")
 _PERIODS: Mapping[str, Callable[[datetime.datetime], str]] = {
@@ -64,6 +64,15 @@ def prune(call: Call) -> Any:
     return call.start_task("prunebackups", ident, work)
 
 
+def prune_group(
+    world: World, node: str, storage: str, *, keep: Mapping[str, int], vmid: int, kind: str
+) -> list[str]:
+    """Return the backups of one guest that some rules do not keep."""
+    rules = ",".join(f"{key}={value}" for key, value in keep.items())
+    params = {"storage": storage, "prune-backups": rules, "vmid": vmid, "type": kind}
+    return [str(entry["volid"]) for entry in _marked(world, node, params) if entry["mark"] == "remove"]
+
+
 def _marked(world: World, node: str, params: Mapping[str, Any]) -> list[Entry]:
     storage = str(params["storage"])
     config = world.storages.require(storage, node)
@@ -89,6 +98,10 @@ def _marked(world: World, node: str, params: Mapping[str, Any]) -> list[Entry]:
 
 def _entry(volume: Mapping[str, Any]) -> Entry:
     volid = str(volume["volid"])
+    if str(volume.get("format", "")).startswith("pbs-"):
+        kind = "qemu" if volume["format"] == "pbs-vm" else "lxc"
+        known: Entry = {"volid": volid, "type": kind, "vmid": int(volume["vmid"]), "ctime": volume["ctime"]}
+        return known | ({"mark": "protected"} if volume.get("protected") else {})
     found = _STANDARD.fullmatch(volid.rpartition("/")[2])
     entry: Entry = {"volid": volid, "type": "unknown", "ctime": int(volume["ctime"])}
     if found is None:

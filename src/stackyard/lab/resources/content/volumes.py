@@ -241,6 +241,7 @@ def copy_volume(call: Call) -> Any:
                         size=int(volume["size"]),
                         format=parsed.format,
                         name=parsed.name,
+                        image=volume.get("image"),
                     ),
                 )
             else:

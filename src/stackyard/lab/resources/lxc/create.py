@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.latency import Work
-from stackyard.lab.problems import PveError, bad_parameter, not_permitted
-from stackyard.lab.resources.lxc import mountpoints, ostemplates
+from stackyard.lab.problems import PveError, not_permitted
+from stackyard.lab.resources.lxc import ostemplates
 from stackyard.lab.resources.lxc.disks import VolumeMaker
-from stackyard.lab.resources.lxc.mountpoints import MountType
 from stackyard.lab.resources.lxc.networks import complete_network, is_network
 from stackyard.lab.resources.lxc.options import OptionCheck
+from stackyard.lab.resources.lxc.planning import (
+    NOT_CONFIG,
+    check_keys,
+    check_storages,
+    is_plain,
+    wanted_volumes,
+)
 from stackyard.lab.resources.lxc.power import start_container
+from stackyard.lab.resources.lxc.restore import restore_container
 from stackyard.lab.resources.lxc.settings import normalized
 from stackyard.lab.routing import route
 from stackyard.lab.volume_access import check_volume_access
-from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,14 +32,6 @@ if TYPE_CHECKING:
     from stackyard.lab.world import World
 
 __all__ = ["create_container"]
-
-_NOT_CONFIG = frozenset(
-    (
-        *("node", "vmid", "ostemplate", "password", "storage", "force", "restore", "unique", "pool"),
-        *("ignore-unpack-errors", "ssh-public-keys", "bwlimit", "start", "ha-managed", "unprivileged"),
-    )
-)
-_SSH_KEY = re.compile(r"(?:\S+ )*?(?:ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+={0,3}(?: .*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,7 @@ def create_container(call: Call) -> Any:
     """Reserve the number at once, make the container in a task."""
     world = call.world
     if call.params.get("restore"):
-        raise PveError("the lab does not restore archives yet", status=501)
+        return restore_container(call)
     world.cluster.require_quorum()
     plan = _planned(call)
     world.guests.create("lxc", plan.node, plan.vmid, {"lock": "create"})
@@ -79,13 +76,13 @@ def _planned(call: Call) -> _Plan:
     params, world, vmid, node = call.params, call.world, call.vmid, call.node
     unprivileged, pool = bool(params.get("unprivileged", 1)), params.get("pool")
     _check_right(call, pool, unprivileged=unprivileged)
-    given = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    given = {key: value for key, value in params.items() if key not in NOT_CONFIG}
     storage = str(params.get("storage", "local"))
-    volumes = _volumes(given, storage)
+    volumes = wanted_volumes(given, storage)
     OptionCheck(call, unprivileged=unprivileged, pool=pool).setting({**given, **volumes})
     _check_template(call, str(params["ostemplate"]))
-    _check_storages(call, volumes, storage)
-    settings = normalized(world, node, {key: value for key, value in given.items() if _is_plain(key)})
+    check_storages(call, volumes, storage)
+    settings = normalized(world, node, {key: value for key, value in given.items() if is_plain(key)})
     if unprivileged:
         settings["unprivileged"] = 1
     return _Plan(
@@ -108,7 +105,7 @@ def _check_right(call: Call, pool: str | None, *, unprivileged: bool) -> None:
     if call.params.get("ha-managed"):
         call.check("/", "Sys.Console")
     call.world.guests.require_free(call.vmid, "lxc")
-    _check_keys(call.params.get("ssh-public-keys", ""))
+    check_keys(call.params.get("ssh-public-keys", ""))
     if pool is not None:
         call.world.pools.require(pool)
     in_pool = pool is not None and call.may(f"/pool/{pool}", "VM.Allocate")
@@ -116,47 +113,10 @@ def _check_right(call: Call, pool: str | None, *, unprivileged: bool) -> None:
         raise not_permitted()
 
 
-def _is_plain(key: str) -> bool:
-    return not mountpoints.is_mount_point(key) and not key.startswith("unused")
-
-
-def _volumes(given: Mapping[str, Any], storage: str) -> dict[str, str]:
-    """Return the mount points to make, those that are a plain number on the default storage."""
-    volumes = {
-        key: f"{storage}:{value}" if re.fullmatch(r"\d+(\.\d+)?", str(value)) else str(value)
-        for key, value in given.items()
-        if mountpoints.is_mount_point(key)
-    }
-    if volumes and "rootfs" not in volumes:
-        raise PveError("mount points configured, but 'rootfs' not set - aborting")
-    return volumes
-
-
-def _check_keys(text: str) -> None:
-    for line in text.split("\n"):
-        if line.strip() and not _SSH_KEY.fullmatch(line.strip()):
-            raise PveError("SSH public key validation error")
-
-
 def _check_template(call: Call, volid: str) -> None:
     if volid == "-":
         raise PveError("pipe requires cli environment")
     check_volume_access(call, volid, "vztmpl", call.vmid)
-
-
-def _check_storages(call: Call, volumes: Mapping[str, str], default: str) -> None:
-    used: list[str] = []
-    for _, point in mountpoints.each_volume(call.world.facts, volumes):
-        volume = str(point["volume"])
-        if mountpoints.mount_type(volume) is MountType.VOLUME:
-            used.append(parse_volume_id(volume)[0])
-        elif not call.is_root:
-            raise PveError("Only root can pass arbitrary filesystem paths.")
-    for storage in used if volumes else [default]:
-        config = call.world.storages.require(storage, call.node)
-        if "rootdir" not in call.world.storages.content_types(config):
-            raise bad_parameter("storage", f"storage '{storage}' does not support container directories")
-        call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
 
 
 async def _create(world: World, task: Task, plan: _Plan) -> None:

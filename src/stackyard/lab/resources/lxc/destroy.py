@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.config import forget_resource, is_configured
 from stackyard.lab.jobs import check_not_replicated, forget_guest
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
@@ -59,8 +60,8 @@ def remove_traces(world: World, vmid: int) -> None:
 
 def _purge(world: World, task: Task, vmid: int) -> None:
     forget_guest(world.store, vmid)
-    if world.store.get("ha_resources", f"ct:{vmid}") is not None:
-        world.store.delete("ha_resources", f"ct:{vmid}")
+    if is_configured(world.store, f"ct:{vmid}"):
+        forget_resource(world.store, f"ct:{vmid}", purge=True)
         task.log(f"NOTE: removed CT {vmid} from HA resource configuration.")
 
 
@@ -69,7 +70,7 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool, force: 
     if guest["config"].get("protection"):
         raise PveError(f"can't remove CT {vmid} - protection mode enabled")
     world.guests.check_unlocked(guest)
-    if not purge and world.store.get("ha_resources", f"ct:{vmid}") is not None:
+    if not purge and is_configured(world.store, f"ct:{vmid}"):
         raise PveError(f"unable to remove CT {vmid} - used in HA resources and purge parameter not set.")
     if not purge:
         check_not_replicated(world.store, vmid)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.config import is_managed, sid_of
+from stackyard.lab.ha.motion import motion_info
+from stackyard.lab.ha.requests import ask_to_migrate, is_in_hands
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.lxc.migration import Migration
@@ -26,11 +29,17 @@ def read_conditions(call: Call) -> Any:
     world.cluster.require_quorum()
     guest = world.guests.require("lxc", call.node, call.vmid)
     world.guests.check_unlocked(guest)
-    return {
+    sid = sid_of("lxc", call.vmid)
+    together, blocking = motion_info(world, sid)
+    others = [name for name in world.cluster.nodes() if name != call.node]
+    answer = {
         "running": int(guest["status"] == "running"),
-        "allowed-nodes": [name for name in world.cluster.nodes() if name != call.node],
-        "not-allowed-nodes": {},
+        "allowed-nodes": [name for name in others if name not in blocking],
+        "not-allowed-nodes": {
+            name: {"blocking-ha-resources": blocking[name]} for name in others if name in blocking
+        },
     }
+    return {**answer, "dependent-ha-resources": together} if is_managed(call.store, sid) else answer
 
 
 @route("POST /nodes/{node}/lxc/{vmid}/migrate")
@@ -45,6 +54,8 @@ def migrate(call: Call) -> Any:
     if guest["status"] == "running" and not params.get("online") and not params.get("restart"):
         raise PveError("can't migrate running container without --online or --restart")
     storages, source, vmid = _storage_map(call, target), call.node, call.vmid
+    if is_in_hands(call, "lxc"):
+        return ask_to_migrate(call, "lxc", target)
 
     async def work(task: Task) -> None:
         migration = Migration(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import images
 from stackyard.lab.allocation import allocate
+from stackyard.lab.jobs import replicated_volumes, switch_replication
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.lxc import mountpoints
@@ -192,6 +193,9 @@ class Migration:
     async def _copy(self, volid: str) -> None:
         """Copy a volume to the target, under another name where its own is taken there."""
         volume = self.world.volumes.require(volid, self.source)
+        if volid in replicated_volumes(self.world.store, self.vmid, self.target):
+            self._log(f"volume '{volid}' is replicated to the target already")
+            return
         wanted = self._storage_for(str(volume["storage"]))
         kind = type_of(self.world.storages.config(wanted))
         chosen = str(volume["format"]) if volume["format"] in kind.formats else "raw"
@@ -205,6 +209,7 @@ class Migration:
             format=chosen,
             name=name if self.world.volumes.find(taken, self.target) is None else None,
             content="rootdir",
+            image=volume.get("image"),
         )
         try:
             copy = await allocate(self.world, self.task, new)
@@ -232,6 +237,7 @@ class Migration:
         )
         for volid in self.copied:
             self.world.volumes.free(volid, self.source)
+        switch_replication(self.world.store, self.vmid, self.target)
 
     def _moved(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration that refers to the copies on the target."""

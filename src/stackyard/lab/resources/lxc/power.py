@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.requests import ask_to_start, ask_to_stop, is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.lxc import mountpoints
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "reboot",
     "resume",
+    "shut_container_down",
     "shutdown",
     "start",
     "start_container",
@@ -43,6 +45,8 @@ def start(call: Call) -> Any:
     if world.guests.require("lxc", node, vmid)["status"] == "running":
         raise PveError(f"CT {vmid} already running")
     world.cluster.require_quorum()
+    if is_in_hands(call, "lxc"):
+        return ask_to_start(call, "lxc")
 
     async def work(task: Task) -> None:
         await start_container(world, task, vmid, node, skiplock=skiplock)
@@ -57,6 +61,10 @@ def stop(call: Call) -> Any:
     world, vmid, node = call.world, call.vmid, call.node
     _require_running(call)
     overrule = bool(call.params.get("overrule-shutdown"))
+    if is_in_hands(call, "lxc"):
+        if overrule:
+            raise bad_parameter("overrule-shutdown", "Not applicable for HA resources.")
+        return ask_to_stop(call, "lxc", 0)
 
     async def work(task: Task) -> None:
         if overrule:
@@ -79,14 +87,13 @@ def shutdown(call: Call) -> Any:
     _require_running(call)
     timeout_s = params.get("timeout", _SHUTDOWN_TIMEOUT_S)
     force = bool(params.get("forceStop"))
+    if is_in_hands(call, "lxc"):
+        return ask_to_stop(call, "lxc", timeout_s)
 
     async def work(task: Task) -> None:
-        async with world.locks.guest("lxc", vmid):
-            guest = world.guests.require("lxc", node, vmid)
-            world.guests.check_unlocked(guest)
-            await _shut_down(world, task, timeout_s, force=force)
-            with task.step():
-                stop_container(world, vmid)
+        await shut_container_down(
+            world, task, world.guests.require("lxc", node, vmid), timeout_s, force=force
+        )
 
     return call.start_task("vzshutdown", vmid, work)
 
@@ -163,6 +170,22 @@ async def start_container(world: World, task: Task, vmid: int, node: str, *, ski
         if guest["config"].get("unprivileged"):
             _refuse_quotas(world, guest)
         await _start(world, task, guest)
+
+
+async def shut_container_down(
+    world: World, task: Task, guest: Document, timeout_s: float, *, force: bool = False
+) -> None:
+    """Shut a container down as part of a task.
+
+    Raises:
+        PveError: It is locked, or took longer than the timeout and may not be forced.
+    """
+    vmid = int(guest["vmid"])
+    async with world.locks.guest("lxc", vmid):
+        world.guests.check_unlocked(world.guests.require("lxc", str(guest["node"]), vmid))
+        await _shut_down(world, task, timeout_s, force=force)
+        with task.step():
+            stop_container(world, vmid)
 
 
 def stop_container(world: World, vmid: int) -> None:

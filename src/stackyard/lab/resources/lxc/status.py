@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.addresses import LOOPBACK, Interface, addresses_of
+from stackyard.lab.ha.config import guest_status as ha_status
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.lxc import mountpoints
 from stackyard.lab.routing import route
@@ -64,11 +65,7 @@ def list_status(call: Call) -> Any:
 def read_current(call: Call) -> Any:
     """Answer the state of a container."""
     guest = call.world.guests.require("lxc", call.node, call.vmid)
-    managed = call.store.get("ha_resources", f"ct:{call.vmid}")
-    ha: dict[str, Any] = {"managed": 0}
-    if managed is not None:
-        ha = {"managed": 1, "state": managed.get("state", "started")}
-    return {**_status(call.world, guest), "ha": ha}
+    return {**_status(call.world, guest), "ha": ha_status(call.store, f"ct:{call.vmid}")}
 
 
 @route("GET /nodes/{node}/lxc/{vmid}/interfaces")

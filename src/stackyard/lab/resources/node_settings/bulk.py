@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.config import is_managed, sid_of
 from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import not_permitted
@@ -65,9 +66,11 @@ async def start_guests(
             task.log(f"Starting {name} {vmid} failed: {status}")
 
 
-async def stop_guests(world: World, task: Task, node: str, *, wanted: Collection[int] = ()) -> None:
-    """Shut guests of a node down, each in a task of its own."""
-    for guest in sorted(_chosen(world, node, wanted), key=_order, reverse=True):
+async def stop_guests(
+    world: World, task: Task, node: str, *, wanted: Collection[int] = (), managed: bool = False
+) -> None:
+    """Shut guests of a node down, each in a task of its own; those in the hands of HA only if asked to."""
+    for guest in sorted(_chosen(world, node, wanted, managed=managed), key=_order, reverse=True):
         if guest["status"] != "running":
             continue
         vmid = int(guest["vmid"])
@@ -87,12 +90,19 @@ def _wanted(call: Call) -> list[int]:
     return listed
 
 
-def _chosen(world: World, node: str, wanted: Collection[int]) -> list[Document]:
+def _chosen(world: World, node: str, wanted: Collection[int], *, managed: bool = False) -> list[Document]:
     return [
         guest
         for guest in world.guests.on_node(node)
-        if (not wanted or guest["vmid"] in wanted) and not guest["config"].get("template")
+        if (managed or _is_chosen(world, guest, wanted)) and not guest["config"].get("template")
     ]
+
+
+def _is_chosen(world: World, guest: Document, wanted: Collection[int]) -> bool:
+    """Tell whether a guest is meant: those in the hands of HA only where they are named."""
+    if wanted:
+        return guest["vmid"] in wanted
+    return not is_managed(world.store, sid_of(str(guest["type"]), guest["vmid"]))
 
 
 def _order(guest: Document) -> tuple[int, int]:

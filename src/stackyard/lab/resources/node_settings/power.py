@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.access.directory import ROOT
+from stackyard.lab.ha.config import is_managed, sid_of
 from stackyard.lab.latency import Work
 from stackyard.lab.params import properties
 from stackyard.lab.problems import PveError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["switch_node", "wake_node"]
 
 _GONE = "No route to host"
+_MODES = {"freeze": "restart", "failover": "shutdown", "migrate": "maintenance"}
 
 
 @route("POST /nodes/{node}/status")
@@ -31,7 +33,8 @@ def switch_node(call: Call) -> Any:
 
     async def work(task: Task) -> None:
         # What the node does on its way down, whoever sent it there.
-        await stop_guests(world, task, node)
+        await _leave_ha(world, task, node, reboots=reboots)
+        await stop_guests(world, task, node, managed=True)
         await task.spend(Work.SHUTDOWN)
         with task.step():
             world.store.put("nodes", node, {**world.cluster.nodes()[node], "online": 0, "unreachable": _GONE})
@@ -60,6 +63,24 @@ def wake_node(call: Call) -> Any:
     return properties.parse(schema, str(config["wakeonlan"]))["mac"]
 
 
+async def _leave_ha(world: World, task: Task, node: str, *, reboots: bool) -> None:
+    """Tell HA what becomes of its guests while the node is away, as the cluster's policy says."""
+    options = (world.store.get("cluster", "options") or {}).get("ha") or {}
+    policy = str(options.get("shutdown_policy", "conditional"))
+    mode = _MODES.get(policy, "restart" if reboots else "shutdown")
+    with task.step():
+        world.store.put("nodes", node, {**world.cluster.nodes()[node], "ha_mode": mode})
+    if mode == "maintenance":
+        await world.ha.until(lambda: not _has_managed(world, node))
+
+
+def _has_managed(world: World, node: str) -> bool:
+    return any(
+        guest["status"] == "running" and is_managed(world.store, sid_of(str(guest["type"]), guest["vmid"]))
+        for guest in world.guests.on_node(node)
+    )
+
+
 def _waking(world: World, node: str) -> WorkFunction:
     async def work(task: Task) -> None:
         await task.spend(Work.BOOT)
@@ -83,6 +104,7 @@ def _come_up(world: World, task: Task, node: str) -> None:
     with task.step():
         document = {**world.cluster.nodes()[node], "online": 1, "started": int(world.clock.now())}
         document.pop("unreachable", None)
+        document.pop("ha_mode", None)
         world.store.put("nodes", node, document)
         world.store.delete("services", node)
         files.put_in_force(world, node)

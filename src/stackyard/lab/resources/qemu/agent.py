@@ -1,7 +1,7 @@
 """The guest agent of a VM: `/nodes/{node}/qemu/{vmid}/agent`.
 
-It answers once the guest has had the time to boot, with what the lab knows of the guest. Running commands and
-reading files in guests is not here.
+It answers once the guest has had the time to boot, with what the lab knows of the guest. What it does inside
+of the guest (programs, files) is in `agent_inside`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
-__all__ = ["ROUTES", "list_commands", "require_agent", "run_command"]
+__all__ = ["ROUTES", "list_commands", "refuse_suspending", "require_agent", "run_command"]
 
 AGENT_VERSION = "7.2.11"
 
@@ -61,7 +61,7 @@ def _ping(_world: World, _guest: Document) -> Any:
 def _info(_world: World, _guest: Document) -> Any:
     commands = [
         {"name": f"guest-{name}", "enabled": True, "success-response": name not in _NO_RESPONSE}
-        for name in sorted(_COMMANDS)
+        for name in sorted((*_COMMANDS, *_INSIDE, *_SUSPENDING))
     ]
     return {"version": AGENT_VERSION, "supported_commands": commands}
 
@@ -208,6 +208,15 @@ def _shutdown(world: World, guest: Document) -> Any:
     stop_guest(world, int(guest["vmid"]))
 
 
+def refuse_suspending(_world: World, _guest: Document) -> Any:
+    """Refuse to sleep, as agents of guests without the tools for it do.
+
+    Raises:
+        PveError: Always.
+    """
+    raise PveError("Agent error: the requested suspend mode is not supported by the guest")
+
+
 _COMMANDS: dict[str, tuple[str, Command]] = {
     "ping": ("POST", _ping),
     "info": ("GET", _info),
@@ -227,23 +236,28 @@ _COMMANDS: dict[str, tuple[str, Command]] = {
     "fstrim": ("POST", _trim),
     "shutdown": ("POST", _shutdown),
 }
-_NO_RESPONSE = frozenset(("shutdown",))
+_SUSPENDING = ("suspend-disk", "suspend-hybrid", "suspend-ram")
+_NO_RESPONSE = frozenset(("shutdown", *_SUSPENDING))
+# What the agent knows beside the commands here; the API puts several of them together.
+_INSIDE = (
+    *("exec", "exec-status", "file-close", "file-flush", "file-open", "file-read", "file-seek", "file-write"),
+    "set-user-password",
+)
+_BY_API = ("exec", "exec-status", "file-read", "file-write", "set-user-password", *_SUSPENDING)
 _DECLARED_AT = "/nodes/{node}/qemu/{vmid}/agent"
 
 
 @route(f"GET {_DECLARED_AT}")
 def list_commands(_call: Call) -> Any:
     """List the commands of the agent."""
-    return [{"name": name} for name in sorted(_COMMANDS)]
+    return [{"name": name} for name in sorted((*_COMMANDS, *_BY_API))]
 
 
 @route(f"POST {_DECLARED_AT}")
 def run_command(call: Call) -> Any:
     """Run a command that is named by a parameter, as old clients do."""
     name = call.params["command"]
-    if name not in _COMMANDS:
-        raise PveError(f"the lab does not have the agent's {name}", status=501)
-    return _answer(call, _COMMANDS[name][1])
+    return _answer(call, _COMMANDS[name][1] if name in _COMMANDS else refuse_suspending)
 
 
 def _answer(call: Call, command: Command) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import images
 from stackyard.lab.allocation import Worker, allocate, allocate_clone
+from stackyard.lab.lineage import image_in
 from stackyard.lab.resources.qemu import drives
 from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE, TPM_SIZE, efi_size
 from stackyard.lab.storages import type_of
@@ -87,6 +88,7 @@ def _new_volume(world: World, worker: Worker, copy: Copy) -> NewVolume:
         size=_size(world, copy),
         format=chosen,
         name=name,
+        image=image_in(volume),
     )
 
 

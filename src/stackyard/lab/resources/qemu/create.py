@@ -6,15 +6,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.generate import new_uuid
+from stackyard.lab.ha.config import add_resource
 from stackyard.lab.latency import Work
-from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, not_permitted
 from stackyard.lab.resources.qemu import drives, options
 from stackyard.lab.resources.qemu.disks import DiskMaker
-from stackyard.lab.resources.qemu.networks import complete_network
 from stackyard.lab.resources.qemu.power import start_guest
+from stackyard.lab.resources.qemu.restore import restore_vm
+from stackyard.lab.resources.qemu.settings import NOT_CONFIG, normalized
 from stackyard.lab.routing import route
-from stackyard.lab.sha256_crypt import hash_password, is_hashed
 from stackyard.lab.undoing import undo_on_failure
 
 if TYPE_CHECKING:
@@ -22,16 +22,9 @@ if TYPE_CHECKING:
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["create_vm", "normalized"]
+__all__ = ["create_vm"]
 
 QEMU_VERSION = "10.1.2"
-
-_NOT_CONFIG = frozenset(
-    (
-        *("node", "vmid", "archive", "bwlimit", "force", "pool", "start", "ha-managed", "storage", "unique"),
-        *("live-restore", "import-working-storage"),
-    )
-)
 
 
 @route("POST /nodes/{node}/qemu")
@@ -40,25 +33,27 @@ def create_vm(call: Call) -> Any:
     params, world, vmid = call.params, call.world, call.vmid
     pool, storage = params.get("pool"), params.get("storage")
     if params.get("archive"):
-        raise PveError("the lab does not restore archives yet", status=501)
+        return restore_vm(call)
     world.cluster.require_quorum()
     if pool is not None:
         world.pools.require(pool)
     if storage is not None:
         call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
+    if params.get("ha-managed"):
+        call.check("/", "Sys.Console")
     if params.get("start"):
         options.check_vm(call, "VM.PowerMgmt", pool=pool)
     if not call.may(f"/vms/{vmid}", "VM.Allocate") and not (
         pool and call.may(f"/pool/{pool}", "VM.Allocate")
     ):
         raise not_permitted()
-    settings = {key: value for key, value in params.items() if key not in _NOT_CONFIG}
+    settings = {key: value for key, value in params.items() if key not in NOT_CONFIG}
     drives.check_parameters(world.facts, settings)
     _check_settings(call, settings, storage, pool)
     config = normalized(world, settings, ostype=str(settings.get("ostype", "")))
     world.guests.require_free(vmid, "qemu")
     world.guests.create("qemu", call.node, vmid, {"lock": "create"})
-    node, start = call.node, bool(params.get("start"))
+    node, start, managed = call.node, bool(params.get("start")), bool(params.get("ha-managed"))
 
     async def work(task: Task) -> None:
         maker = DiskMaker(
@@ -75,32 +70,17 @@ def create_vm(call: Call) -> Any:
             finished = {**config, **await maker.create(config)}
             with task.step():
                 _finish(world, vmid, finished, pool)
+        if managed:
+            with task.step():
+                task.log("Add as HA resource")
+                add_resource(world.store, f"vm:{vmid}", "started" if start else "stopped")
         if start:
             task.log("Execute autostart")
+        # What HA manages, HA starts.
+        if start and not managed:
             await start_guest(world, task, vmid, node)
 
     return call.start_task("qmcreate", vmid, work)
-
-
-def normalized(world: World, settings: dict[str, Any], *, ostype: str = "") -> dict[str, Any]:
-    """Return settings as a configuration keeps them: networks with addresses, tags in order, no passwords."""
-    config = dict(settings)
-    if "cdrom" in config:
-        config["ide2"] = config.pop("cdrom")
-    for key, value in settings.items():
-        if re.fullmatch(r"net\d+", key):
-            config[key] = complete_network(world, str(value))
-    if "description" in config:
-        config["description"] = str(config["description"]).rstrip()
-    if "tags" in config:
-        config["tags"] = ";".join(sorted({tag.lower() for tag in split_list(str(config["tags"]))}))
-    password = str(config.get("cipassword", ""))
-    # The tool that reads it on Windows needs the password itself.
-    if password and not ostype.startswith("w") and not is_hashed(password):
-        config["cipassword"] = hash_password(password)
-    if config.get("vmgenid") == "1":
-        config["vmgenid"] = new_uuid()
-    return {key: value for key, value in config.items() if value != ""}
 
 
 def _check_settings(call: Call, settings: dict[str, Any], storage: str | None, pool: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.guests import MISMATCH
+from stackyard.lab.ha.config import forget_resource, is_configured
 from stackyard.lab.jobs import check_not_replicated, forget_guest
 from stackyard.lab.latency import Work
 from stackyard.lab.params.formats import parse_size
@@ -45,6 +46,9 @@ def destroy_vm(call: Call) -> Any:
                 if purge:
                     task.log(f"purging VM {vmid} from related configurations..")
                     forget_guest(world.store, vmid)
+                    if is_configured(world.store, f"vm:{vmid}"):
+                        forget_resource(world.store, f"vm:{vmid}", purge=True)
+                        task.log(f"NOTE: removed VM {vmid} from HA resource configuration.")
                 remove_traces(world, vmid)
                 world.guests.remove(vmid)
 
@@ -89,7 +93,7 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool) -> Docu
     guest = world.guests.require("qemu", node, vmid)
     if guest["config"].get("protection"):
         raise PveError(f"can't remove VM {vmid} - protection mode enabled")
-    if not purge and world.store.get("ha_resources", f"vm:{vmid}") is not None:
+    if not purge and is_configured(world.store, f"vm:{vmid}"):
         raise PveError(f"unable to remove VM {vmid} - used in HA resources and purge parameter not set.")
     if not purge:
         check_not_replicated(world.store, vmid)

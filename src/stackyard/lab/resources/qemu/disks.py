@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab import images
 from stackyard.lab.allocation import Worker, allocate, free_all
 from stackyard.lab.contents import disk_size
+from stackyard.lab.lineage import image_in
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu import drives
 from stackyard.lab.storages import type_of
@@ -104,13 +105,15 @@ class DiskMaker:
 
     async def _create_disk(self, key: str, drive: Drive, storage: str | None, size: int) -> None:
         source, chosen = drive.pop("import-from", None), drive.pop("format", None)
+        image = None
         if source is not None:
             size, chosen = self._source(str(source), self._given(storage), chosen)
+            image = image_in(self.world.volumes.require(str(source), self.node))
         if key == "efidisk0":
             size = efi_size(drive)
         elif key == "tpmstate0":
             size = TPM_SIZE
-        volid = await self._allocate(storage, size, chosen)
+        volid = await self._allocate(storage, size, chosen, image=image)
         if self.config.get("template"):
             self.made.remove(volid)
             with self.worker.step():
@@ -139,7 +142,13 @@ class DiskMaker:
         return size, wanted if wanted in kind.formats else kind.default_format
 
     async def _allocate(
-        self, storage: str | None, size: int, chosen: str | None, name: str | None = None
+        self,
+        storage: str | None,
+        size: int,
+        chosen: str | None,
+        name: str | None = None,
+        *,
+        image: Mapping[str, Any] | None = None,
     ) -> str:
         new = NewVolume(
             storage=self._given(storage),
@@ -148,6 +157,7 @@ class DiskMaker:
             size=size,
             format=chosen,
             name=name,
+            image=image,
         )
         volid = await allocate(self.world, self.worker, new)
         self.made.append(volid)

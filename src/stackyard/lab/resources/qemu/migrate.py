@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.config import is_managed, sid_of
+from stackyard.lab.ha.motion import motion_info
+from stackyard.lab.ha.requests import ask_to_migrate, is_in_hands
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu import drives, options
 from stackyard.lab.resources.qemu.devices import Mapped, local_devices, missing_mappings
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
 
-__all__ = ["migrate_vm", "read_precondition"]
+__all__ = ["check_available", "migrate_vm", "read_precondition"]
 
 _ROOT_ONLY = ("force", "migration_type", "migration_network")
 
@@ -34,12 +37,16 @@ def read_precondition(call: Call) -> Any:
     world.guests.check_unlocked(guest)
     running = guest["status"] == "running"
     blocking, mapped = local_devices(world, guest["config"], running=running)
+    sid = sid_of("qemu", call.vmid)
+    together, blockers = motion_info(world, sid)
     obstacles = {
-        node: _obstacles(world, guest["config"], mapped, node)
+        node: _obstacles(world, guest["config"], mapped, node) | _blocked(blockers, node)
         for node in world.cluster.nodes()
         if node != call.node
     }
+    dependent = {"dependent-ha-resources": together} if is_managed(call.store, sid) else {}
     return {
+        **dependent,
         "running": int(running),
         "allowed_nodes": [node for node, found in obstacles.items() if not found],
         "not_allowed_nodes": {node: found for node, found in obstacles.items() if found},
@@ -69,6 +76,8 @@ def migrate_vm(call: Call) -> Any:
     if running and not params.get("online"):
         raise PveError("can't migrate running VM without --online")
     storage_map = _storage_map(call, guest, target)
+    if is_in_hands(call, "qemu"):
+        return ask_to_migrate(call, "qemu", target)
 
     async def work(task: Task) -> None:
         migration = Migration(
@@ -90,7 +99,7 @@ def migrate_vm(call: Call) -> Any:
 def _storage_map(call: Call, guest: Document, target: str) -> StorageMap:
     world, text = call.world, call.params.get("targetstorage")
     if not text:
-        _check_available(world, guest["config"], target)
+        check_available(world, guest["config"], target)
         return StorageMap()
     try:
         storage_map = StorageMap.parse(text)
@@ -104,23 +113,32 @@ def _storage_map(call: Call, guest: Document, target: str) -> StorageMap:
         if "images" not in world.storages.content_types(config):
             raise PveError(f"storage '{storage}' does not support vm images")
     if storage_map.identity:
-        _check_available(world, guest["config"], target)
+        check_available(world, guest["config"], target)
     return storage_map
 
 
-def _check_available(world: World, config: Mapping[str, Any], target: str) -> None:
+def check_available(world: World, config: Mapping[str, Any], target: str) -> None:
+    """Refuse to take a VM to a node where a storage of it is not.
+
+    Raises:
+        PveError: Naming the storage.
+    """
     for key in drives.drive_keys(config):
         volid = str(drives.parse_drive(world.facts, key, str(config[key]))["file"])
         if ":" in volid and not volid.startswith("/"):
             world.storages.require(parse_volume_id(volid)[0], target)
 
 
-def _obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: str) -> dict[str, list[str]]:
+def _obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: str) -> dict[str, Any]:
     found = {
         "unavailable_storages": _missing_storages(world, config, node),
         "unavailable-resources": missing_mappings(world, mapped, node),
     }
     return {key: names for key, names in found.items() if names}
+
+
+def _blocked(blockers: Mapping[str, list[dict[str, str]]], node: str) -> dict[str, Any]:
+    return {"blocking-ha-resources": blockers[node]} if node in blockers else {}
 
 
 def _missing_storages(world: World, config: Mapping[str, Any], node: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import images
 from stackyard.lab.allocation import allocate
+from stackyard.lab.jobs import replicated_volumes, switch_replication
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu import drives
@@ -169,6 +170,9 @@ class Migration:
 
     async def _copy(self, local: LocalVolume) -> None:
         volume = self.world.volumes.require(local.volid, self.source)
+        if local.volid in replicated_volumes(self.world.store, self.vmid, self.target):
+            self._log(f"volume '{local.volid}' is replicated to the target already")
+            return
         try:
             new = self._new_volume(local, volume)
             volid = await allocate(self.world, self.task, new)
@@ -200,6 +204,7 @@ class Migration:
             format=chosen,
             name=name,
             content=str(volume["content"]),
+            image=volume.get("image"),
         )
 
     def _hand_over(self, volumes: list[str]) -> None:
@@ -219,7 +224,9 @@ class Migration:
             run=run,
         )
         for volid in volumes:
-            self.world.volumes.free(volid, self.source)
+            if volid in self.copied:
+                self.world.volumes.free(volid, self.source)
+        switch_replication(self.world.store, self.vmid, self.target)
 
     def _moved(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration that refers to the copies on the target."""

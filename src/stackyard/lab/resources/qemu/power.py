@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.allocation import allocate
 from stackyard.lab.bridges import exists
+from stackyard.lab.ha.requests import ask_to_start, ask_to_stop, is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE
@@ -49,6 +50,8 @@ def start_vm(call: Call) -> Any:
     if call.params.get("targetstorage") and not call.params.get("migratedfrom"):
         raise bad_parameter("targetstorage", "targetstorage can only by used with migratedfrom.")
     call.world.cluster.require_quorum()
+    if is_in_hands(call, "qemu") and not call.params.get("stateuri"):
+        return ask_to_start(call, "qemu")
     world, vmid, node = call.world, call.vmid, call.node
     skiplock = bool(call.params.get("skiplock"))
 
@@ -64,6 +67,10 @@ def stop_vm(call: Call) -> Any:
     check_root_only(call)
     world, vmid, node = call.world, call.vmid, call.node
     skiplock, overrule = bool(call.params.get("skiplock")), bool(call.params.get("overrule-shutdown"))
+    if is_in_hands(call, "qemu") and "migratedfrom" not in call.params:
+        if overrule:
+            raise bad_parameter("overrule-shutdown", "Not applicable for HA resources.")
+        return ask_to_stop(call, "qemu", 0)
 
     async def work(task: Task) -> None:
         if overrule:
@@ -89,6 +96,8 @@ def shutdown_vm(call: Call) -> Any:
     guest = world.guests.require("qemu", node, vmid)
     if is_paused(guest) and not force:
         raise PveError("VM is paused - cannot shutdown")
+    if is_in_hands(call, "qemu"):
+        return ask_to_stop(call, "qemu", params.get("timeout", _SHUTDOWN_TIMEOUT_S))
 
     async def work(task: Task) -> None:
         async with world.locks.guest("qemu", vmid):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.requests import is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.qemu.memory import allocate_state, check_can_save, state_storage
@@ -77,6 +78,8 @@ def suspend_vm(call: Call) -> Any:
     guest = _require_running(call)
     skiplock, to_disk = bool(params.get("skiplock")), bool(params.get("todisk"))
     storage = params.get("statestorage")
+    if to_disk and is_in_hands(call, "qemu"):
+        raise PveError("Cannot suspend HA managed VM to disk")
     if to_disk:
         storage = _check_to_disk(call, guest, storage)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha.config import guest_status as ha_status
 from stackyard.lab.resources.qemu.create import QEMU_VERSION
 from stackyard.lab.resources.qemu.hotplug import has_agent
 from stackyard.lab.resources.qemu.power import RUNNING_MACHINE
@@ -70,8 +71,7 @@ def read_current(call: Call) -> Any:
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     config = guest["config"]
     status = _full_status(call.world, guest)
-    resource = call.store.get("ha_resources", f"vm:{call.vmid}")
-    status["ha"] = {"managed": 0} if resource is None else {"managed": 1, "state": resource.get("state")}
+    status["ha"] = ha_status(call.store, f"vm:{call.vmid}")
     if has_agent(str(config.get("agent", ""))):
         status["agent"] = 1
     display = str(config.get("vga", ""))

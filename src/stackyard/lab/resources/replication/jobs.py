@@ -1,21 +1,18 @@
-"""Replication jobs: `/cluster/replication`. The lab keeps them; no data is copied."""
+"""Replication jobs: `/cluster/replication`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.jobs import REPLICATION
-from stackyard.lab.latency import Work
+from stackyard.lab.jobs import REPLICATION, REPLICATION_STATE
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter
-from stackyard.lab.resources.lxc.mountpoints import mount_keys, parse_mount_point
-from stackyard.lab.resources.qemu import drives
+from stackyard.lab.resources.replication.replicas import replicatable_volumes
 from stackyard.lab.routing import route
 from stackyard.lab.sections import Kind, SectionFile
-from stackyard.lab.volume_features import has_feature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from stackyard.lab.call import Call
     from stackyard.lab.store import Document
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["create_job", "delete_job", "list_jobs", "read_job", "update_job"]
 
 _LOCK = "file-replication_cfg"
-# How a job that is being removed is marked: the lab time at which it will be gone.
-_GONE_AT = "gone_at"
 _KIND = Kind(
     name="local",
     required=frozenset(("target",)),
@@ -71,7 +66,8 @@ def create_job(call: Call) -> Any:
         )
     if params["target"] == source:
         raise PveError("Source and target must not be identical")
-    _require_volumes(call, guest)
+    if not replicatable_volumes(call.world, guest):
+        raise PveError("No replicatable volumes found")
     given = {key: value for key, value in params.items() if key not in ("id", "type")}
     with call.world.cluster.locked(_LOCK):
         if ident in _jobs(call):
@@ -110,21 +106,14 @@ def delete_job(call: Call) -> Any:
             if call.params.get("keep"):
                 raise bad_parameter("keep", "conflicts with parameter 'force'")
             file.remove(ident)
-            return
-        job = _require(call, ident)
-        delay_s = call.world.latency.seconds(Work.DELETE)
-        if delay_s <= 0:
-            file.remove(ident)
+            call.store.delete(REPLICATION_STATE, ident)
             return
         mark = "local" if call.params.get("keep") else "full"
-        file.put(ident, {**job, "remove_job": mark, _GONE_AT: call.world.clock.now() + delay_s})
+        file.put(ident, {**_require(call, ident), "remove_job": mark})
 
 
-def _jobs(call: Call) -> dict[str, Document]:
-    """Return the jobs that are there at this time."""
-    now = call.world.clock.now()
-    found = SectionFile(call.store, REPLICATION).all()
-    return {ident: job for ident, job in found.items() if job.get(_GONE_AT, now + 1) > now}
+def _jobs(call: Call) -> Mapping[str, Document]:
+    return SectionFile(call.store, REPLICATION).all()
 
 
 def _require(call: Call, ident: str) -> Document:
@@ -135,38 +124,4 @@ def _require(call: Call, ident: str) -> Document:
 
 
 def _shown(ident: str, job: Document) -> dict[str, Any]:
-    shown = {key: value for key, value in job.items() if key != _GONE_AT}
-    return {**shown, "id": ident, "jobnum": int(ident.split("-")[1])}
-
-
-def _require_volumes(call: Call, guest: Document) -> None:
-    found = False
-    for volid in _volumes(call, guest):
-        volume = call.world.volumes.require(volid, str(guest["node"]))
-        if not has_feature(call.world, "replicate", volume):
-            raise PveError(f"missing replicate feature on volume '{volid}'")
-        found = True
-    if not found:
-        raise PveError("No replicatable volumes found")
-
-
-def _volumes(call: Call, guest: Document) -> Iterator[str]:
-    """Yield the guest's own volumes on local storages that are not kept from replication."""
-    for disk in _disks(call, guest["config"], str(guest["type"])):
-        volid = str(disk.get("file") or disk.get("volume"))
-        if not disk.get("replicate", 1) or ":" not in volid:
-            continue
-        if not call.world.storages.is_shared(call.world.storages.config(volid.partition(":")[0])):
-            yield volid
-
-
-def _disks(call: Call, config: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:
-    facts = call.world.facts
-    if kind == "qemu":
-        for key in drives.drive_keys(config):
-            drive = drives.parse_drive(facts, key, str(config[key]))
-            if not drives.is_cdrom(drive):
-                yield drive
-    else:
-        for key in mount_keys(config):
-            yield parse_mount_point(facts, key, str(config[key]))
+    return {**job, "id": ident, "jobnum": int(ident.split("-")[1])}

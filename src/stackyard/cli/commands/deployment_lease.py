@@ -1,0 +1,86 @@
+"""`stackyard deployment lease`: which session may write the object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import group
+from stackyard.cli.deployments.options import place_of, store_option
+from stackyard.cli.result import Result
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from stackyard.deployment.lease import LeaseStatus
+
+__all__ = ["lease"]
+
+
+@group("lease")
+def lease() -> None:
+    """Look after the lease: which session may write the object.
+
+    Every write takes the lease by itself, renews it while it works, and gives it back. One whose holder died
+    runs out within a minute, and the next writer takes it over.
+    """
+
+
+@lease.command("status")
+@store_option
+def status(store: str | None) -> Result:
+    """Show who holds the lease, what for, for how long, and when it runs out."""
+    from stackyard.deployment.lease import lease_status  # lazy: only when this verb runs
+
+    found = lease_status(place_of(store))
+    text = f"{found}" + (f"\nIts id is {found.id}." if found.is_held else "")
+    return Result(document=_document(found), show=lambda paper: paper.line(text))
+
+
+@lease.command("release")
+@click.option("--lease-id", required=True, metavar="ID", help="The lease that is meant; `status` shows it.")
+@store_option
+def release(lease_id: str, store: str | None) -> Result:
+    """Give back a lease whose holder cannot do so any more, such as your own session that was killed.
+
+    It is given back only if it is the one that is named.
+    """
+    from stackyard.deployment.lease import release_lease  # lazy: only when this verb runs
+
+    found = release_lease(place_of(store), lease_id)
+    return Result(
+        document={"released": _document(found)},
+        show=lambda paper: paper.line(f"Released the lease of {found.holder}."),
+    )
+
+
+@lease.command("break")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is written down first, with who did it.")
+@store_option
+def break_(reason: str, store: str | None) -> Result:
+    """Take the lease away from its holder, for a reason that is written down first.
+
+    The holder finds out at its next sign of life, finishes what it is doing, and reports it as suspect.
+    """
+    from stackyard.deployment.lease import break_lease  # lazy: only when this verb runs
+
+    if not reason.strip():
+        raise UsageError("Say why with --reason TEXT: others will want to know.")
+    found = break_lease(place_of(store), reason)
+    return Result(
+        document={"broken": _document(found), "reason": reason},
+        show=lambda paper: paper.line(f"Broke the lease of {found.holder}: {reason}"),
+    )
+
+
+def _document(found: LeaseStatus) -> dict[str, Any]:
+    if not found.is_held:
+        return {"is_held": False}
+    return {
+        "is_held": True,
+        "id": found.id,
+        "holder": found.holder,
+        "doing": found.doing,
+        "age_s": round(found.age_s, 1),
+        "expires_in_s": round(found.expires_in_s, 1),
+    }

@@ -1,0 +1,104 @@
+"""`stackyard deployment put`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.deployments.options import acknowledged, place_of, write_options
+from stackyard.cli.deployments.view import written_result
+from stackyard.cli.session import Session, pass_session
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from stackyard.cli.result import Result
+    from stackyard.deployment import Place
+    from stackyard.deployment.store import Version
+
+__all__ = ["put"]
+
+
+@click.command("put", cls=Command)
+@click.argument("file")
+@click.option(
+    "--base",
+    metavar="VERSION",
+    help="The version that FILE was made from; `deployment get FILE` remembers it.",
+)
+@write_options
+@pass_session
+def put(session: Session, /, file: str, base: str | None, store: str | None, **values: Any) -> Result:
+    """Make FILE the new version of the object.
+
+    FILE is the whole object. It is validated, compared with what is there, and written only over the version
+    that it was made from; where somebody else was faster, both changes are joined into FILE.merged for you to
+    look at. An entry that disappears has to be named with --allow-delete. A first version needs no --base.
+
+    \b
+    stackyard deployment get deployment.json
+    stackyard deployment put deployment.json --note "more memory for web"
+    """  # noqa: D301 - click reads the control character
+    from stackyard import files  # lazy: only when this verb runs
+    from stackyard.deployment.checkouts import remember  # lazy: as above
+    from stackyard.deployment.writing import MergeNeededError, Request, write  # lazy: as above
+
+    path = Path(file)
+    data = files.read_text(path).encode()
+    place = place_of(store)
+    known = _base(place, path, base)
+    request = Request(kind="put", make=lambda current: data, base=known, **acknowledged(values))
+    try:
+        written = write(place, request, emit=session.emit)
+    except MergeNeededError as err:
+        proposal = path.with_name(f"{path.name}.merged")
+        files.replace_file(proposal, err.proposal)
+        err.remedy = (
+            f"Both changes are joined in {proposal}. Look at it, then:"
+            f" stackyard deployment put {proposal} --base {_id_there(place)}"
+        )
+        raise
+    if written.version is not None:
+        remember(place, path, written.version)
+    return written_result(written, place.label)
+
+
+def _id_there(place: Place) -> str:
+    from stackyard.deployment.fetch import fetch  # lazy: only after a conflict
+
+    version = fetch(place).version
+    return "" if version is None else version.id
+
+
+def _base(place: Place, path: Path, said: str | None) -> Version | None:
+    """Return the version that a file was made from; None where there is no object yet.
+
+    Raises:
+        UsageError: There is an object, and nobody says which version the file was made from.
+    """
+    from stackyard.deployment.checkouts import base_of  # lazy: only when this verb runs
+    from stackyard.deployment.opening import open_reader  # lazy: as above
+    from stackyard.deployment.settings import BucketAddress  # lazy: as above
+    from stackyard.deployment.store import choose_version  # lazy: as above
+    from stackyard.objects.opening import DATABASE  # lazy: as above
+
+    if place.local is not None or place.domains is not None:
+        return None
+    if not isinstance(place.store, BucketAddress) and not (place.store / DATABASE).exists():
+        return None
+    store = open_reader(place)
+    try:
+        if store.read() is None:
+            return None
+        named = said or base_of(place, path)
+        if named is None:
+            raise UsageError(
+                f"There is an object already, and nothing says which version {path} was made from: an older"
+                " one would take back what others wrote since. Fetch it with `stackyard deployment get` and"
+                " change that, or name the version with --base (`--base ~0` is the current one)."
+            )
+        return choose_version(store, named)
+    finally:
+        store.close()

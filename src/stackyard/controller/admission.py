@@ -1,0 +1,119 @@
+"""Who may have what: plain tokens of the site, signed tokens, and a limit for those who guess."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from typing import TYPE_CHECKING
+
+from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.tokens import TokenError
+from stackyard.site.entities.postures import AuthMethod
+from stackyard.state.http.throttle import Throttle
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from stackyard.controller.specs import SpecBook, Wanted
+    from stackyard.controller.tokens import Claims, Tokens
+
+__all__ = ["Admission"]
+
+_CHALLENGE = 'Bearer realm="stackyard"'
+# git asks its user, or its credential helper, only for a challenge of this kind.
+_GIT_CHALLENGE = 'Basic realm="stackyard"'
+
+
+class Admission:
+    """Decides who may have a spec or a repository.
+
+    Args:
+        tokens: The signed ones.
+        repo_token: Opens every repository.
+        throttle: Slows down who guesses.
+    """
+
+    def __init__(self, tokens: Tokens, *, repo_token: str, throttle: Throttle | None = None) -> None:
+        self._tokens = tokens
+        self._repo_token = repo_token
+        self._throttle = throttle or Throttle()
+
+    def use_repo_token(self, repo_token: str) -> None:
+        """Take another token for the repositories from now on."""
+        self._repo_token = repo_token
+
+    def admit_to_spec(self, request: web.BaseRequest, book: SpecBook, wanted: Wanted) -> None:
+        """Let somebody have a spec.
+
+        Raises:
+            RequestRefusedError: They may not.
+        """
+        if wanted.method is AuthMethod.NETWORK:
+            return
+        shown = self._shown(request, wanted.identity, _CHALLENGE)
+        plain = book.auth.site_token
+        if wanted.method is AuthMethod.NODE_TOKEN:
+            plain = book.auth.node_tokens.get(wanted.identity)
+        claims = self._claims(shown)
+        is_signed = claims is not None and claims.opens_spec(wanted.identity, wanted.spec)
+        if _is_same(shown, plain) or is_signed:
+            return
+        raise self._wrong(request, wanted.identity, "The token does not open this spec.")
+
+    def admit_to_repository(self, request: web.BaseRequest, name: str) -> None:
+        """Let somebody have a repository.
+
+        Raises:
+            RequestRefusedError: They may not, or there is none: who may not is not told which.
+        """
+        shown = self._shown(request, "", _GIT_CHALLENGE)
+        claims = self._claims(shown)
+        is_signed = claims is not None and claims.opens_repository(name)
+        if _is_same(shown, self._repo_token) or is_signed:
+            return
+        raise self._wrong(request, "", "The token does not open this repository.")
+
+    def _shown(self, request: web.BaseRequest, name: str, challenge: str) -> str:
+        """Return the token that was shown."""
+        wait_s = self._throttle.blocked_s(request.remote or "", f"to {name}")
+        if wait_s:
+            headers = {"Retry-After": str(max(1, round(wait_s)))}
+            raise RequestRefusedError(429, Code.TOO_MANY, "Too many wrong tokens.", headers=headers)
+        shown = _token(request)
+        if not shown:
+            headers = {"WWW-Authenticate": challenge}
+            raise RequestRefusedError(401, Code.TOKEN_MISSING, "A token is needed.", headers=headers)
+        return shown
+
+    def _claims(self, shown: str) -> Claims | None:
+        try:
+            return self._tokens.check(shown)
+        except TokenError:
+            return None
+
+    def _wrong(self, request: web.BaseRequest, name: str, detail: str) -> RequestRefusedError:
+        self._throttle.failed(request.remote or "", f"to {name}")
+        return RequestRefusedError(403, Code.TOKEN_WRONG, detail)
+
+
+def _is_same(shown: str, known: str | None) -> bool:
+    """Compare two tokens in a time that tells nothing of either; one that is not there is never the same."""
+    given, wanted = (hashlib.sha256((text or "").encode(errors="surrogateescape")) for text in (shown, known))
+    return hmac.compare_digest(given.digest(), wanted.digest()) and bool(known)
+
+
+def _token(request: web.BaseRequest) -> str:
+    """Return the token of a request: as a bearer, or as the password that git sends; empty for none."""
+    kind, _, value = request.headers.get("Authorization", "").partition(" ")
+    value = value.strip()
+    if kind.lower() == "bearer":
+        return value
+    if kind.lower() != "basic":
+        return ""
+    try:
+        name, _, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return ""
+    return password or name

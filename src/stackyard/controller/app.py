@@ -1,0 +1,191 @@
+"""One handler for everything that clients of the controller ask."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+from yarl import URL
+
+from stackyard.controller.answers import answer_json, answer_refusal, answer_text
+from stackyard.controller.asking import Asked, read_path
+from stackyard.controller.metrics import Metrics
+from stackyard.controller.openapi import openapi
+from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories import plain, smart
+from stackyard.controller.routes import READ, ROUTES
+from stackyard.controller.specs import Format
+from stackyard.errors import StackyardError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from aiohttp import web
+
+    from stackyard.controller.admission import Admission
+    from stackyard.controller.repositories import Library
+    from stackyard.controller.specs import SpecBook
+    from stackyard.state.http.app import StateApp
+
+    Handle = Callable[[web.BaseRequest, Asked], Awaitable[web.StreamResponse]]
+
+__all__ = ["ControllerApp"]
+
+_STATE = "/state/"
+_GIT = ".git"
+_METHODS = {route.name: route.methods for route in ROUTES}
+
+
+class ControllerApp:
+    """Answers requests.
+
+    Args:
+        book: The specs.
+        admission: Decides who may have what.
+        library: The repositories; None serves none.
+        state: The state service, for all below /state/; None serves none.
+        on_failure: Told what went wrong on our side; its client learns nothing of it.
+    """
+
+    def __init__(
+        self,
+        book: SpecBook,
+        admission: Admission,
+        *,
+        library: Library | None = None,
+        state: StateApp | None = None,
+        on_failure: Callable[[StackyardError], None] = lambda err: None,
+    ) -> None:
+        self.book = book
+        self.metrics = Metrics()
+        self.gauges: Callable[[], Mapping[str, tuple[str, float]]] = dict
+        self._admission = admission
+        self._library = library
+        self._state = state
+        self._on_failure = on_failure
+        self._openapi = orjson.dumps(openapi())
+        self._handlers: dict[str, Handle] = {
+            "health": self._health,
+            "specs": self._specs,
+            "spec": self._spec,
+            "metrics": self._metrics,
+            "openapi": self._openapi_document,
+            "git-refs": self._git_refs,
+            "git-pack": self._git_pack,
+            "file": self._file,
+        }
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        if self._state is not None and request.raw_path.startswith(_STATE):
+            return await self._to_state(request, self._state)
+        began, route = time.monotonic(), "other"
+        try:
+            asked = read_path(request.raw_path)
+            route = _route(asked.segments)
+            response = await self._answer(request, asked, route)
+        except RequestRefusedError as err:
+            response = answer_refusal(err)
+        except StackyardError as err:
+            self._on_failure(err)
+            response = answer_refusal(RequestRefusedError(500, Code.FAILED, "The controller failed."))
+        self.metrics.answered(route, response.status, time.monotonic() - began)
+        return response
+
+    async def _answer(self, request: web.BaseRequest, asked: Asked, route: str) -> web.StreamResponse:
+        methods = _METHODS.get(route, READ)
+        if request.method not in methods:
+            headers = {"Allow": ", ".join(methods)}
+            raise RequestRefusedError(405, Code.METHOD, "That is not done here.", headers=headers)
+        handler = self._handlers.get(route)
+        if handler is None:
+            raise RequestRefusedError(404, Code.BAD_REQUEST, "There is nothing here.")
+        return await handler(request, asked)
+
+    async def _to_state(self, request: web.BaseRequest, state: StateApp) -> web.StreamResponse:
+        """Hand a request on to the state service, which sees the path as if it were alone."""
+        inside = URL(request.raw_path.removeprefix(_STATE.rstrip("/")), encoded=True)
+        began = time.monotonic()
+        response = await state.handle(request.clone(rel_url=inside))
+        self.metrics.answered("state", response.status, time.monotonic() - began)
+        return response
+
+    # --- Specs
+
+    async def _health(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        del request, asked
+        return answer_json({"status": "ok"})
+
+    async def _specs(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        del request, asked
+        return answer_json({"specs": self.book.names})
+
+    async def _spec(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        identity = asked.segments[1] if len(asked.segments) > 1 else ""
+        try:
+            form = Format(asked.query.get("format", Format.JSON))
+        except ValueError as err:
+            detail = f"`format` is one of {', '.join(Format)}."
+            raise RequestRefusedError(400, Code.BAD_REQUEST, detail) from err
+        # One reading of the site for the whole answer, whatever is reloaded meanwhile.
+        book = self.book
+        wanted = book.find(identity)
+        self._admission.admit_to_spec(request, book, wanted)
+        return answer_text(book.render(wanted, form), form.content_type)
+
+    # --- Repositories
+
+    async def _git_refs(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        library, name = self._admitted(request, asked)
+        service = asked.query.get("service")
+        if service is None:
+            return await plain.send_git_file(request, library.find(name), "info/refs")
+        if service != smart.SERVICE:
+            raise RequestRefusedError(403, Code.TOKEN_WRONG, "Repositories are only read here.")
+        return await smart.advertise(request, library.find(name), library.spools)
+
+    async def _git_pack(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        library, name = self._admitted(request, asked)
+        return await smart.upload_pack(request, library.find(name), library.spools)
+
+    async def _file(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        library, name = self._admitted(request, asked)
+        path = "/".join(asked.segments[1:])
+        if plain.is_git_path(path):
+            return await plain.send_git_file(request, library.find(name), path)
+        return await plain.send_file(request, library.find(name), path, library.spools)
+
+    def _admitted(self, request: web.BaseRequest, asked: Asked) -> tuple[Library, str]:
+        """Return the repositories and the name of the one that is asked for, where the client may have it."""
+        name = asked.segments[0].removesuffix(_GIT)
+        if self._library is None:
+            raise RequestRefusedError(404, Code.NOT_FOUND, "No repositories are served here.")
+        self._admission.admit_to_repository(request, name)
+        return self._library, name
+
+    # --- About ourselves
+
+    async def _metrics(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        del request, asked
+        text = self.metrics.text(self.gauges()).encode()
+        return answer_text(text, "text/plain; version=0.0.4; charset=utf-8")
+
+    async def _openapi_document(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+        del request, asked
+        return answer_text(self._openapi, "application/json")
+
+
+def _route(segments: tuple[str, ...]) -> str:
+    """Return the name of the route of a path; `other` for none."""
+    match segments:
+        case ("health",) | ("specs",) | ("metrics",):
+            return segments[0]
+        case ("openapi.json",):
+            return "openapi"
+        case ("spec",) | ("spec", _):
+            return "spec"
+        case (repo, *rest) if repo.endswith(_GIT) and repo != _GIT and rest:
+            names = {"info/refs": "git-refs", "git-upload-pack": "git-pack"}
+            return names.get("/".join(rest), "file")
+    return "other"

@@ -1,0 +1,151 @@
+"""All repositories that are served: found in a folder, copied to a private one that ends with us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.served import Served
+from stackyard.controller.repositories.spool import Spools
+from stackyard.errors import FileError, InvalidInputError
+from stackyard.secrets.check.promises import configs_of
+from stackyard.secrets.check.scan import check_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from stackyard import events
+
+__all__ = ["Library", "NoRepositoriesError"]
+
+_PREFIX = "stackyard-repositories-"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
+
+
+class NoRepositoriesError(InvalidInputError):
+    """Repositories should be served, and the folder has none."""
+
+    code = "E-CONTROLLER-REPOSITORIES"
+    summary = "There is no repository to serve"
+    default_remedy = "Name the folder that holds them with --repos-dir DIR, or leave out --repos."
+
+
+class Library:
+    """The repositories of one folder.
+
+    Args:
+        folder: Holds them, each in a folder of its own.
+        exclude: Names of those that are not served.
+        emit: Told what goes wrong with one.
+    """
+
+    def __init__(self, folder: Path, *, exclude: Collection[str], emit: events.Emit) -> None:
+        self._folder = folder
+        self._exclude = frozenset(exclude)
+        self._emit = emit
+        self._place, self._lock = _private_place()
+        self._served: dict[str, Served] = {}
+        self._numbers = iter(range(10**9))
+        self.spools = Spools(self._place, at_once=_AT_ONCE)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of those that are there."""
+        return sorted(name for name, one in self._served.items() if not one.is_gone)
+
+    async def reload(self, *, required: bool = False) -> None:
+        """Look for repositories that came and went, and at all of them anew.
+
+        Raises:
+            FileError: The folder cannot be read.
+            NoRepositoriesError: There is none, and `required` is set.
+        """
+        found = _found(self._folder, self._exclude)
+        if required and not found:
+            raise NoRepositoriesError(f"{self._folder} holds no git repository.")
+        for name in [name for name, one in self._served.items() if found.get(name) != one.source]:
+            await self._served.pop(name).close()
+        for name, source in found.items():
+            if name not in self._served:
+                bare = self._place / f"{name}.{next(self._numbers)}.git"
+                self._served[name] = Served(name, source, bare=bare, sift=_secret_paths, emit=self._emit)
+        await asyncio.gather(*(self._look(one) for one in self._served.values()))
+
+    async def _look(self, one: Served) -> None:
+        # What is wrong with it was told, and is answered to whoever asks for it.
+        with contextlib.suppress(RequestRefusedError):
+            await one.fresh()
+
+    def find(self, name: str) -> Served:
+        """Return a repository.
+
+        Raises:
+            RequestRefusedError: There is none of this name.
+        """
+        found = self._served.get(name)
+        if found is None:
+            raise RequestRefusedError(404, Code.NOT_FOUND, f"There is no repository '{name}'.")
+        return found
+
+    async def close(self) -> None:
+        """End what is running, and remove every copy."""
+        await self.spools.close()
+        await asyncio.gather(*(one.close() for one in self._served.values()))
+        shutil.rmtree(self._place, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError as err:
+        raise FileError.from_os_error(err, "read the folder", folder) from err
+    return {
+        path.name: path
+        for path in inside
+        if _NAME.fullmatch(path.name) and path.name not in exclude and (path / ".git").exists()
+    }
+
+
+def _secret_paths(texts: Mapping[str, str]) -> Collection[str]:
+    """Return the files that hold secrets in clear, by what they hold or by what their names promise."""
+    try:
+        configs = configs_of(texts)
+    except InvalidInputError:
+        # Rules that cannot be read promise nothing; names and contents are still looked at.
+        configs = {}
+    return {finding.where.path for finding in check_texts(texts, configs) if finding.where is not None}
+
+
+def _private_place() -> tuple[Path, int]:
+    """Return a new folder for copies, and the lock that says we live; what dead ones left is removed."""
+    base = Path(tempfile.gettempdir())
+    for left in base.glob(f"{_PREFIX}*"):
+        _remove_if_dead(left)
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return place, lock
+
+
+def _remove_if_dead(left: Path) -> None:
+    try:
+        lock = os.open(left / "lock", os.O_RDWR)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(left, ignore_errors=True)
+    except OSError:
+        pass  # Its owner lives.
+    finally:
+        os.close(lock)

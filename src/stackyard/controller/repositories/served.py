@@ -1,0 +1,125 @@
+"""One repository that is served: its copy, brought up to date whenever somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from stackyard import events
+from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.errors import StackyardError
+from stackyard.git.mirror import Mirror
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.git.mirror import Sift, Snapshot
+
+__all__ = ["Served"]
+
+_SHOWN = 3
+
+
+class Served:
+    """A repository under a name.
+
+    Args:
+        name: What clients call it, without `.git`.
+        source: The top of its working tree.
+        bare: Where its copy goes.
+        sift: Tells files that must not leave the machine.
+        emit: Told what goes wrong with it.
+    """
+
+    def __init__(self, name: str, source: Path, *, bare: Path, sift: Sift, emit: events.Emit) -> None:
+        self.name = name
+        self.source = source
+        self.mirror = Mirror(source, bare, sift)
+        self._emit = emit
+        self._snapshot: Snapshot | None = None
+        self._running: asyncio.Task[Snapshot] | None = None
+        self._next: asyncio.Task[Snapshot] | None = None
+        self._said: set[str] = set()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its owner has removed it."""
+        return not (self.source / ".git").exists()
+
+    async def fresh(self) -> Snapshot:
+        """Return its state, with every change that was made before this call.
+
+        However many ask at once, git looks at the repository once for those who asked before it began.
+
+        Raises:
+            RequestRefusedError: It is gone, or holds secrets in clear.
+        """
+        if self.is_gone:
+            raise _not_found(self.name)
+        if self._next is None:
+            self._next = asyncio.create_task(self._refresh(self._running))
+        try:
+            snapshot = await asyncio.shield(self._next)
+        except StackyardError as err:
+            snapshot = self._last(err)
+        self._warn(snapshot)
+        if snapshot.tainted:
+            raise RequestRefusedError(
+                403, Code.TOKEN_WRONG, f"'{self.name}' is not served: files of it hold secrets in clear."
+            )
+        return snapshot
+
+    def current(self) -> Snapshot:
+        """Return the state that was served last, without looking.
+
+        Raises:
+            RequestRefusedError: There is none.
+        """
+        if self._snapshot is None or self._snapshot.tainted:
+            raise _not_found(self.name)
+        return self._snapshot
+
+    async def close(self) -> None:
+        """Stop looking."""
+        tasks = {task for task in (self._running, self._next) if task is not None}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+
+    async def _refresh(self, before: asyncio.Task[Snapshot] | None) -> Snapshot:
+        if before is not None:
+            await asyncio.wait({before})
+        # Whoever asks from here on may know of a change that we do not see any more.
+        self._running, self._next = self._next, None
+        self._snapshot = await self.mirror.refresh()
+        return self._snapshot
+
+    def _last(self, err: StackyardError) -> Snapshot:
+        if self._snapshot is None or self.is_gone:
+            raise _not_found(self.name) from err
+        self._say(f"The repository {self.name} is served as it was: {err.detail}")
+        return self._snapshot
+
+    def _warn(self, snapshot: Snapshot) -> None:
+        if snapshot.held_back:
+            self._say(f"Not served of {self.name}, for their secrets: {_some(snapshot.held_back)}.")
+        if snapshot.tainted:
+            self._say(
+                f"{self.name} is not served: committed with secrets in clear: {_some(snapshot.tainted)}."
+            )
+
+    def _say(self, text: str) -> None:
+        """Tell something once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._emit(events.LogLine(level=events.LogLevel.WARNING, source="controller", text=text))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _not_found(name: str) -> RequestRefusedError:
+    return RequestRefusedError(404, Code.NOT_FOUND, f"There is no repository '{name}'.")

@@ -1,0 +1,265 @@
+"""A controller that runs: put together, reloaded without losing a client, and stopped in time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stackyard import events, files, serving
+from stackyard.controller.admission import Admission
+from stackyard.controller.app import ControllerApp
+from stackyard.controller.identity import certificate_of, renewal_in_s
+from stackyard.controller.repositories import Library
+from stackyard.controller.specs import SpecBook, open_book
+from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
+from stackyard.errors import StackyardError
+from stackyard.objects import open_objects
+from stackyard.objects.sealed import KeyRing
+from stackyard.state.http.app import StateApp
+from stackyard.state.http.auth import Authenticator
+from stackyard.state.http.throttle import Throttle
+from stackyard.state.service import StateService
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from stackyard.controller.options import ControllerOptions
+
+__all__ = ["RunningController", "controller", "token_store"]
+
+TOKENS_FILE = Path(".stackyard") / "controller" / "tokens.json"
+
+
+def token_store(site: Path) -> FileStore:
+    """Return where the signed tokens of a site are kept."""
+    return FileStore(site / TOKENS_FILE)
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningController:
+    """A controller that answers.
+
+    Attributes:
+        url: Where a client on this machine finds it.
+        port: The port that it listens on.
+        repo_token: Opens every repository; to be redacted from all output.
+        tokens: Issues, lists and revokes signed tokens.
+    """
+
+    url: str
+    port: int
+    repo_token: str = field(repr=False)
+    tokens: Tokens
+    _options: ControllerOptions
+    _server: serving.Server
+    _certificate: serving.Certificate
+    _app: ControllerApp
+    _admission: Admission
+    _library: Library | None
+    _state_auth: Authenticator | None
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the certificate, as `AB:CD:...`."""
+        return self._certificate.fingerprint
+
+    @property
+    def pin(self) -> str:
+        """The SHA-256 of its public key as curl takes it; guests pin this, and a renewal leaves it."""
+        return self._certificate.pin
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The certificate, for clients that trust it as their authority."""
+        return self._certificate.certificate_pem
+
+    @property
+    def specs(self) -> list[str]:
+        """The names of all specs."""
+        return self._app.book.names
+
+    @property
+    def repositories(self) -> list[str]:
+        """The names of all repositories that are served."""
+        return [] if self._library is None else self._library.names
+
+    def document(self) -> Mapping[str, Any]:
+        """Return the ready line."""
+        document: dict[str, Any] = {
+            "url": self.url,
+            "port": self.port,
+            "fingerprint": self.fingerprint,
+            "pin": self.pin,
+            "specs": self.specs,
+        }
+        if self._library is not None:
+            document |= {"repo_token": self.repo_token, "repos": self.repositories}
+        return document
+
+    async def reload(self) -> None:
+        """Read the site, its secrets, the tokens, the certificate and the repositories anew.
+
+        No connection is closed, and a request that is being answered ends with what it began with.
+
+        Raises:
+            StackyardError: Something cannot be read; all that was in use before stays in use.
+        """
+        book = await asyncio.to_thread(open_book, self._options.site)
+        certificate = await asyncio.to_thread(certificate_of, self._options, book.site)
+        self._server.reload(serving.Tls(certificate))
+        self._certificate = certificate
+        self._app.book = book
+        self.tokens.use_site_key(book.auth.signing_key)
+        if self._options.repo_token is None and book.auth.repo_token is not None:
+            self.repo_token = book.auth.repo_token
+            self._admission.use_repo_token(self.repo_token)
+        if self._state_auth is not None:
+            self._state_auth.forget()
+        if self._library is not None:
+            await self._library.reload()
+
+    def gauges(self) -> Mapping[str, tuple[str, float]]:
+        """Return what the metrics show of this moment."""
+        return {
+            "connections": ("Clients that are connected.", self._server.connections),
+            "specs": ("Specs that are served.", len(self.specs)),
+            "repositories": ("Repositories that are served.", len(self.repositories)),
+        }
+
+    async def keep_renewed(self, emit: events.Emit) -> None:
+        """Renew the certificate before it expires, for as long as this is awaited."""
+        while True:
+            await asyncio.sleep(renewal_in_s(self._certificate))
+            try:
+                await self.reload()
+            except StackyardError as err:
+                emit(_said(events.LogLevel.ERROR, f"The certificate was not renewed: {err.detail}"))
+
+
+@contextlib.asynccontextmanager
+async def controller(
+    options: ControllerOptions, *, emit: events.Emit = events.ignore
+) -> AsyncIterator[RunningController]:
+    """Run a controller for the length of the block.
+
+    It answers when the block begins, and is stopped in under two seconds at its end, whoever is connected.
+
+    Args:
+        options: How it is to run. In the middle of another run: `port=0`, and `run_tokens=True` so that every
+            token that `tokens.issue` makes ends with it.
+        emit: Told of each request, and of what goes wrong.
+
+    Raises:
+        SiteNotFoundError: There is no site.
+        InvalidInputError: The site, its secrets or the certificate cannot be used.
+        NoRepositoriesError: Repositories should be served, and there is none.
+        StoreError: The store of states cannot be used.
+        ListenError: The address cannot be listened on.
+    """
+    book = await asyncio.to_thread(open_book, options.site)
+    _tell_findings(book, emit)
+    certificate = await asyncio.to_thread(certificate_of, options, book.site)
+    tokens = Tokens(
+        MemoryStore() if options.run_tokens else token_store(book.site.root), site_key=book.auth.signing_key
+    )
+    repo_token = options.repo_token or book.auth.repo_token or secrets.token_urlsafe(24)
+    async with contextlib.AsyncExitStack() as stack:
+        state, state_auth = await _state(options, stack)
+        library = await _library(options, book, emit, stack)
+        admission = Admission(tokens, repo_token=repo_token, throttle=Throttle(options.throttle))
+        app = ControllerApp(
+            book,
+            admission,
+            library=library,
+            state=state,
+            on_failure=lambda err: emit(_said(events.LogLevel.ERROR, err.detail)),
+        )
+        server = await stack.enter_async_context(
+            serving.serve(
+                app.handle,
+                bind=options.bind,
+                port=options.port,
+                tls=serving.Tls(certificate),
+                limits=options.limits,
+                on_access=lambda access: emit(_access_line(access)),
+            )
+        )
+        running = RunningController(
+            url=server.url,
+            port=server.port,
+            repo_token=repo_token,
+            tokens=tokens,
+            _options=options,
+            _server=server,
+            _certificate=certificate,
+            _app=app,
+            _admission=admission,
+            _library=library,
+            _state_auth=state_auth,
+        )
+        app.gauges = running.gauges
+        renewing = asyncio.create_task(running.keep_renewed(emit))
+        stack.callback(renewing.cancel)
+        yield running
+
+
+async def _library(
+    options: ControllerOptions, book: SpecBook, emit: events.Emit, stack: contextlib.AsyncExitStack
+) -> Library | None:
+    if not (options.repos or options.repos_dir is not None):
+        return None
+    folder = options.repos_dir or book.site.root.parent
+    library = Library(folder, exclude=options.exclude, emit=emit)
+    stack.push_async_callback(library.close)
+    await library.reload(required=True)
+    return library
+
+
+async def _state(
+    options: ControllerOptions, stack: contextlib.AsyncExitStack
+) -> tuple[StateApp | None, Authenticator | None]:
+    if options.state is None:
+        return None, None
+    ring = None
+    if options.state_key_file is not None:
+        ring = KeyRing.from_text(files.read_text(options.state_key_file))
+    objects = await asyncio.to_thread(open_objects, options.state, ring=ring)
+    stack.callback(objects.close)
+    service = StateService(objects)
+    auth = Authenticator(service.principals)
+    app = StateApp(service, auth)
+    stack.callback(app.close)
+    return app, auth
+
+
+def _tell_findings(book: SpecBook, emit: events.Emit) -> None:
+    """Tell what is wrong with the site; what is not concerned by it is served."""
+    for finding in book.site.found.errors:
+        where = finding.where
+        emit(
+            events.DiagnosticFound(
+                severity=finding.kind.severity,
+                code=finding.kind.code,
+                summary=finding.kind.summary,
+                detail=finding.detail,
+                file=None if where is None else where.path,
+                line=None if where is None else where.line,
+                column=None if where is None else where.column,
+            )
+        )
+
+
+def _access_line(access: serving.Access) -> events.LogLine:
+    asked = f"{access.peer} {access.method} {access.path}"
+    text = f"{asked} {access.status} {access.bytes} {access.elapsed_s:.3f}s"
+    is_ours = access.error is not None and access.status >= 500
+    shown = f"{text} {type(access.error).__name__}" if is_ours else text
+    return _said(events.LogLevel.ERROR if is_ours else events.LogLevel.DEBUG, shown)
+
+
+def _said(level: events.LogLevel, text: str) -> events.LogLine:
+    return events.LogLine(level=level, source="controller", text=text)

@@ -1,0 +1,55 @@
+"""Which version a file of the user was made from, so that an old copy never takes back what others wrote."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import orjson
+
+from stackyard import directories, files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.deployment.settings import Place
+    from stackyard.deployment.store import Version
+
+__all__ = ["base_of", "remember"]
+
+_FILE = "deployment-checkouts.json"
+_MOST = 100
+
+
+def _read(place: Place) -> dict[str, dict[str, str]]:
+    path = place.base / _FILE
+    if not path.exists():
+        return {}
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        # It only saves the user from naming a version; without it, the user is asked to.
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _name(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+def base_of(place: Place, path: Path) -> str | None:
+    """Return the id of the version that a file was made from, where that is known for this store."""
+    known = _read(place).get(_name(path))
+    return None if known is None or known.get("store") != place.label else known.get("version")
+
+
+def remember(place: Place, path: Path, version: Version) -> None:
+    """Remember that a file is a version now.
+
+    Raises:
+        FileError: It cannot be written down.
+    """
+    known = {**_read(place), _name(path): {"store": place.label, "version": version.id}}
+    kept = dict(list(known.items())[-_MOST:])
+    directories.ensure_private(place.base)
+    files.replace_file(place.base / _FILE, orjson.dumps(kept, option=orjson.OPT_INDENT_2))

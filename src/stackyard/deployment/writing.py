@@ -1,0 +1,253 @@
+"""Writing the object: lease, fetch, change, validate, difference, acknowledgement, conditional upload."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard import events
+from stackyard.deployment.difference import Change, Difference, compare
+from stackyard.deployment.editing import written
+from stackyard.deployment.fetch import fetch_from, rules_of
+from stackyard.deployment.lease import Held, SuspectError, held_lease, who
+from stackyard.deployment.merge import merge
+from stackyard.deployment.opening import open_writer
+from stackyard.deployment.settings import LOCAL_VARIABLE
+from stackyard.deployment.store import Authored, MovedError, ObjectMissingError
+from stackyard.deployment.text import ObjectText, parse
+from stackyard.deployment.validate import check
+from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.errors import InvalidInputError, UsageError
+
+if TYPE_CHECKING:
+    from stackyard.deployment.fetch import Object
+    from stackyard.deployment.settings import Place
+    from stackyard.deployment.store import Store, Version
+    from stackyard.diagnostics import Diagnostic
+
+__all__ = ["Acknowledged", "LossError", "MergeNeededError", "Request", "Written", "write"]
+
+LOST = Kind(
+    code="E-DEPLOYMENT-LOSS",
+    summary="An entry would disappear that nobody named",
+    remedy="Put it back; or name it: --allow-delete NAME.",
+)
+RENAMED = Kind(
+    code="E-DEPLOYMENT-RENAME",
+    summary="A guest would get another key",
+    remedy=(
+        "Keep the key, which is its key in the state; or, where the new one is meant: --accept-renames here,"
+        " and again with `stackyard apply deployment`, which then moves it in the state."
+    ),
+)
+_ATTEMPTS = 3
+
+# Makes the new object from the one that is there; None stands for none yet.
+Make = Callable[["Object | None"], bytes]
+
+
+class LossError(InvalidInputError):
+    """Entries would disappear, or change their keys, without being named; nothing was written."""
+
+    code = "E-DEPLOYMENT-REFUSED"
+    summary = "The new object lacks what the current one has"
+    default_remedy = "Put back what is listed, or name every one of them."
+
+
+class MergeNeededError(MovedError):
+    """The object moved on since ours was made from it; both changes are joined as a proposal, not written.
+
+    Attributes:
+        proposal: Both changes in one object; where they conflict, what is there now is kept.
+        conflicts: What both changed, each to something else.
+    """
+
+    code = "E-DEPLOYMENT-MERGE"
+    summary = "Somebody else was faster: both changes have to be joined"
+    default_remedy = "Look at the proposal, correct it where there is a conflict, and put that."
+    proposal: bytes = b""
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """What may disappear.
+
+    Attributes:
+        deleted: Entries, as `web` or `containers.web`.
+        renames: Whether guests may change their keys.
+    """
+
+    deleted: frozenset[str] = frozenset()
+    renames: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One write.
+
+    Attributes:
+        kind: Which verb asks for it.
+        make: Makes the new object from the one that is there.
+        base: The version that the new object was made from, where it was made before; otherwise it is made
+            from the current one.
+        acknowledged: What may disappear.
+        note: What for.
+        is_dry: Whether to stop before the upload.
+        can_repeat: Whether `make` can be asked again when somebody else was faster.
+        wait_s: How long to wait for the lease.
+    """
+
+    kind: str
+    make: Make
+    base: Version | None = None
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
+    note: str = ""
+    is_dry: bool = False
+    can_repeat: bool = False
+    wait_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a write did.
+
+    Attributes:
+        version: The new version; None where nothing was to be written.
+        replaced: The version before it.
+        difference: What differs between the two.
+        warnings: What was found that stops nothing.
+    """
+
+    version: Version | None
+    replaced: Version | None
+    difference: Difference
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def write(place: Place, request: Request, *, emit: events.Emit = events.ignore) -> Written:
+    """Write the object.
+
+    Raises:
+        UsageError: A file stands in for the store, or committed files do: there is nothing to write to.
+        LeaseHeldError: Another session writes.
+        LossError: Something would disappear that nobody named.
+        MergeNeededError: The object moved on since ours was made.
+        SuspectError: It was written, and the lease was lost meanwhile.
+        InvalidInputError: The new object is not valid; nothing was written.
+    """
+    _require_store(place)
+    with held_lease(place, request.kind, wait_s=request.wait_s, emit=emit) as held:
+        with contextlib.closing(open_writer(place, held)) as store:
+            for attempt in range(_ATTEMPTS):
+                try:
+                    done = _write_once(store, place, request)
+                except MovedError:
+                    # Somebody writes without our lease, with another program. What can be made anew is.
+                    if not request.can_repeat or attempt == _ATTEMPTS - 1:
+                        raise
+                    continue
+                break
+        held.check()
+        _require_lease(held, done)
+    return done
+
+
+def _require_store(place: Place) -> None:
+    if place.local is not None:
+        raise UsageError(
+            f"{LOCAL_VARIABLE} is set: a file stands in for the store, so that what is written to the store"
+            " would not be what is planned. Unset it to write."
+        )
+    if place.domains is not None:
+        raise UsageError(
+            f"The object is made of committed files in {place.domains}; change them, and commit."
+        )
+
+
+def _require_lease(held: Held, done: Written) -> None:
+    if held.is_lost:
+        what = "nothing was written" if done.version is None else f"version {done.version.id} was written"
+        raise SuspectError(f"The lease was taken over while the work went on; {what}.")
+
+
+def _write_once(store: Store, place: Place, request: Request) -> Written:
+    current = _current(store)
+    data = request.make(current)
+    if request.base is not None:
+        _require_base(store, current, request.base, data)
+    new = parse(data, "The new object")
+    checked = check(new, rules_of(place))
+    checked.require()
+    before: dict[str, Any] = {} if current is None else current.document.data
+    difference = compare(before, new.data)
+    if current is not None:
+        _require_named(difference, request.acknowledged, new)
+    replaced = None if current is None else current.version
+    is_same = current is not None and current.document.text.encode() == data
+    version = None
+    if not (is_same or request.is_dry):
+        authored = Authored(by=who(), note=request.note, kind=request.kind)
+        version = store.write(data, replaces=replaced, authored=authored)
+    return Written(version=version, replaced=replaced, difference=difference, warnings=checked.found.warnings)
+
+
+def _current(store: Store) -> Object | None:
+    try:
+        return fetch_from(store)
+    except ObjectMissingError:
+        return None
+
+
+def _require_base(store: Store, current: Object | None, base: Version, data: bytes) -> None:
+    """Refuse what was made from another version than the current one; propose both changes joined.
+
+    Raises:
+        MergeNeededError: It was.
+    """
+    now = None if current is None else current.version
+    if current is None or now is None or now.id == base.id or now.etag == base.etag:
+        return
+    start = parse(store.read_version(base).data, f"{store.label} (version {base.id})")
+    ours = parse(data, "The new object")
+    joined = merge(start.data, ours.data, current.document.data)
+    conflicts = tuple(map(str, joined.conflicts))
+    told = (
+        f" In conflict: {'; '.join(conflicts)}." if conflicts else " The two changes do not touch each other."
+    )
+    error = MergeNeededError(
+        f"The new object was made from version {base.id} (etag {base.etag}), and {store.label} is now version"
+        f" {now.id} (etag {now.etag}).{told}",
+        read=base.etag,
+        there=now.etag,
+    )
+    error.proposal = written(joined.data)
+    error.conflicts = conflicts
+    raise error
+
+
+def _require_named(difference: Difference, named: Acknowledged, new: ObjectText) -> None:
+    found = Diagnostics()
+    unnamed: list[Change] = []
+    for change in difference.lost:
+        if not {change.key, str(change)} & named.deleted:
+            unnamed.append(change)
+            found.add(LOST, f"{change} would disappear.", new.place((change.section,)))
+    for change in difference.renamed:
+        if not named.renames:
+            text = (
+                f"{change.section}.{change.key} would become {change.new_key}: the same vm_id, another key."
+            )
+            found.add(RENAMED, text, new.place((change.section, change.new_key or "")))
+    if not len(found):
+        return
+    words = ["--allow-delete", ",".join(map(str, unnamed))] if unnamed else []
+    words += [] if named.renames or not difference.renamed else ["--accept-renames"]
+    raise LossError(
+        f"The new object lacks {len(unnamed)} entries of the current one"
+        f" and gives {0 if named.renames else len(difference.renamed)} guests another key.",
+        tuple(found),
+        remedy=f"Put them back; or, where every one of these is meant, repeat with: {' '.join(words)}",
+    )

@@ -1,0 +1,71 @@
+"""Programs that a guest's agent was told to run: they go on while the client asks how far they are.
+
+They belong to the run of a guest, not to its records: a lab that starts again knows none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+__all__ = ["Executions", "Outcome"]
+
+_FIRST_PID = 700
+_MOST_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a program ended."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Executions:
+    """The programs of all guests, by guest and process number."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[int, int], asyncio.Task[Outcome]] = {}
+        self._next = _FIRST_PID
+
+    def start(self, vmid: int, program: Callable[[], Awaitable[Outcome]]) -> int:
+        """Run a program and return its process number."""
+        pid, self._next = self._next, self._next + 1
+
+        async def run() -> Outcome:
+            return await program()
+
+        if len(self._running) >= _MOST_KEPT:
+            # Nobody asked for the oldest one in all this time.
+            self._running.pop(next(iter(self._running))).cancel()
+        self._running[vmid, pid] = asyncio.get_running_loop().create_task(run(), name=f"exec-{vmid}-{pid}")
+        return pid
+
+    def is_known(self, vmid: int, pid: int) -> bool:
+        """Tell whether there is such a program whose end nobody has seen yet."""
+        return (vmid, pid) in self._running
+
+    def collect(self, vmid: int, pid: int) -> Outcome | None:
+        """Return how a program ended, once; None while it runs."""
+        task = self._running[vmid, pid]
+        if not task.done():
+            return None
+        del self._running[vmid, pid]
+        return task.result()
+
+    async def close(self) -> None:
+        """End all programs."""
+        tasks = list(self._running.values())
+        self._running.clear()
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            # How they end does not matter any more; somebody must look, or the loop complains.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+                if not task.cancelled():
+                    task.exception()

@@ -1,0 +1,107 @@
+"""What a guest knows of itself when it boots: its name, system, addresses, memory, and its cloud-init data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab import addresses
+from stackyard.lab.inside.clouddata import cloud_data, given_host_keys
+from stackyard.lab.resources.qemu.userdata import hostname_of
+from stackyard.lab.rows import cpu_count, memory_bytes
+
+if TYPE_CHECKING:
+    from stackyard.lab.addresses import Interface
+    from stackyard.lab.store import Document
+    from stackyard.lab.world import World
+
+__all__ = ["boot_facts", "host_name"]
+
+RELEASE = {
+    "name": "Debian GNU/Linux 12",
+    "codename": "bookworm",
+    "full_version": "12.9",
+    "os_release": """PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+NAME="Debian GNU/Linux"
+VERSION_ID="12"
+VERSION="12 (bookworm)"
+VERSION_CODENAME=bookworm
+ID=debian
+HOME_URL="https://www.debian.org/"
+SUPPORT_URL="https://www.debian.org/support"
+BUG_REPORT_URL="https://bugs.debian.org/"
+""",
+}
+
+
+def host_name(guest: Document) -> str:
+    """Return what a guest calls itself."""
+    if guest["type"] == "qemu":
+        return hostname_of(int(guest["vmid"]), guest["config"])[0]
+    return str(guest["config"].get("hostname", f"CT{guest['vmid']}")).partition(".")[0]
+
+
+def boot_facts(world: World, guest: Document) -> dict[str, Any]:
+    """Return everything that a guest is told at its boot."""
+    cloud = cloud_data(world, guest)
+    node = str(guest["node"])
+    dns = world.store.get("dns", node) or {}
+    config = guest["config"]
+    servers = str(config.get("nameserver", "")).split() or [
+        str(dns[key]) for key in ("dns1", "dns2", "dns3") if dns.get(key)
+    ]
+    identity = f"{guest['vmid']}|{config.get('smbios1') or config.get('rootfs') or ''}"
+    return {
+        "vmid": int(guest["vmid"]),
+        "kind": str(guest["type"]),
+        "hostname": host_name(guest),
+        "release": RELEASE,
+        "machine_id": hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest(),
+        "nameservers": servers,
+        "search": str(config.get("searchdomain", dns.get("search", ""))),
+        "interfaces": [_interface(one) for one in (addresses.LOOPBACK, *addresses.addresses_of(world, guest))],
+        "gateways": _gateways(guest),
+        "memory": memory_bytes(config),
+        "cpus": cpu_count(guest),
+        "alternatives": _alternatives(),
+        "made": str(guest["vmid"]),
+        "cloud": cloud,
+        "host_keys": list(given_host_keys(cloud)),
+    }
+
+
+def _interface(interface: Interface) -> dict[str, Any]:
+    return {
+        "name": interface.name,
+        "mac": interface.mac.lower(),
+        "addresses": [
+            {"address": one.address, "prefix": one.prefix, "family": one.family} for one in interface.addresses
+        ],
+    }
+
+
+def _gateways(guest: Document) -> list[dict[str, str]]:
+    """Return the routers that the guest was given, or else the first address of its networks."""
+    found = []
+    config = guest["config"]
+    for number in range(32):
+        text = str(config.get(f"ipconfig{number}", "") if guest["type"] == "qemu" else config.get(f"net{number}", ""))
+        options = dict(part.partition("=")[::2] for part in text.split(",") if part)
+        if options.get("gw"):
+            found.append({"interface": options.get("name", f"eth{number}"), "via": options["gw"]})
+    return found
+
+
+def _alternatives() -> dict[str, str]:
+    """Return the links of this machine that its programs go through."""
+    folder = "/etc/alternatives"
+    found = {}
+    try:
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                found[entry.name] = os.readlink(entry.path)
+    except OSError:
+        return {}
+    # Only what is a program: manuals and the like are many.
+    return {name: target for name, target in found.items() if target.startswith(("/usr/bin/", "/usr/sbin/"))}

@@ -1,0 +1,33 @@
+"""Which guests are Proxmox nodes themselves: those whose boot disk was made from an image of Proxmox VE.
+
+The name of the image says so: `pve` or `proxmox-ve` as a word of it, as in `debian-13-pve.qcow2`,
+`pve-9.img` or `proxmox-ve_9.0.raw`. Clones of such a guest are nodes too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stackyard.lab.lineage import image_of
+
+if TYPE_CHECKING:
+    from stackyard.lab.store import Document
+    from stackyard.lab.world import World
+
+__all__ = ["is_node", "is_node_image"]
+
+_WORD = re.compile(r"(?:^|[^a-z0-9])(?:pve|proxmox[-_]?ve)(?:$|[^a-z]|\d)", re.IGNORECASE)
+
+
+def is_node_image(name: str) -> bool:
+    """Tell whether a guest made from an image of this name is a Proxmox node."""
+    return _WORD.search(name) is not None
+
+
+def is_node(world: World, guest: Document) -> bool:
+    """Tell whether a guest is a Proxmox node itself."""
+    if guest["type"] != "qemu":
+        return False
+    image = image_of(world, guest)
+    return image is not None and is_node_image(str(image["name"]))

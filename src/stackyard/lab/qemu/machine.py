@@ -1,0 +1,339 @@
+"""A real guest: QEMU as a process of its own that ends with the lab, and the agent inside it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import errno
+import os
+import re
+import shlex
+import socket
+from typing import TYPE_CHECKING, Any
+
+from stackyard import process
+from stackyard.files import replace_file
+from stackyard.lab.inside.machine import Endpoint, Kind, MachineError
+from stackyard.lab.qemu.cloudinit import seed_image
+from stackyard.lab.qemu.invocation import Plugs, arguments, first_address
+from stackyard.lab.qemu.talking import Agent, AgentRefusedError, Monitor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from stackyard.lab.inside.machine import Execution, Streams
+    from stackyard.lab.qemu.disks import Disks
+    from stackyard.lab.qemu.invocation import Host
+    from stackyard.lab.world import World
+
+__all__ = ["QemuMachine"]
+
+# An emulated guest on a busy machine takes minutes to its agent.
+_BOOT_TIMEOUT_S = 900.0
+_PING_TIMEOUT_S = 10.0
+_ASK_TIMEOUT_S = 120.0
+_SHUTDOWN_TIMEOUT_S = 180.0
+_LOOK_AGAIN_S = 0.2
+_FILE_CHUNK = 1024 * 1024
+_FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+(\S+)\s+(\d+)")
+_ERRORS = {
+    "No such file or directory": errno.ENOENT,
+    "Permission denied": errno.EACCES,
+    "Is a directory": errno.EISDIR,
+    "Read-only file system": errno.EROFS,
+}
+
+
+class QemuMachine:
+    """The machine of one VM.
+
+    Args:
+        world: The lab.
+        vmid: The VM.
+        disks: Its disks.
+        host: What this machine gives to guests.
+        on_end: Called when QEMU has ended by itself: the guest has shut down, or QEMU failed.
+    """
+
+    kind = Kind.QEMU
+
+    def __init__(
+        self, world: World, vmid: int, disks: Disks, host: Host, *, on_end: Callable[[int], None]
+    ) -> None:
+        self._world = world
+        self._vmid = vmid
+        self._disks = disks
+        self._host = host
+        self._on_end = on_end
+        self._monitor = Monitor(lambda _: None)
+        self._agent = Agent()
+        self._process: process.Attached | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._said: list[str] = []
+        self._ends: dict[int, Endpoint] = {}
+
+    async def power_on(self) -> None:
+        """Start QEMU; nothing if it runs.
+
+        Raises:
+            MachineError: It does not start.
+        """
+        async with self._starting:
+            if self._process is not None:
+                return
+            guest = self._world.guests.get(self._vmid)
+            if guest is None:
+                raise MachineError(f"There is no VM {self._vmid}.")
+            files = await self._disks.prepare(guest)
+            place = self._disks.place(self._vmid)
+            replace_file(place / "seed.iso", seed_image(self._world, guest))
+            monitor, agent = socket.socketpair(), socket.socketpair()
+            with contextlib.ExitStack() as stack:
+                for sock in (monitor[1], agent[1]):
+                    stack.callback(sock.close)
+                plugs = Plugs(
+                    disks=files,
+                    seed=place / "seed.iso",
+                    console=place / "console.log",
+                    monitor=monitor[1].fileno(),
+                    agent=agent[1].fileno(),
+                )
+                argv = arguments(self._world, guest, self._host, plugs)
+                self._start(argv, (plugs.monitor, plugs.agent))
+            for sock in (monitor[0], agent[0]):
+                sock.setblocking(False)
+            await self._monitor_up(monitor[0])
+            await self._agent.connect(agent[0])
+
+    async def boot(self) -> None:
+        """Start it and wait until its agent answers, and cloud-init has done its work.
+
+        Raises:
+            MachineError: It does not come up.
+        """
+        await self.power_on()
+        async with _deadline(_BOOT_TIMEOUT_S, f"VM {self._vmid} did not boot"):
+            while not await self.is_up():
+                # The agent says nothing by itself, so it is asked again and again.
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def is_up(self) -> bool:
+        """Tell whether the agent of the guest answers.
+
+        Raises:
+            MachineError: QEMU has ended.
+        """
+        self._require()
+        try:
+            await self._agent.ask("guest-ping", timeout_s=_PING_TIMEOUT_S)
+        except MachineError:
+            return False
+        return True
+
+    async def ask_agent(self, command: str, **arguments: Any) -> Any:
+        """Ask the agent of the guest something, by the agent's own names.
+
+        Raises:
+            AgentRefusedError: It says no.
+            MachineError: It does not answer.
+        """
+        self._require()
+        return await self._agent.ask(command, timeout_s=_ASK_TIMEOUT_S, **arguments)
+
+    async def run(self, wanted: Execution, streams: Streams) -> int:
+        """Run a program through the agent; what it wrote comes when it has ended."""
+        await self.boot()
+        given = b""
+        while chunk := await streams.stdin.read():
+            given += chunk
+        path, *words = _command(wanted)
+        started = await self.ask_agent(
+            "guest-exec",
+            path=path,
+            arg=words,
+            env=[f"{name}={value}" for name, value in wanted.env.items()],
+            input_data=base64.b64encode(given).decode(),
+            capture_output=True,
+        )
+        while not (done := await self.ask_agent("guest-exec-status", pid=started["pid"]))["exited"]:
+            # The agent does not tell of the end of a program.
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        for name, sink in (("out-data", streams.stdout), ("err-data", streams.stderr)):
+            if done.get(name):
+                await sink.write(base64.b64decode(done[name]))
+        return 128 + int(done["signal"]) if "signal" in done else int(done.get("exitcode", 0))
+
+    async def read_file(self, path: str, limit: int) -> bytes:
+        """Read a file through the agent."""
+        content = b""
+        async with self._file(path, "r") as handle:
+            while len(content) < limit:
+                count = min(_FILE_CHUNK, limit - len(content))
+                found = await self.ask_agent("guest-file-read", handle=handle, count=count)
+                content += base64.b64decode(found["buf-b64"])
+                if found["eof"] or not found["count"]:
+                    break
+        return content
+
+    async def write_file(self, path: str, content: bytes) -> None:
+        """Write a file through the agent."""
+        async with self._file(path, "w") as handle:
+            for start in range(0, len(content), _FILE_CHUNK):
+                chunk = base64.b64encode(content[start : start + _FILE_CHUNK]).decode()
+                await self.ask_agent("guest-file-write", handle=handle, buf_b64=chunk)
+
+    async def users(self) -> tuple[str, ...]:
+        """Tell of nobody: the guest has an SSH server of its own, which knows its users."""
+        return ()
+
+    async def authorized_keys(self, user: str) -> tuple[str, ...]:
+        """Tell of no keys, as above."""
+        del user
+        return ()
+
+    async def accepts_password(self, user: str, password: str) -> bool:
+        """Accept none, as above."""
+        del user, password
+        return False
+
+    async def host_keys(self) -> tuple[str, ...]:
+        """Tell of no keys, as above."""
+        return ()
+
+    async def endpoint(self, port: int) -> Endpoint | None:
+        """Return where a port of the guest is forwarded to, made when it is first asked for."""
+        await self.power_on()
+        guest = self._world.guests.get(self._vmid)
+        address = None if guest is None else first_address(self._world, guest, "net0")
+        if port not in self._ends and address is not None:
+            await self._monitor.human(f"hostfwd_add net0 tcp:127.0.0.1:0-{address}:{port}")
+            listed = await self._monitor.human("info usernet")
+            for found in _FORWARDED.finditer(listed):
+                if int(found[3]) == port:
+                    self._ends[port] = Endpoint(host="127.0.0.1", port=int(found[1]))
+        return self._ends.get(port)
+
+    async def reset(self) -> None:
+        """Press the reset button."""
+        await self._execute("system_reset")
+
+    async def pause(self) -> None:
+        """Stop the processor."""
+        await self._execute("stop")
+
+    async def resume(self) -> None:
+        """Let the processor go on."""
+        await self._execute("cont")
+
+    @contextlib.asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold the guest still for the length of the block, with all that it wrote on its disks."""
+        status = await self._execute("query-status") if self.is_running else {}
+        if not status.get("running"):
+            yield
+            return
+        await self.pause()
+        try:
+            yield
+        finally:
+            await self.resume()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether QEMU runs."""
+        return self._process is not None and not self._process.exited.done()
+
+    async def stop(self) -> None:
+        """Ask the guest to shut down, by its agent and by the power button, and wait for its end.
+
+        Raises:
+            MachineError: It did not end in time; it still runs.
+        """
+        running = self._process
+        if running is None or not self.is_running:
+            await self.kill()
+            return
+        self._agent.tell("guest-shutdown", mode="powerdown")
+        with contextlib.suppress(MachineError):
+            await self._monitor.execute("system_powerdown")
+        done, _ = await asyncio.wait({running.exited}, timeout=_SHUTDOWN_TIMEOUT_S)
+        if not done:
+            raise MachineError(f"VM {self._vmid} does not shut down.")
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Pull the plug."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+        running, self._process = self._process, None
+        if running is not None:
+            await running.end(gently=True)
+        await self._monitor.close()
+        self._agent.close()
+
+    def _start(self, argv: tuple[str, ...], inherited: tuple[int, ...]) -> None:
+        command = process.Command(argv=argv, env=process.environment(), keeps_output=False, grace_s=5.0)
+        try:
+            self._process = process.start_attached(
+                command, lambda _, line: self._said.append(line), inherited=inherited
+            )
+        except (process.ProgramMissingError, process.ProgramUnusableError) as err:
+            raise MachineError(err.detail, remedy=err.remedy) from err
+        self._watching = asyncio.create_task(self._watch(self._process))
+
+    async def _monitor_up(self, sock: socket.socket) -> None:
+        try:
+            await self._monitor.connect(sock)
+        except MachineError as err:
+            await self.kill()
+            said = " ".join(self._said[-3:])
+            raise MachineError(f"QEMU does not start VM {self._vmid}: {said or err.detail}") from err
+
+    async def _watch(self, running: process.Attached) -> None:
+        await asyncio.wait({running.exited})
+        if running.returncode:
+            said = f"QEMU of VM {self._vmid} ended with {running.returncode}: {' '.join(self._said[-3:])}"
+            asyncio.get_running_loop().call_exception_handler({"message": said})
+        self._on_end(self._vmid)
+
+    async def _execute(self, command: str) -> Any:
+        self._require()
+        return await self._monitor.execute(command)
+
+    def _require(self) -> None:
+        if not self.is_running:
+            raise MachineError(f"VM {self._vmid} does not run.")
+
+    @contextlib.asynccontextmanager
+    async def _file(self, path: str, mode: str) -> AsyncIterator[Any]:
+        await self.boot()
+        try:
+            handle = await self.ask_agent("guest-file-open", path=path, mode=mode)
+        except AgentRefusedError as err:
+            number = next((number for text, number in _ERRORS.items() if text in err.detail), errno.EIO)
+            raise OSError(number, os.strerror(number), path) from err
+        try:
+            yield handle
+        finally:
+            await self.ask_agent("guest-file-close", handle=handle)
+
+
+def _command(wanted: Execution) -> list[str]:
+    """Return a program and its arguments for the agent, which runs everything as root in /."""
+    inner = shlex.join(wanted.argv) if wanted.argv is not None else wanted.line or "true"
+    folder = "" if wanted.cwd is None else f"cd {shlex.quote(wanted.cwd)} && "
+    if wanted.user == "root":
+        return ["/bin/sh", "-c", f"{folder}{inner}"]
+    return ["/usr/sbin/runuser", "-l", wanted.user, "-c", f"{folder}{inner}"]
+
+
+@contextlib.asynccontextmanager
+async def _deadline(seconds: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as err:
+        raise MachineError(f"{what} within {seconds:g} s.") from err

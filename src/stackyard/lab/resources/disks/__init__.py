@@ -1,0 +1,1 @@
+"""Physical disks of a node, and the pools, groups and folders that are made of them."""

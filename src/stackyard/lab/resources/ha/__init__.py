@@ -1,0 +1,1 @@
+"""High availability: `/cluster/ha`, and what nodes do for it."""

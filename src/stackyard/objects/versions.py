@@ -1,0 +1,115 @@
+"""Objects in a bucket that keeps versions: what was replaced stays, and can be listed and read."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+
+from stackyard.objects.base import Expect, Tag, check_key
+from stackyard.objects.s3 import S3Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["ObjectVersion", "VersionEntry", "VersionedObjects"]
+
+_GONE = {"NoSuchKey", "NoSuchVersion", "404", "NotFound"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectVersion:
+    """One version as it was read.
+
+    Attributes:
+        version_id: What the bucket calls it; `null` where it keeps no versions.
+        marks: What its writer wrote beside it.
+    """
+
+    version_id: str
+    data: bytes = field(repr=False)
+    tag: Tag
+    modified_at: float
+    marks: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionEntry:
+    """One version in a list."""
+
+    version_id: str
+    tag: Tag
+    size: int
+    modified_at: float
+    is_latest: bool
+
+
+class VersionedObjects(S3Objects):
+    """A store in a bucket whose versions matter."""
+
+    def keeps_versions(self) -> bool:
+        """Tell whether the bucket keeps what is replaced."""
+        ask = functools.partial(self._client.get_bucket_versioning, Bucket=self._place.bucket)
+        return bool(self._repeat("", ask).get("Status") == "Enabled")
+
+    def get_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
+        """Return a version, the current one where none is named; None where there is none."""
+        wanted = self._wanted(key, version_id)
+
+        def read() -> ObjectVersion | None:
+            try:
+                answer = self._client.get_object(**wanted)
+            except ClientError as err:
+                if err.response.get("Error", {}).get("Code") in _GONE:
+                    return None
+                raise
+            return ObjectVersion(
+                version_id=answer.get("VersionId", "null"),
+                data=answer["Body"].read(),
+                tag=Tag(answer["ETag"]),
+                modified_at=answer["LastModified"].timestamp(),
+                marks=dict(answer.get("Metadata", {})),
+            )
+
+        return self._repeat(key, read)
+
+    def get_marks(self, key: str, version_id: str) -> dict[str, str]:
+        """Return what the writer of a version wrote beside it."""
+        wanted = self._wanted(key, version_id)
+        answer: Mapping[str, Any] = self._repeat(key, lambda: self._client.head_object(**wanted))
+        return dict(answer.get("Metadata", {}))
+
+    def put_marked(self, key: str, data: bytes, *, expect: Expect, marks: Mapping[str, str]) -> Tag:
+        """Write an object with something about it beside it.
+
+        Raises:
+            ConflictError: The object is not what was expected. Nothing was replaced.
+        """
+        return self._put(check_key(key), data, expect, marks)
+
+    def versions(self, key: str) -> Iterator[VersionEntry]:
+        """Return the versions of an object, the newest first; deletions are none."""
+        request = {"Bucket": self._place.bucket, "Prefix": self._named(key)["Key"]}
+        while True:
+            ask = functools.partial(self._client.list_object_versions, **request)
+            answer = self._repeat(key, ask)
+            for row in answer.get("Versions", ()):
+                if row["Key"] == request["Prefix"]:
+                    yield VersionEntry(
+                        version_id=row["VersionId"],
+                        tag=Tag(row["ETag"]),
+                        size=row["Size"],
+                        modified_at=row["LastModified"].timestamp(),
+                        is_latest=row["IsLatest"],
+                    )
+            if not answer.get("IsTruncated"):
+                return
+            request["KeyMarker"] = answer["NextKeyMarker"]
+            if answer.get("NextVersionIdMarker"):
+                request["VersionIdMarker"] = answer["NextVersionIdMarker"]
+
+    def _wanted(self, key: str, version_id: str | None) -> dict[str, Any]:
+        named = self._named(check_key(key))
+        return named if version_id is None else {**named, "VersionId": version_id}

@@ -1,0 +1,235 @@
+"""The deployment object as a target: `stackyard plan deployment`."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import deployment, events, proxmox
+from stackyard.deployment.store import ObjectMissingError
+from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
+from stackyard.deployment.worktree import require_clean
+from stackyard.desired import Secret, Secrets
+from stackyard.errors import InvalidInputError, StackyardError
+from stackyard.objects import open_objects
+from stackyard.objects.opening import DATABASE
+from stackyard.path.environment import NoTokenError, resolved_on
+from stackyard.path.target import Resolved, SshAccess, Target
+from stackyard.redaction import NOTHING_SECRET
+from stackyard.render.references import CONTAINER, VM, address_of
+from stackyard.site import ConfigResolver
+from stackyard.site.discovery import SiteNotFoundError, find_site
+from stackyard.state import StateService
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stackyard.deployment import Place
+    from stackyard.desired import Desired
+
+__all__ = ["DeploymentSource"]
+
+KIND = "deployment"
+_ENDPOINT, _TOKEN = "PROXMOX_VE_ENDPOINT", "PROXMOX_VE_API_TOKEN"
+_SSH_PORT = 22
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentSource:
+    """The one object, fetched anew each time it is resolved."""
+
+    place: Place
+    emit: events.Emit = field(default=events.ignore)
+
+    @classmethod
+    def find(cls, *, emit: events.Emit = events.ignore) -> DeploymentSource:
+        """Return the object that is found from here.
+
+        Raises:
+            InvalidInputError: Its settings are wrong.
+        """
+        return cls(deployment.find_place(), emit)
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        return KIND
+
+    @property
+    def base(self) -> Path:
+        """The folder for what runs leave for the next."""
+        return self.place.base
+
+    def names(self) -> Sequence[str]:
+        """Return the one environment that the object here is for."""
+        return (self.place.environment,)
+
+    async def require_clean(self) -> None:
+        """Refuse a working tree with a `terraform.tfvars`, or with the object in git.
+
+        Raises:
+            InvalidInputError: It has one of them.
+        """
+        await require_clean(self.place)
+
+    def resolve(self, name: str, host: str | None) -> Resolved:
+        """Fetch the object and return what it wants.
+
+        Raises:
+            FetchError: It cannot be fetched.
+            InvalidInputError: It is missing, empty, cut off, or not valid; the error says how many guests a
+                plan from it would have destroyed.
+            NoTokenError: Nothing says how to reach the cluster.
+        """
+        target = Target(kind=KIND, name=name, node="cluster")
+        known = _Known.of(self.place.base, target)
+        try:
+            found = deployment.fetch(self.place, emit=self.emit)
+            rules = deployment.rules_of(self.place)
+            checked = deployment.check(found.document, rules)
+            checked.require()
+        except (ObjectMissingError, EmptyObjectError, ObjectSyntaxError) as err:
+            raise type(err)(f"{err.detail} {known.at_stake}", where=err.where, remedy=err.remedy) from err
+        except StackyardError as err:
+            err.detail = f"{err.detail} {known.at_stake}"
+            raise
+        desired, understood = checked.desired, checked.understood
+        if desired is None or understood is None:
+            raise InvalidInputError(f"{found.label} cannot be built.")
+        for warning in checked.found.warnings:
+            self._warn(f"{warning.kind.summary}: {warning.detail}")
+        for text in known.misaligned(desired):
+            self._warn(text)
+        reached = self._reached(target, host or understood.scope.node, desired)
+        secrets = checked.secrets
+        hidden = [secrets.reveal(Secret(secret=secret)) for secret in secrets]
+        redactor = reached.redactor if rules.layer is None else rules.layer.redactor(reached.redactor)
+        return replace(
+            reached, secrets=secrets, redactor=redactor.with_secrets(hidden), version=found.binding
+        )
+
+    def _warn(self, text: str) -> None:
+        self.emit(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))
+
+    def _reached(self, target: Target, node: str, desired: Desired) -> Resolved:
+        """Return the model with a way to the cluster: the words of the provider, else the site around."""
+        env = self.place.environ
+        if env.get(_ENDPOINT):
+            return Resolved(
+                target=target,
+                desired=desired,
+                secrets=Secrets(),
+                connection=_from_environment(env),
+                redactor=NOTHING_SECRET,
+                ssh=_ssh_from_environment(env, desired),
+            )
+        try:
+            resolver = ConfigResolver(find_site(start=self.place.root))
+        except SiteNotFoundError as err:
+            raise NoTokenError(
+                f"Nothing says how to reach the API of {node}: {_ENDPOINT} is not set, and there is no site.",
+                remedy=f"Set {_ENDPOINT} and {_TOKEN}, or keep the object beside a site that has the node.",
+            ) from err
+        hosts = {resolver.resolve_host(name).node_name: name for name in resolver.list_nodes()}
+        if node not in hosts:
+            raise NoTokenError(
+                f"The site {resolver.site.root} has no node {node}.",
+                remedy=f"Write nodes/{node}.yaml with its `api_endpoint`, or set {_ENDPOINT} and {_TOKEN}.",
+            )
+        at_node = replace(target, node=hosts[node])
+        return replace(resolved_on(resolver, at_node, desired), target=target)
+
+
+def _from_environment(env: Any) -> proxmox.Connection:
+    token = env.get(_TOKEN)
+    credentials: proxmox.Token | proxmox.Login
+    if token:
+        credentials = proxmox.Token(text=token)
+    elif env.get("PROXMOX_VE_USERNAME") and env.get("PROXMOX_VE_PASSWORD"):
+        credentials = proxmox.Login(username=env["PROXMOX_VE_USERNAME"], password=env["PROXMOX_VE_PASSWORD"])
+    else:
+        raise NoTokenError(f"{_ENDPOINT} is set, and {_TOKEN} is not.", remedy=f"Set {_TOKEN}.")
+    is_insecure = env.get("PROXMOX_VE_INSECURE", "").lower() in ("1", "true", "yes")
+    return proxmox.Connection(
+        endpoint=env[_ENDPOINT],
+        credentials=credentials,
+        trust=proxmox.Trust(fingerprint=env.get("PROXMOX_VE_FINGERPRINT") or None, verify=not is_insecure),
+    )
+
+
+def _ssh_from_environment(env: Any, desired: Desired) -> SshAccess | None:
+    user = env.get("PROXMOX_VE_SSH_USERNAME")
+    if not user:
+        return None
+    nodes = sorted({guest.node for guest in desired.guests})
+    return SshAccess(
+        user=user,
+        nodes=tuple((node, node, _SSH_PORT) for node in nodes),
+        password=env.get("PROXMOX_VE_SSH_PASSWORD") or None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the state has, as far as it can be read.
+
+    Attributes:
+        guests: The id of each guest by the address of its resource.
+        is_read: Whether the state could be read at all.
+    """
+
+    guests: dict[str, int]
+    is_read: bool = True
+
+    @classmethod
+    def of(cls, base: Path, target: Target) -> _Known:
+        folder = base / "state"
+        if not (folder / DATABASE).exists():
+            return cls(guests={})
+        try:
+            with contextlib.closing(open_objects(folder, create=False)) as objects:
+                content = StateService(objects).contents.read(target.state_name)
+                data = None if content is None else content.body.data
+        except StackyardError:
+            # This is read to tell more of an error, or to warn; the run itself reads the state again.
+            return cls(guests={}, is_read=False)
+        return cls(guests={} if data is None else _guests(data))
+
+    @property
+    def at_stake(self) -> str:
+        """What a plan from nothing would have done."""
+        if not self.is_read:
+            return "Nothing was planned."
+        count = len(self.guests)
+        return f"Nothing was planned: a plan from it would destroy {count} guest{'' if count == 1 else 's'}."
+
+    def misaligned(self, desired: Desired) -> list[str]:
+        """Return where the keys of the object and of the state do not agree."""
+        wanted = {address_of(guest): guest.vm_id for guest in desired.guests}
+        by_id = {vm_id: address for address, vm_id in wanted.items()}
+        found = []
+        for address, vm_id in self.guests.items():
+            if address in wanted:
+                continue
+            if vm_id in by_id:
+                found.append(
+                    f"Keys do not agree: guest {vm_id} is {address} in the state and {by_id[vm_id]}"
+                    " in the object; --accept-renames moves it in the state."
+                )
+            else:
+                found.append(f"The state has {address} (guest {vm_id}), and the object does not.")
+        return found
+
+
+def _guests(data: bytes) -> dict[str, int]:
+    document = orjson.loads(data)
+    return {
+        f"{row['type']}.{row['name']}": int(instance.get("attributes", {}).get("vm_id") or 0)
+        for row in document.get("resources") or ()
+        if row.get("type") in (VM, CONTAINER) and row.get("mode") == "managed"
+        for instance in row.get("instances") or ()
+    }

@@ -1,0 +1,89 @@
+"""What there is: the guests of a cluster, and the configuration of those that are meant."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard.path.importing.configuration import Lack, Translated
+from stackyard.path.importing.container import translate_container
+from stackyard.path.importing.vm import translate_vm
+from stackyard.proxmox import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from stackyard.proxmox import Client
+
+__all__ = ["Listed", "list_cluster", "translate"]
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What a cluster lists.
+
+    Attributes:
+        nodes: Its nodes, as Proxmox calls them.
+        online: Those that answer.
+        guests: Its guests.
+    """
+
+    nodes: frozenset[str]
+    online: frozenset[str]
+    guests: tuple[Mapping[str, Any], ...]
+
+
+async def list_cluster(client: Client) -> Listed:
+    """Return what a cluster has.
+
+    Raises:
+        ProxmoxError: It does not answer, or not to us.
+    """
+    rows = await client.get("/cluster/resources")
+    nodes = [row for row in rows if row["type"] == "node"]
+    return Listed(
+        nodes=frozenset(row["node"] for row in nodes),
+        online=frozenset(row["node"] for row in nodes if row.get("status") == "online"),
+        guests=tuple(row for row in rows if row["type"] in ("qemu", "lxc")),
+    )
+
+
+async def translate(
+    client: Client, listed: Listed, chosen: Sequence[Mapping[str, Any]], left_alone: Collection[str]
+) -> list[Translated]:
+    """Return guests in terms of the model, each with everything that stands against it.
+
+    Args:
+        client: Speaks to the cluster.
+        listed: What it has.
+        chosen: The guests that are meant.
+        left_alone: Keys of configurations that stay outside of everything.
+
+    Raises:
+        ProxmoxError: It does not answer, or not to us.
+    """
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(row: Mapping[str, Any]) -> Translated:
+        if row["node"] not in listed.online:
+            return _unreachable(row)
+        async with slots:
+            config = await client.get(f"/nodes/{quoted(row['node'])}/{row['type']}/{row['vmid']}/config")
+        read = translate_vm if row["type"] == "qemu" else translate_container
+        return read(row, config, left_alone)
+
+    return list(await asyncio.gather(*(one(row) for row in chosen)))
+
+
+def _unreachable(row: Mapping[str, Any]) -> Translated:
+    lack = Lack(key="node", text=f"{row['node']} is offline, and nobody else knows its configuration")
+    return Translated(
+        vm_id=int(row["vmid"]),
+        name=str(row.get("name") or row["vmid"]),
+        node=row["node"],
+        guest=None,
+        lacks=(lack,),
+    )

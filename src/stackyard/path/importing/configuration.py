@@ -1,0 +1,229 @@
+"""The configuration of a guest as Proxmox keeps it, and which of its keys were understood.
+
+Whoever takes a key has understood it. What is left over at the end cannot be carried, and is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from stackyard.desired import Guest
+
+__all__ = ["GIB", "Configuration", "Lack", "Parts", "Translated", "as_flag", "size_bytes"]
+
+GIB = 1024**3
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": GIB, "T": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Something of a guest that the model cannot carry.
+
+    Attributes:
+        key: The key of its configuration: `parallel0`, or `scsi0.werror` for a part of one.
+        text: Why not.
+    """
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translated:
+    """A guest of a cluster in terms of the model.
+
+    Attributes:
+        vm_id: Its id.
+        name: What it is called.
+        node: What Proxmox calls the node that it is on.
+        guest: The guest; None where something is lacking.
+        lacks: Everything that the model cannot carry.
+        notes: What is taken for something else than Proxmox means by it.
+    """
+
+    vm_id: int
+    name: str
+    node: str
+    guest: Guest | None
+    lacks: tuple[Lack, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def as_flag(text: str) -> bool:
+    """Return a truth as Proxmox writes it."""
+    return text.lower() in ("1", "on", "yes", "true")
+
+
+def size_bytes(text: str) -> int:
+    """Return a size such as `8G` in bytes; 0 where the text is none."""
+    found = _SIZE.fullmatch(text)
+    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
+
+
+class Configuration:
+    """The keys of one guest that nobody has understood yet, and what is wrong with the others.
+
+    Args:
+        values: What Proxmox says.
+        left_alone: Keys that stay as they are, outside of everything, because the user says so.
+    """
+
+    def __init__(self, values: Mapping[str, Any], left_alone: Iterable[str] = ()) -> None:
+        alone = set(left_alone)
+        self._left = {key: value for key, value in values.items() if key not in alone}
+        self.lacks: list[Lack] = []
+        self.notes: list[str] = []
+
+    def take(self, key: str) -> str | None:
+        """Return a value; None where it is not set."""
+        value = self._left.pop(key, None)
+        return None if value is None else str(value)
+
+    def take_flag(self, key: str, *, default: bool = False) -> bool:
+        """Return a truth."""
+        value = self.take(key)
+        return default if value is None else as_flag(value)
+
+    def take_list(self, key: str) -> list[Any]:
+        """Return a list of lines."""
+        value = self._left.pop(key, None)
+        return list(value) if isinstance(value, list) else []
+
+    def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
+        """Put values that are set under other names, each read its own way: `cores=("cores", int)`."""
+        for field, (key, read) in named.items():
+            value = self.take(key)
+            if value is not None:
+                self._put(fields, field, key, value, read)
+
+    def _put(
+        self, fields: dict[str, Any], field: str, key: str, value: str, read: Callable[[str], Any]
+    ) -> None:
+        try:
+            fields[field] = read(value)
+        except ValueError:
+            self.lack(key, f"{value!r} is not understood")
+
+    def take_parts(self, key: str, first: str) -> Parts | None:
+        """Return a value that has parts (`local-lvm:vm-1-disk-0,size=8G`); None where it is not set."""
+        text = self.take(key)
+        return None if text is None else Parts(self, key, text, first)
+
+    def take_numbered(self, prefix: str, first: str, *, gaps: bool = False) -> list[tuple[int, Parts]]:
+        """Return all values of a kind (`net0`, `net1`) in the order of their numbers.
+
+        Args:
+            prefix: The kind.
+            first: What the part without a name is called.
+            gaps: Whether numbers may be missing; the model counts otherwise.
+        """
+        pattern = re.compile(rf"{prefix}(\d+)")
+        numbers = sorted(int(found[1]) for key in self._left if (found := pattern.fullmatch(key)))
+        if not gaps:
+            for place, number in enumerate(numbers):
+                if place != number:
+                    self.lack(f"{prefix}{number}", f"there is no {prefix}{place} before it")
+                    break
+        return [
+            (number, Parts(self, f"{prefix}{number}", self.take(f"{prefix}{number}") or "", first))
+            for number in numbers
+        ]
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the keys that are left and have a form."""
+        return [key for key in self._left if re.fullmatch(pattern, key)]
+
+    def forget(self, *keys: str) -> None:
+        """Leave out what says nothing about what should be there."""
+        for key in keys:
+            self._left.pop(key, None)
+
+    def lack(self, key: str, text: str) -> None:
+        """Report something that cannot be carried."""
+        self.lacks.append(Lack(key=key, text=text))
+
+    def note(self, text: str) -> None:
+        """Report something that is taken for something else."""
+        self.notes.append(text)
+
+    def translated(
+        self, row: Mapping[str, Any], model: Callable[[dict[str, Any]], Guest], fields: dict[str, Any]
+    ) -> Translated:
+        """Return the guest, or everything that stands against it."""
+        for key in sorted(self._left):
+            self.lack(key, "the model has nothing for it")
+        guest: Guest | None = None
+        try:
+            guest = model(fields)
+        except ValidationError as err:
+            for error in err.errors(include_url=False, include_input=False):
+                where = ".".join(map(str, error["loc"])) or "configuration"
+                self.lack(where, error["msg"].removeprefix("Value error, "))
+        return Translated(
+            vm_id=int(row["vmid"]),
+            name=str(fields.get("name") or row.get("name") or row["vmid"]),
+            node=str(row["node"]),
+            guest=None if self.lacks else guest,
+            lacks=tuple(self.lacks),
+            notes=tuple(self.notes),
+        )
+
+
+class Parts:
+    """The parts of one value that nobody has understood yet; `done` reports what is left of them."""
+
+    def __init__(self, config: Configuration, key: str, text: str, first: str) -> None:
+        self._config = config
+        self.key = key
+        self._left: dict[str, str] = {}
+        for part in text.split(","):
+            name, equals, value = part.strip().partition("=")
+            self._left.update({name: value} if equals else {first: name})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def names(self) -> list[str]:
+        """Return the parts that are left."""
+        return list(self._left)
+
+    def get(self, name: str) -> str:
+        """Return a part without having understood it; empty where it is not set."""
+        return self._left.get(name, "")
+
+    def take(self, name: str) -> str | None:
+        """Return a part; None where it is not set."""
+        return self._left.pop(name, None)
+
+    def take_flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a truth."""
+        value = self.take(name)
+        return default if value is None else as_flag(value)
+
+    def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
+        """Put parts that are set under other names, each read its own way."""
+        for field, (name, read) in named.items():
+            value = self.take(name)
+            if value is None:
+                continue
+            try:
+                fields[field] = read(value)
+            except ValueError:
+                self.lack(name, f"{value!r} is not understood")
+
+    def lack(self, name: str, text: str) -> None:
+        """Report a part that cannot be carried."""
+        self._config.lack(f"{self.key}.{name}", text)
+
+    def done(self, *ignored: str) -> None:
+        """Report every part that nobody took, but for these."""
+        for name in sorted(self._left.keys() - set(ignored)):
+            self.lack(name, "the model has nothing for it")

@@ -1,0 +1,242 @@
+"""The proof that a plan for guests that are there is empty, in a state of its own that nobody sees.
+
+The engine imports the guests by `import` blocks while it may change nothing of them (`ignore_changes = all`),
+so that the cluster is only read. An imported state lacks what only the provider knows (timeouts, how to stop
+a guest): the values that a plan would give those are put into it. A plan that follows reads every guest anew,
+so that whatever Proxmox has otherwise than the configuration says shows as a change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import events, files
+from stackyard.desired import Container, Desired, Vm
+from stackyard.diagnostics import Diagnostic, Kind
+from stackyard.engine import statefile, tofu
+from stackyard.engine.changes import Action, read_changes
+from stackyard.engine.version import EngineBrokenError
+from stackyard.errors import StackyardError
+from stackyard.guard.subjects import describe
+from stackyard.path.run import opened
+from stackyard.render.references import CONTAINER, VM, address_of
+from stackyard.render.terms import label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stackyard.desired import Guest
+    from stackyard.engine.changes import Change
+    from stackyard.path.run import Run, Settings
+    from stackyard.path.target import Resolved
+
+__all__ = ["ImportDiffersError", "Proven", "changes_of", "planned_document", "prove", "require_nothing"]
+
+DIFFERS = Kind(
+    code="E-IMPORT-DIFFERS",
+    summary="A guest is not what its entry would make it",
+    remedy="Change the guest by hand so that it can be said, or leave it out with a filter.",
+)
+
+
+class ImportDiffersError(StackyardError):
+    """A plan for imported guests would change them; the file and the state are as they were."""
+
+    code = "E-IMPORT-NOT-EMPTY"
+    summary = "The plan after the import is not empty"
+    default_remedy = "Read the differences; change those guests by hand, or leave them out with a filter."
+
+    def __init__(self, detail: str, changes: Sequence[Change]) -> None:
+        super().__init__(detail)
+        self.changes = tuple(changes)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every difference."""
+        return tuple(
+            Diagnostic(kind=DIFFERS, detail=text) for change in self.changes for text in _differences(change)
+        )
+
+
+def _differences(change: Change) -> Iterator[str]:
+    who = describe(change)
+    if not change.differences:
+        yield f"{who}: the plan would {change.action.value} it."
+    for one in change.differences:
+        forces = ", for which it would be made anew" if one.forces_replace else ""
+        yield f"{who}: `{one.name}` is {one.before!r} and would become {one.after!r}{forces}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """The state of guests for which a plan is empty; its representation shows nothing of it."""
+
+    document: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Proven({len(self.document.get('resources', ()))} guests)"
+
+
+async def prove(
+    resolved: Resolved, settings: Settings, guests: Sequence[Guest], *, emit: events.Emit = events.ignore
+) -> Proven:
+    """Import guests into a state that is thrown away, and show that a plan for them is empty.
+
+    Args:
+        resolved: The target; what else it has does not matter.
+        settings: How to run.
+        guests: The guests as they should be described.
+        emit: Takes the events.
+
+    Raises:
+        ImportDiffersError: The plan would change some of them.
+        TofuError: Anything that the engine reports.
+    """
+    alone = [guest.model_copy(update={"depends_on": ()}) for guest in guests]
+    desired = Desired(
+        vms=tuple(guest for guest in alone if isinstance(guest, Vm)),
+        containers=tuple(guest for guest in alone if isinstance(guest, Container)),
+    )
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        elsewhere = dataclasses.replace(settings, base=Path(folder))
+        trial = dataclasses.replace(resolved, desired=desired)
+        async with opened(trial, elsewhere, emit=emit) as run:
+            title = f"Importing {len(guests)} guests into a trial state"
+            with events.step(emit, "import", title), _import_blocks(run, alone):
+                await _import(run)
+                await _tell_pools(run, alone)
+            with events.step(emit, "prove", "Proving that the plan is empty"):
+                document = await planned_document(run)
+                await _complete(run, document)
+                document = await planned_document(run)
+                require_nothing(read_changes(document).planned, str(resolved.target))
+            found = await statefile.state_pull(run.workdir)
+    if found is None:
+        raise EngineBrokenError("The engine imported guests and has no state of them.")
+    return Proven(document={**found.document, "outputs": _outputs(document)})
+
+
+@contextlib.contextmanager
+def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
+    """Ask the engine to import guests, and forbid it to change any, for the length of the block."""
+    imports = [{"to": address_of(guest), "id": f"{guest.node}/{guest.vm_id}"} for guest in guests]
+    kept: dict[str, Any] = {}
+    for guest in guests:
+        kind = CONTAINER if isinstance(guest, Container) else VM
+        kept.setdefault(kind, {})[label(guest.key)] = {"lifecycle": {"ignore_changes": "all"}}
+    wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
+    try:
+        for name, content in wanted.items():
+            files.replace_file(run.workdir.folder / name, orjson.dumps(content))
+        yield
+    finally:
+        for name in wanted:
+            (run.workdir.folder / name).unlink(missing_ok=True)
+
+
+async def _import(run: Run) -> None:
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        options = tofu.PlanOptions(parallelism=run.settings.parallelism)
+        await tofu.plan(run.workdir, path, options=options)
+        changes = read_changes(await tofu.show_plan(run.workdir, path))
+        # Nothing may be done to a guest here, whatever a provider makes of the rule not to.
+        require_nothing(changes.planned, str(run.resolved.target))
+        await tofu.apply(run.workdir, path, parallelism=run.settings.parallelism)
+
+
+async def _tell_pools(run: Run, guests: Sequence[Guest]) -> None:
+    """Put the pools of containers into the state: no provider reads them, and all go by them."""
+    pools = {address_of(one): one.pool for one in guests if isinstance(one, Container) and one.pool}
+    if pools:
+        await _edit(run, {address: {"pool_id": pool} for address, pool in pools.items()})
+
+
+async def planned_document(run: Run) -> Mapping[str, Any]:
+    """Return the engine's JSON of a plan for a target; it holds every secret in clear."""
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        options = tofu.PlanOptions(parallelism=run.settings.parallelism)
+        # What it says of the changes that are not made yet would only frighten.
+        await tofu.plan(run.workdir, path, options=options)
+        return await tofu.show_plan(run.workdir, path)
+
+
+def changes_of(document: Mapping[str, Any], addresses: Sequence[str]) -> tuple[Change, ...]:
+    """Return what a plan does to these addresses."""
+    wanted = set(addresses)
+    return tuple(change for change in read_changes(document).planned if change.address in wanted)
+
+
+def require_nothing(changes: Sequence[Change], target: str) -> None:
+    """Refuse a plan that does anything.
+
+    Raises:
+        ImportDiffersError: With everything that it does.
+    """
+    found = [change for change in changes if change.action not in (Action.NOTHING, Action.READ)]
+    if found:
+        guests = "a guest" if len(found) == 1 else f"{len(found)} guests"
+        raise ImportDiffersError(f"A plan for {target} would change {guests} that should be imported.", found)
+
+
+async def _complete(run: Run, plan: Mapping[str, Any]) -> None:
+    """Put into the state what a plan would put there without touching a guest."""
+    changes = {entry["address"]: entry["change"] for entry in plan.get("resource_changes", ())}
+    updates = {
+        address: _known(change["after"], change.get("after_unknown"), change["before"])
+        for address, change in changes.items()
+        if change["actions"] == ["update"]
+    }
+    if updates:
+        await _edit(run, updates)
+
+
+async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put attributes into the state, by address."""
+    found = await statefile.state_pull(run.workdir)
+    if found is None:
+        raise EngineBrokenError("The engine imported guests and has no state of them.")
+    document = orjson.loads(found.data)
+    for resource in document["resources"]:
+        for instance in resource["instances"]:
+            instance["attributes"] |= attributes.get(f"{resource['type']}.{resource['name']}", {})
+    document["serial"] = found.serial + 1
+    await statefile.state_push(run.workdir, orjson.dumps(document))
+
+
+def _known(after: Any, unknown: Any, before: Any) -> Any:
+    """Return what a value will be; what nobody knows yet is as it was."""
+    if unknown is True:
+        return before
+    if isinstance(after, dict) or isinstance(unknown, dict):
+        keys = {**(after or {}), **(unknown if isinstance(unknown, dict) else {})}
+        return {key: _known(_at(after, key), _at(unknown, key), _at(before, key)) for key in keys}
+    if isinstance(after, list) and isinstance(unknown, list):
+        return [_known(one, _at(unknown, place), _at(before, place)) for place, one in enumerate(after)]
+    return after
+
+
+def _at(tree: Any, key: str | int) -> Any:
+    if isinstance(tree, dict):
+        return tree.get(key)
+    if isinstance(tree, list) and isinstance(key, int) and key < len(tree):
+        return tree[key]
+    return None
+
+
+def _outputs(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs as a state keeps them."""
+    planned = plan.get("planned_values", {}).get("outputs", {})
+    return {
+        name: {"value": output["value"], "type": output["type"]}
+        for name, output in planned.items()
+        if "value" in output and "type" in output
+    }
