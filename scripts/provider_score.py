@@ -24,6 +24,7 @@ from stackyard import lab
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "lab-score.md"
 RESULT = re.compile(r"^( *)--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
+ENGINE = re.compile(r"^(Terraform|OpenTofu) v\S+", re.MULTILINE)
 PACKAGE_LIMIT_S = 3600
 # The tests hang on bridges and storages of these names; see the provider's own description of its tests.
 NODES = ("pve", "pve2")
@@ -79,9 +80,9 @@ def score(engine: str, programs: Sequence[Path], asked: argparse.Namespace) -> S
                 else:
                     results[name] = outcome
     version = subprocess.run([engine, "version"], capture_output=True, text=True, check=True)
-    ended = Score(
-        engine=version.stdout.split("\n\n")[0].strip().splitlines()[0], results=results, subtests=subtests
-    )
+    # Before its name, an engine may warn of settings that are not there.
+    name = ENGINE.search(version.stdout)
+    ended = Score(engine=name[0] if name else engine, results=results, subtests=subtests)
     say(ended.summary())
     if asked.list:
         say("\n".join(f"{outcome} {name}" for name, outcome in sorted(results.items())))
