@@ -24,7 +24,7 @@ from stackyard import files
 from stackyard.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
 
 # How files are indented, the commonest first: mappings, lists, and the dash in a list.
 _INDENTS = ((2, 4, 2), (2, 2, 0), (4, 4, 0), (4, 6, 4), (4, 6, 2), (4, 4, 2), (2, 3, 1))
+# What is longer does not stand in one line when it is new.
+_COMPACT = 100
 # No line is ever broken.
 _WIDTH = 2**20
 
@@ -236,9 +238,9 @@ def _dumped(data: CommentedMap, indents: tuple[int, int, int], *, text: str) -> 
 
 def _plain(data: Any) -> Any:
     """Return a copy of what a document means, to see whether it changed."""
-    if isinstance(data, CommentedMap):
+    if isinstance(data, dict):
         return [(key, _plain(value)) for key, value in data.items()]
-    if isinstance(data, CommentedSeq):
+    if isinstance(data, list):
         return [_plain(value) for value in data]
     # Quotes and the like make types of their own, and two of these differ although they mean the same.
     kind = next((one for one in (bool, str, int, float) if isinstance(data, one)), object)
@@ -319,26 +321,27 @@ def _quoted(value: Any) -> Any:
     return DoubleQuotedScalarString(value) if is_doubtful else value
 
 
-def laid_out(value: Any, width: int = 100) -> Any:
-    """Return a value to put into a file as people write it.
+def laid_out(mapping: Mapping[str, Any]) -> Any:
+    """Return a mapping to put into a file as people write it.
 
-    Short lists and mappings of plain values stand in one line, texts of several lines as such.
-
-    Args:
-        value: Mappings, lists and plain values.
-        width: What is longer than this is not put in one line.
+    Each key has its line. Short lists and mappings of plain values stand in one, and texts of several lines
+    are written as such.
     """
+    return CommentedMap((key, _compact(value)) for key, value in mapping.items())
+
+
+def _compact(value: Any) -> Any:
     if isinstance(value, str):
         return LiteralScalarString(value) if _is_text(value) else _quoted(value)
     if not isinstance(value, dict | list):
         return value
-    parts = value.values() if isinstance(value, dict) else value
+    parts = list(value.values()) if isinstance(value, dict) else value
     inner = (
-        CommentedMap((key, laid_out(part, width)) for key, part in value.items())
+        CommentedMap((key, _compact(part)) for key, part in value.items())
         if isinstance(value, dict)
-        else CommentedSeq(laid_out(part, width) for part in value)
+        else CommentedSeq(_compact(part) for part in value)
     )
-    if all(_is_plain(part) for part in parts) and len(str(value)) <= width:
+    if all(_is_plain(part) for part in parts) and len(str(value)) <= _COMPACT:
         inner.fa.set_flow_style()
     return inner
 

@@ -17,6 +17,7 @@ from stackyard.yamledit import (
     YamlEditError,
     edit_file,
     edit_text,
+    laid_out,
 )
 
 SITE = """\
@@ -162,3 +163,40 @@ def test_whatever_a_file_holds_an_edit_works_or_is_refused(text: str) -> None:
     except (YamlEditError, UnfaithfulEditError):
         return
     assert "new: value" in edited
+
+
+def test_a_new_mapping_is_laid_out_as_people_write_it() -> None:
+    entry = laid_out(
+        {
+            "name": "web",
+            "tags": ["a", "yes"],
+            "cpu": {"type": "host"},
+            "text": "ä: one\n\n# two\n",
+            "odd": " one\ntwo",
+            "disks": [{"size": 1}, {"speed": {"read": 2}}],
+        }
+    )
+    text = edit_text("vms:\n  - {name: a}  # the first\n", [Append(("vms",), entry)], "x")
+    assert (
+        text
+        == """\
+vms:
+  - {name: a}  # the first
+  - name: web
+    tags: [a, "yes"]
+    cpu: {type: host}
+    text: |
+      ä: one
+
+      # two
+    odd: " one\\ntwo"
+    disks:
+      - {size: 1}
+      - speed: {read: 2}
+"""
+    )
+
+
+def test_a_list_can_take_the_place_of_an_empty_one() -> None:
+    text = edit_text("a: {}\nvms: []\n", [Set(("vms",), [{"name": "x"}])], "x")
+    assert text == "a: {}\nvms:\n  - name: x\n"

@@ -71,6 +71,11 @@ _COMMANDS = {
         name="plan",
         help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.",
     ),
+    "serve": Later(
+        module="stackyard.cli.commands.serve",
+        name="serve",
+        help="Serve the specs of the site, git repositories and states to guests, over HTTPS.",
+    ),
     "site": Later(
         module="stackyard.cli.commands.site",
         name="site",

@@ -13,7 +13,6 @@ import os
 import ssl
 import urllib.parse
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -23,6 +22,7 @@ from stackyard.errors import ExitStatus, FileError, StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 __all__ = [
     "Place",
@@ -30,7 +30,9 @@ __all__ = [
     "ServerSilentError",
     "SpecInvalidError",
     "SpecMissingError",
+    "environment_place",
     "fetch_spec",
+    "is_healthy",
     "load_spec",
     "save_spec",
 ]
@@ -41,7 +43,7 @@ _UNPROCESSABLE = 422
 
 
 class ServerRefusedError(StackyardError):
-    """The controller does not give this guest the spec: no token, a wrong one, or a request it cannot read."""
+    """The controller does not give this guest the spec: no token, a wrong one, or a wrong request."""
 
     code = "E-SPEC-REFUSED"
     summary = "The controller refuses"
@@ -109,7 +111,7 @@ def fetch_spec(place: Place) -> dict[str, Any]:
         ServerSilentError: It cannot be reached, is another one, or has none.
         SpecInvalidError: The spec is not valid.
     """
-    status, body = _answer(place)
+    status, body = _answer(place, f"/spec/{urllib.parse.quote(place.identity, safe='')}")
     if status == 200:
         return _spec(body)
     try:
@@ -122,7 +124,15 @@ def fetch_spec(place: Place) -> dict[str, Any]:
     raise SpecInvalidError(detail) if status == _UNPROCESSABLE else ServerSilentError(detail)
 
 
-def _answer(place: Place) -> tuple[int, bytes]:
+def is_healthy(place: Place) -> bool:
+    """Tell whether the controller that is known answers there and says that it is well."""
+    try:
+        return _answer(place, "/health")[0] == 200
+    except StackyardError:
+        return False
+
+
+def _answer(place: Place, path: str) -> tuple[int, bytes]:
     address = urllib.parse.urlsplit(place.server)
     if address.scheme != "https" or not address.hostname:
         raise ServerRefusedError(f"{place.server!r} is no address of a controller: https://HOST:PORT.")
@@ -130,7 +140,7 @@ def _answer(place: Place) -> tuple[int, bytes]:
         address.hostname, address.port, timeout=place.timeout_s, context=_context(place)
     )
     headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
-    target = f"{address.path.rstrip('/')}/spec/{urllib.parse.quote(place.identity, safe='')}"
+    target = f"{address.path.rstrip('/')}{path}"
     try:
         connection.connect()
         _check_pins(place, connection)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stackyard.serving import Limits
 from stackyard.state.http.throttle import ThrottleLimits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["DEFAULT_PORT", "ControllerOptions"]
 

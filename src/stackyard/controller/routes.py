@@ -1,4 +1,4 @@
-"""Everything that the controller answers, as a table: what routes requests and writes the OpenAPI document."""
+"""Everything that the controller answers, as a table: it routes requests and becomes the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ ROUTES = (
         name="spec",
         path="/spec/{identity}",
         summary=(
-            "The spec of a guest, or of the spec of this name, with nothing left to look up. Who may have it is "
-            "what the posture of the spec says: anybody (`network`), the token of the site (`site_token`), the "
-            "token of this one node (`node_token`); a signed token for it opens it too."
+            "The spec of a guest, or of the spec of this name, with nothing left to look up. Who may have it "
+            "is what the posture of the spec says: anybody (`network`), the token of the site (`site_token`) "
+            "or the token of this one node (`node_token`); a signed token for it opens it too."
         ),
         needs_token=True,
         statuses=(200, 404, 422),
@@ -78,8 +78,8 @@ ROUTES = (
         name="file",
         path="/{repo}.git/{path}",
         summary=(
-            "A file of the dumb protocol (`HEAD`, `info/`, `objects/`, `packed-refs`), else a file of the working "
-            "tree, committed or not; ignored files and files with secrets are not there."
+            "A file of the dumb protocol (`HEAD`, `info/`, `objects/`, `packed-refs`), else a file of the "
+            "working tree, committed or not; ignored files and files with secrets are not there."
         ),
         content="application/octet-stream",
         needs_token=True,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard import events, files, serving
@@ -19,6 +19,8 @@ from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
 from stackyard.errors import StackyardError
 from stackyard.objects import open_objects
 from stackyard.objects.sealed import KeyRing
+from stackyard.site.pulling import TOKENS_FILE
+from stackyard.state.daemon import KEYS_VARIABLE
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.http.throttle import Throttle
@@ -26,12 +28,11 @@ from stackyard.state.service import StateService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
 
     from stackyard.controller.options import ControllerOptions
 
 __all__ = ["RunningController", "controller", "token_store"]
-
-TOKENS_FILE = Path(".stackyard") / "controller" / "tokens.json"
 
 
 def token_store(site: Path) -> FileStore:
@@ -224,16 +225,20 @@ async def _state(
 ) -> tuple[StateApp | None, Authenticator | None]:
     if options.state is None:
         return None, None
-    ring = None
-    if options.state_key_file is not None:
-        ring = KeyRing.from_text(files.read_text(options.state_key_file))
-    objects = await asyncio.to_thread(open_objects, options.state, ring=ring)
+    objects = await asyncio.to_thread(open_objects, options.state, ring=_key_ring(options))
     stack.callback(objects.close)
     service = StateService(objects)
     auth = Authenticator(service.principals)
     app = StateApp(service, auth)
     stack.callback(app.close)
     return app, auth
+
+
+def _key_ring(options: ControllerOptions) -> KeyRing | None:
+    if options.state_key_file is not None:
+        return KeyRing.from_text(files.read_text(options.state_key_file))
+    text = os.environ.get(KEYS_VARIABLE, "")
+    return KeyRing.from_text(text) if text.strip() else None
 
 
 def _tell_findings(book: SpecBook, emit: events.Emit) -> None:

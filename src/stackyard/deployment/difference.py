@@ -92,7 +92,7 @@ class Difference:
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
     """Return what differs between two objects, comments left out."""
-    old, new = uncommented(before), uncommented(after)
+    old, new = _said(before), _said(after)
     changes = [change for section in _sections(old, new) for change in _entries(section, old, new)]
     changes += _top(old, new)
     changes += _generated(old, new)
@@ -100,6 +100,23 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
         changes=tuple(_with_renames(changes, old, new)),
         has_other_comments=not same(dict(before), dict(after)),
     )
+
+
+def _said(value: Any) -> Any:
+    """Return an object without comments, and entries without what is null, which counts as not written."""
+    return {
+        section: {key: _written(entry) for key, entry in entries.items()}
+        if section in GUARDED and isinstance(entries, dict)
+        else _written(entries)
+        for section, entries in uncommented(value).items()
+        if entries is not None
+    }
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _written(part) for key, part in value.items() if part is not None}
+    return value
 
 
 def _sections(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ under way, because a half-done write is worse; the result is reported as suspect
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import os
 import random
@@ -28,12 +29,14 @@ from stackyard.objects import (
     LeaseLostError,
     LeaseWatch,
     StoreError,
+    StoreUnsafeError,
+    Tag,
     acquire,
     read_lease,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stackyard.deployment.settings import Place
     from stackyard.objects import Lease, LeaseInfo, Objects
@@ -51,7 +54,8 @@ __all__ = [
     "who",
 ]
 
-PROMISE_S = 60.0
+# No content has this tag in any store.
+_NO_TAG = '"00000000000000000000000000000000"'
 _SHORTEST_LOOK_S, _LONGEST_LOOK_S = 0.05, 2.0
 
 
@@ -128,10 +132,12 @@ def who() -> str:
 class Held:
     """A lease that is held, renewed by a thread of its own until it is given back."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: Lease, tidy: Callable[[], None] = lambda: None) -> None:
         self._lease = lease
+        self._tidy = tidy
         self._ending = threading.Event()
         self._lost = threading.Event()
+        self._beating = threading.Lock()
         self._renewing = threading.Thread(target=self._renew, name="deployment-lease", daemon=True)
         self._renewing.start()
 
@@ -160,6 +166,7 @@ class Held:
             # A store that is gone by now gets no answer from us, and the lease runs out by itself.
             with contextlib.suppress(StoreError):
                 self._lease.release()
+                self._tidy()
 
     def _renew(self) -> None:
         while not self._ending.wait(self._lease.promise_s / 3):
@@ -170,10 +177,12 @@ class Held:
                 return
 
     def _beat(self) -> None:
-        try:
-            self._lease.beat()
-        except LeaseLostError:
-            self._lost.set()
+        # Two signs of life at once would each take the other for somebody else's.
+        with self._beating:
+            try:
+                self._lease.beat()
+            except LeaseLostError:
+                self._lost.set()
 
 
 @contextlib.contextmanager
@@ -182,7 +191,7 @@ def held_lease(
     doing: str,
     *,
     wait_s: float | None = None,
-    promise_s: float = PROMISE_S,
+    promise_s: float | None = None,
     emit: events.Emit = events.ignore,
 ) -> Iterator[Held]:
     """Hold the lease for the length of a block.
@@ -191,7 +200,7 @@ def held_lease(
         place: Where the object is.
         doing: What for, for others to see.
         wait_s: How long to wait for another session; what the settings say when absent.
-        promise_s: How long we may be silent before others may take it.
+        promise_s: How long we may be silent before others may take it; what the settings say when absent.
         emit: Told who holds it while we wait.
 
     Raises:
@@ -201,14 +210,34 @@ def held_lease(
     objects, key = open_lease_objects(place)
     try:
         limit_s = place.settings.lease_wait_s if wait_s is None else wait_s
-        lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=promise_s, emit=emit)
-        held = Held(lease)
+        ttl_s = place.settings.lease_ttl_s if promise_s is None else promise_s
+        lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=ttl_s, emit=emit)
+        _prove_conditions(objects, key)
+        held = Held(lease, _tidying(objects, key))
         try:
             yield held
         finally:
             held.give_back()
     finally:
         objects.close()
+
+
+def _tidying(objects: Objects, key: str) -> Callable[[], None]:
+    """Return what drops the signs of life that a bucket keeps as versions."""
+    drop: Callable[[str], None] | None = getattr(objects, "drop_old_versions", None)
+    return (lambda: None) if drop is None else functools.partial(drop, key)
+
+
+def _prove_conditions(objects: Objects, key: str) -> None:
+    """Prove, on the lease that we just took, that the store refuses what a condition forbids.
+
+    Raises:
+        StoreUnsafeError: It does not, so that two sessions could hold the lease.
+    """
+    for expect in (ABSENT, Tag(_NO_TAG)):
+        with contextlib.suppress(ConflictError):
+            objects.put(key, b"", expect=expect)
+            raise StoreUnsafeError("The store of the lease ignores conditions: two sessions could hold it.")
 
 
 def _wait(

@@ -68,7 +68,10 @@ class SettingsFile(BaseModel):
     environment: Word | None = None
     # Whether one set of credentials may open both the object and the state.
     same_credentials: bool = False
+    # How long to wait for another session that writes.
     lease_wait_s: Annotated[int, Field(ge=0)] = 600
+    # How long a session may give no sign of life before another one takes the lease over.
+    lease_ttl_s: Annotated[int, Field(ge=1, le=86400)] = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

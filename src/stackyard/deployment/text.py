@@ -29,6 +29,8 @@ __all__ = [
 Path = tuple[str | int, ...]
 
 _DEEPEST = 64
+# Digits that fit into 64 bits, whatever they are; no number of ours is near that.
+_LONGEST_INTEGER = 18
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.0-9a-zA-Z]+|[\[\]{},:]', re.DOTALL)
 
@@ -104,7 +106,13 @@ def parse_any(text: str, label: str) -> Any:
     if not text.strip(" \t\r\n\f\v\0\ufeff"):
         raise EmptyObjectError(f"{label} is blank.", where=Location(label))
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(
+            text,
+            object_pairs_hook=_once,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_bounded,
+        )
     except _TwiceError as err:
         raise _twice(text, label, err.key) from err
     except json.JSONDecodeError as err:
@@ -169,6 +177,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number in JSON")
+
+
+def _bounded(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise ValueError(f"{text[:30]} is too large for a number")
+    return int(text)
 
 
 def _finite(text: str) -> float:

@@ -82,11 +82,14 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[tupl
     if not isinstance(value, dict):
         return
     fields = _fields(schema)
+    others = schema.get("additionalProperties")
     patterns = [(_compiled(text), part) for text, part in schema.get("patternProperties", {}).items()]
     for key, inner in value.items():
         part = fields.get(key)
         if part is None:
             part = next((part for pattern, part in patterns if pattern.search(key)), None)
+        if part is None and isinstance(others, dict):
+            part = others
         if part is None:
             # An object whose fields nobody names is open as a whole.
             if fields:

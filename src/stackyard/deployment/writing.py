@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 from stackyard import events
 from stackyard.deployment.difference import Change, Difference, compare
 from stackyard.deployment.editing import written
-from stackyard.deployment.fetch import fetch_from, rules_of
+from stackyard.deployment.fetch import Object, fetch_from, rules_of
 from stackyard.deployment.lease import Held, SuspectError, held_lease, who
 from stackyard.deployment.merge import merge
 from stackyard.deployment.opening import open_writer
 from stackyard.deployment.settings import LOCAL_VARIABLE
 from stackyard.deployment.store import Authored, MovedError, ObjectMissingError
-from stackyard.deployment.text import ObjectText, parse
+from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError, ObjectText, parse
 from stackyard.deployment.validate import check
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.errors import InvalidInputError, UsageError
 
 if TYPE_CHECKING:
-    from stackyard.deployment.fetch import Object
     from stackyard.deployment.settings import Place
     from stackyard.deployment.store import Store, Version
     from stackyard.diagnostics import Diagnostic
@@ -97,6 +96,7 @@ class Request:
         note: What for.
         is_dry: Whether to stop before the upload.
         can_repeat: Whether `make` can be asked again when somebody else was faster.
+        mends: Whether an object that is empty or cut off may be replaced, as by a rollback.
         wait_s: How long to wait for the lease.
     """
 
@@ -107,6 +107,7 @@ class Request:
     note: str = ""
     is_dry: bool = False
     can_repeat: bool = False
+    mends: bool = False
     wait_s: float | None = None
 
 
@@ -174,31 +175,66 @@ def _require_lease(held: Held, done: Written) -> None:
 
 
 def _write_once(store: Store, place: Place, request: Request) -> Written:
-    current = _current(store)
-    data = request.make(current)
+    there = _there(store, mends=request.mends)
+    data = request.make(there.whole)
     if request.base is not None:
-        _require_base(store, current, request.base, data)
+        _require_base(store, there.whole, request.base, data)
     new = parse(data, "The new object")
     checked = check(new, rules_of(place))
     checked.require()
-    before: dict[str, Any] = {} if current is None else current.document.data
+    before: dict[str, Any] = {} if there.whole is None else there.whole.document.data
     difference = compare(before, new.data)
-    if current is not None:
+    if there.whole is not None:
         _require_named(difference, request.acknowledged, new)
-    replaced = None if current is None else current.version
-    is_same = current is not None and current.document.text.encode() == data
     version = None
-    if not (is_same or request.is_dry):
+    if not (there.data == data or request.is_dry):
         authored = Authored(by=who(), note=request.note, kind=request.kind)
-        version = store.write(data, replaces=replaced, authored=authored)
-    return Written(version=version, replaced=replaced, difference=difference, warnings=checked.found.warnings)
+        version = store.write(data, replaces=there.version, authored=authored)
+    return Written(
+        version=version, replaced=there.version, difference=difference, warnings=checked.found.warnings
+    )
 
 
-def _current(store: Store) -> Object | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _There:
+    """What is in the store.
+
+    Attributes:
+        version: The current version, None where there is none.
+        data: Its bytes.
+        whole: The object that a new one is compared with: the current one, or the last that was whole.
+    """
+
+    version: Version | None = None
+    data: bytes | None = None
+    whole: Object | None = None
+
+
+def _there(store: Store, *, mends: bool) -> _There:
     try:
-        return fetch_from(store)
+        current = fetch_from(store)
     except ObjectMissingError:
-        return None
+        return _There()
+    except (EmptyObjectError, ObjectSyntaxError):
+        if not mends:
+            raise
+        broken = store.read()
+        if broken is None:
+            return _There()
+        return _There(version=broken.version, data=broken.data, whole=_last_whole(store))
+    return _There(version=current.version, data=current.document.text.encode(), whole=current)
+
+
+def _last_whole(store: Store) -> Object | None:
+    """Return the newest version that can be read."""
+    for version in store.history():
+        found = store.read_version(version)
+        try:
+            document = parse(found.data, f"{store.label} (version {version.id})")
+        except (EmptyObjectError, ObjectSyntaxError):
+            continue
+        return Object(document=document, label=store.label, fingerprint=found.fingerprint, version=version)
+    return None
 
 
 def _require_base(store: Store, current: Object | None, base: Version, data: bytes) -> None:

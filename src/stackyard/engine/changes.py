@@ -143,17 +143,16 @@ def read_changes(document: Mapping[str, Any]) -> Changes:
         EngineBrokenError: It has a form that is not known.
     """
     try:
-        planned = tuple(
-            _change(entry) for entry in document.get("resource_changes", ()) if _is_managed(entry)
-        )
-        drifted = tuple(_change(entry) for entry in document.get("resource_drift", ()) if _is_managed(entry))
+        planned = _changes(document, "resource_changes")
+        drifted = _changes(document, "resource_drift")
     except (KeyError, TypeError, AttributeError) as err:
         raise EngineBrokenError("The engine described a plan in a form that is not known.") from err
     return Changes(planned=planned, drifted=drifted)
 
 
-def _is_managed(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["mode"] == "managed")
+def _changes(document: Mapping[str, Any], key: str) -> tuple[Change, ...]:
+    found = (_change(entry) for entry in document.get(key, ()) if entry["mode"] == "managed")
+    return tuple(sorted(found, key=lambda change: change.address))
 
 
 def _change(entry: Mapping[str, Any]) -> Change:
@@ -161,7 +160,9 @@ def _change(entry: Mapping[str, Any]) -> Change:
     action = _ACTIONS[tuple(change["actions"])]
     replacing = {tuple(path) for path in change.get("replace_paths") or ()}
     before = _marked(change["before"], change.get("before_sensitive"), None)
-    after = _marked(change["after"], change.get("after_sensitive"), change.get("after_unknown"))
+    # Of what goes, the engine says that nothing is unknown, which is not the same as that nothing is left.
+    unknown = change.get("after_unknown") or None
+    after = _marked(change["after"], change.get("after_sensitive"), unknown)
     importing = change.get("importing") or {}
     return Change(
         address=entry["address"],
@@ -197,6 +198,7 @@ def _at(tree: Any, key: str | int) -> Any:
     if tree is True:
         return True
     if isinstance(tree, dict):
+        # A mask of a list may name the few of its parts that it is for.
         return tree.get(key)
     if isinstance(tree, list) and isinstance(key, int) and key < len(tree):
         return tree[key]

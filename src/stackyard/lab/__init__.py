@@ -20,12 +20,14 @@ Beside the API stand the `ssh` side, whose commands make the same calls, and the
 from __future__ import annotations
 
 from stackyard.lab.expected import expected_ready
+from stackyard.lab.inside.machine import Kind
 from stackyard.lab.latency import Latency, Speed, Work, parse_latency
 from stackyard.lab.problems import PveError
 from stackyard.lab.running import Options, Running, running, start
 from stackyard.lab.seeds import Seed, SeedError, is_node_name, load_seed
 
 __all__ = [
+    "Kind",
     "Latency",
     "Options",
     "PveError",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOPBACK",
+    "MAIN",
     "Address",
     "Interface",
     "Network",
@@ -49,7 +50,7 @@ __all__ = [
     "planned_addresses",
 ]
 
-_MAIN = ("vmbr0", 0)
+MAIN = ("vmbr0", 0)
 _MAIN_NETWORK = ipaddress.IPv4Network("10.31.0.0/16")
 # Below this the nodes and the router of the main network have their addresses.
 _MAIN_FIRST = 16 * 256
@@ -166,7 +167,7 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
         bridge: The name of a bridge, or of a virtual network.
         tag: The VLAN, 0 for none.
     """
-    if (bridge, tag) == _MAIN:
+    if (bridge, tag) == MAIN:
         if world.uplink is not None:
             return _bridged(world.uplink)
         return Network(number=0, range=_MAIN_NETWORK, first=_MAIN_FIRST)
@@ -191,7 +192,7 @@ def _bridged(uplink: Uplink) -> Network | None:
     path, above = uplink.path, uplink
     while (nic := _first_nic(above)) is not None:
         outer = above.world.uplink
-        if outer is None or (nic.bridge, nic.tag) != _MAIN:
+        if outer is None or (nic.bridge, nic.tag) != MAIN:
             network = network_of(above.world, nic.bridge, nic.tag)
             if network is None:
                 return None

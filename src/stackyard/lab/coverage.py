@@ -17,22 +17,19 @@ __all__ = ["render"]
 
 # Why a part of the API is left out, by the beginning of its path (or by a part that ends one).
 _REASONS: Mapping[str, str] = {
-    "/cluster/ceph": "Ceph is not simulated",
-    "/nodes/{node}/ceph": "Ceph is not simulated",
     "/cluster/acme": "the settings of single challenge plugins are not in the lab",
-    "/cluster/sdn/prefix-lists": "routing policies are not simulated",
-    "/cluster/sdn/route-maps": "routing policies are not simulated",
-    "/nodes/{node}/sdn": "routing is not simulated",
-    "/nodes/{node}/replication": "replication jobs are kept, but do not run",
-    "/cluster/notifications": "notifications are not simulated yet",
-    "/cluster/config": "joining and leaving clusters is not simulated",
-    "/nodes/{node}/apt": "packages are not simulated yet",
-    "/nodes/{node}/disks": "physical disks are not simulated yet",
-    "/nodes/{node}/subscription": "subscriptions are not simulated",
-    "/access/tfa": "second factors are not simulated",
-    "/access/openid": "logins at identity providers are not simulated",
+    "/cluster/config": "the nodes of a lab are those that it was started with",
+    "/nodes/{node}/execute": "several calls in one are made one by one",
+    "/nodes/{node}/storage/{storage}/file-restore": "archives of the lab hold a configuration, but no files",
+    "/access/openid": "there is no identity provider to log in at",
 }
-_CONSOLE = ("vncproxy", "termproxy", "spiceproxy", "vncwebsocket", "vncshell", "spiceshell", "mtunnel")
+# The same by how a path ends.
+_ENDINGS: Mapping[str, str] = {
+    "vncwebsocket": "a ticket can be had, but nothing is at the other end of a console",
+    "mtunnel": "tunnels between clusters are not simulated",
+    "mtunnelwebsocket": "tunnels between clusters are not simulated",
+    "remote_migrate": "there is no other cluster to go to",
+}
 _OTHERWISE = "not in the lab yet"
 
 
@@ -73,8 +70,9 @@ def _line(endpoint: Endpoint) -> str:
 
 
 def _reason(path: str) -> str:
-    if path.rpartition("/")[2].startswith(_CONSOLE):
-        return "consoles and tunnels are not simulated"
+    ending = path.rpartition("/")[2]
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
     return next((reason for start, reason in _REASONS.items() if path.startswith(start)), _OTHERWISE)
 
 

@@ -74,6 +74,11 @@ class Dispatcher:
         self._world = world
         self._table = table
 
+    @property
+    def table(self) -> Table:
+        """All methods of the API."""
+        return self._table
+
     async def perform(self, request: Request) -> Answer:
         """Answer one call; refusals are answers too.
 

@@ -124,6 +124,24 @@ class Fetcher:
             where = urllib.parse.urlsplit(url).netloc
             raise PveError(f"download failed: Connecting to {where}... failed: {_reason(err)}.") from err
 
+    async def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send something to a URL, if it is one that is really asked.
+
+        Raises:
+            PveError: The server refuses it or cannot be reached.
+        """
+        try:
+            if not self.is_real(url):
+                return
+            async with (
+                _session(url) as session,
+                session.request(method, url, data=body or None, headers=dict(headers)) as response,
+            ):
+                if response.status >= 400:
+                    raise PveError(f"HTTP error: {response.status} {response.reason}")
+        except (aiohttp.ClientError, TimeoutError, ValueError) as err:
+            raise PveError(f"Connection Failed: Connect error: {_reason(err)}") from err
+
 
 def _session(url: str) -> aiohttp.ClientSession:
     # A proxy of the environment is for other machines; this one is asked directly.

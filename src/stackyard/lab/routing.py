@@ -169,6 +169,16 @@ class Table:
         endpoint = node.endpoints.get(verb)
         return None if endpoint is None else Match(endpoint=endpoint, parameters=parameters)
 
+    def below(self, path: str) -> tuple[str | None, list[str]]:
+        """Return how a path can go on: the name of the variable below it if there is one, and fixed names."""
+        node: _Node | None = self._root
+        for part in filter(None, path.split("/")):
+            if node is not None and not node.greedy:
+                node = node.folders.get(part) or node.variable
+        if node is None or node.greedy:
+            return None, []
+        return (None if node.variable is None else node.variable.name), list(node.folders)
+
     def _bind(self, name: str, bound: Route) -> None:
         endpoint = self._endpoints.get(name)
         if endpoint is None:

@@ -25,10 +25,13 @@ from stackyard.lab.inside.machines import Machines
 from stackyard.lab.kept_login import kept_login
 from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.lab.lifecycle import Beginning, Lifecycle
-from stackyard.lab.nested.maker import Attendant, NestedMaker
-from stackyard.lab.nested.node import inner_options, prepare
+from stackyard.lab.nested.opening import answering, open_nest
+from stackyard.lab.qemu.programs import require_qemu
+from stackyard.lab.resources.cluster_jobs import RealmSyncPlan
 from stackyard.lab.resources.ha.hands import GuestHands
+from stackyard.lab.resources.notifications.delivery import NotificationPlan
 from stackyard.lab.resources.replication.running import ReplicationPlan
+from stackyard.lab.resources.vzdump.scheduled import BackupPlan
 from stackyard.lab.routing import Table, collect
 from stackyard.lab.saved import SavedStates
 from stackyard.lab.seeds import EMPTY, Seed
@@ -39,10 +42,10 @@ from stackyard.lab.world import World, assemble
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from stackyard.lab.nested.uplink import Uplink
+    from stackyard.lab.scheduler import Plan
 
 __all__ = ["Options", "Running", "certificate_of", "running", "start"]
 
@@ -50,7 +53,6 @@ DATABASE = "lab.sqlite"
 FILES = "files"
 SNAPSHOTS = "snapshots"
 GUESTS = "guests"
-NESTED = "nested"
 
 T = TypeVar("T")
 
@@ -74,6 +76,7 @@ class Options:
         seed: What a new lab holds.
         password: The password of root@pam in a new lab, in place of the seed's.
         guests: What is inside guests; None: a sandbox where one works, records where not.
+        expose: Ports of this machine's loopback that guests reach at the address of their gateway.
         limits: What clients are granted.
     """
 
@@ -90,6 +93,7 @@ class Options:
     seed: Seed = EMPTY
     password: str | None = None
     guests: Kind | None = None
+    expose: tuple[int, ...] = ()
     limits: serving.Limits = field(
         # Uploads are images; the size of everything else is checked where it is read.
         default_factory=lambda: serving.Limits(max_body_bytes=None, max_connections=2048)
@@ -201,6 +205,7 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
     Raises:
         DataFolderBusyError: Another lab uses the data folder.
         ListenError: The address or port cannot be had.
+        QemuMissingError: Guests are to be real, and QEMU is not there.
     """
     async with _start(_chosen(options, changes)) as running:
         yield running
@@ -209,6 +214,8 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
 @contextlib.asynccontextmanager
 async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator[Running]:
     """Run a lab; one inside a guest of another has an uplink."""
+    if chosen.guests is Kind.QEMU:
+        require_qemu()
     store = Store(_disk(chosen.data))
     blobs = Blobs(None if chosen.data is None else chosen.data / FILES)
     try:
@@ -226,12 +233,11 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
             certificate=certificate.certificate_pem.decode(),
         )
         await lifecycle.begin()
-        prepare(world)
-        attendant = _nest(world, chosen)
+        attendant = open_nest(world, chosen, _start)
         api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
         async with (
             serving.serve(
-                api.handle,
+                answering(world, api),
                 bind=chosen.bind,
                 port=chosen.port,
                 tls=serving.Tls(certificate),
@@ -241,17 +247,20 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
         ):
             world.nest.api_port = server.port
             world.nest.ssh_ports.update(ssh_ports)
+            world.nest.directory.follow(world)
             attendant.attend()
             manager = Cycle(world, GuestHands())
             try:
                 async with (
                     world.ha.attended(manager.act, manager.agent.has_task),
-                    world.scheduler.attended(ReplicationPlan(world)),
+                    world.scheduler.attended(*_plans(world)),
                 ):
                     yield _running(dispatcher, lifecycle, server, ssh_ports)
             finally:
                 await world.tasks.close()
                 await attendant.close()
+                await world.nest.close()
+                await world.nest.directory.leave(world)
                 await world.executions.close()
                 await world.machines.close()
     finally:
@@ -311,21 +320,11 @@ def _disk(folder: Path | None) -> SqliteDisk | None:
     return SqliteDisk(folder / DATABASE)
 
 
-def _nest(world: World, options: Options) -> Attendant:
-    """Let guests that are nodes have labs inside."""
-
-    def inside(uplink: Uplink, folder: Path) -> AbstractAsyncContextManager[Running]:
-        return _start(inner_options(options, uplink, folder), uplink)
-
-    folder = None if options.data is None else options.data / NESTED
-    world.machines.add(lambda maker: NestedMaker(maker, world, folder, inside))
-    return Attendant(world)
-
-
 def _world(store: Store, options: Options, blobs: Blobs, uplink: Uplink | None) -> World:
     latency = Latency(speed=options.speed, overrides_s=options.latency_s)
     fetcher = Fetcher(anywhere=options.allow_downloads)
     machines = Machines(store, options.guests, None if options.data is None else options.data / GUESTS)
+    machines.forwards.listen_on(options.bind)
     # Time is the same in the labs inside as around them.
     clock = LabClock() if uplink is None else uplink.world.clock
     world = assemble(
@@ -334,6 +333,11 @@ def _world(store: Store, options: Options, blobs: Blobs, uplink: Uplink | None) 
     blobs.tidy()
     world.tasks.recover()
     return world
+
+
+def _plans(world: World) -> tuple[Plan, ...]:
+    """Return the kinds of jobs that run at certain times."""
+    return (ReplicationPlan(world), RealmSyncPlan(world), BackupPlan(world), NotificationPlan(world))
 
 
 def _beginning(options: Options) -> Beginning:

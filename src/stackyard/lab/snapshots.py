@@ -183,6 +183,7 @@ async def take(
 
     with undo_on_failure(clean_up):
         await task.spend(Work.SNAPSHOT)
+        await world.machines.remember(vmid, name)
         with task.step():
             guest = world.guests.require(kind, node, vmid)
             for key, volid in snapshot.family.volumes(world, guest["snapshots"][name]["config"]).items():
@@ -242,6 +243,7 @@ async def roll_back(world: World, task: Task, snapshot: Snapshot) -> Mapping[str
             world.guests.update(guest, config={**guest["config"], "lock": "rollback"})
     await task.spend(Work.ROLLBACK)
     async with world.locks.guest(kind, vmid):
+        await world.machines.go_back(vmid, snapshot.name)
         with task.step():
             for volid in snapshot.family.volumes(world, found["config"]).values():
                 images.roll_back(world, volid, node, snapshot.name)
@@ -320,6 +322,7 @@ def _forget(world: World, snapshot: Snapshot) -> None:
     volumes = list(family.volumes(world, found["config"]).values())
     for volid in volumes:
         images.drop_snapshot(world, volid, node, name)
+    world.store.after_commit(lambda: world.machines.forget(snapshot.vmid, name))
     for other, snapshotted in left.items():
         left[other] = _unlinked(snapshotted, name, found.get("parent"))
     config = _unlinked(guest["config"], name, found.get("parent"))

@@ -10,6 +10,7 @@ from stackyard.lab.access.permissions import Permissions
 from stackyard.lab.access.tickets import Tickets
 from stackyard.lab.blobs import Blobs
 from stackyard.lab.cluster import Cluster
+from stackyard.lab.cluster_log import ClusterLog
 from stackyard.lab.executions import Executions
 from stackyard.lab.fault_kinds import follow_faults
 from stackyard.lab.faults import Faults
@@ -64,6 +65,7 @@ class World:
     nest: Nest
     ha: Desk
     scheduler: Scheduler
+    log: ClusterLog
     machines: Machines
     executions: Executions
 
@@ -120,9 +122,10 @@ def assemble(
         blobs=blobs,
         fetcher=fetcher or Fetcher(),
         uplink=uplink,
-        nest=Nest(),
+        nest=Nest() if uplink is None else Nest(directory=uplink.world.nest.directory),
         ha=Desk(store, clock, latency),
         scheduler=Scheduler(store, clock),
+        log=ClusterLog(),
         machines=machines or Machines(store),
         executions=Executions(),
     )

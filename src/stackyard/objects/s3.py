@@ -166,12 +166,16 @@ class S3Objects:
             kept = self._read(key)
         finally:
             with contextlib.suppress(StoreError):
-                self.delete(key)
+                self._discard(key)
         if not (second and stale and kept is not None and kept.data == b"third" and kept.tag == replaced):
             which = "If-None-Match" if not second else "If-Match"
             raise StoreUnsafeError(
                 f"The store of bucket {self._place.bucket} ignores {which}: two runs could hold one lock."
             )
+
+    def _discard(self, key: str) -> None:
+        """Remove an object that nobody needs, and all that is left of it."""
+        self.delete(key)
 
     def _is_refused(self, key: str, data: bytes, expect: Expect) -> bool:
         try:

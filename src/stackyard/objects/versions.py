@@ -89,18 +89,19 @@ class VersionedObjects(S3Objects):
         """
         return self._put(check_key(key), data, expect, marks)
 
-    def versions(self, key: str) -> Iterator[VersionEntry]:
-        """Return the versions of an object, the newest first; deletions are none."""
+    def versions(self, key: str, *, with_deletions: bool = False) -> Iterator[VersionEntry]:
+        """Return the versions of an object, the newest first; deletions only where they are asked for."""
         request = {"Bucket": self._place.bucket, "Prefix": self._named(key)["Key"]}
         while True:
             ask = functools.partial(self._client.list_object_versions, **request)
             answer = self._repeat(key, ask)
-            for row in answer.get("Versions", ()):
+            rows = [*answer.get("Versions", ()), *(answer.get("DeleteMarkers", ()) if with_deletions else ())]
+            for row in rows:
                 if row["Key"] == request["Prefix"]:
                     yield VersionEntry(
                         version_id=row["VersionId"],
-                        tag=Tag(row["ETag"]),
-                        size=row["Size"],
+                        tag=Tag(row.get("ETag", "")),
+                        size=row.get("Size", 0),
                         modified_at=row["LastModified"].timestamp(),
                         is_latest=row["IsLatest"],
                     )
@@ -109,6 +110,19 @@ class VersionedObjects(S3Objects):
             request["KeyMarker"] = answer["NextKeyMarker"]
             if answer.get("NextVersionIdMarker"):
                 request["VersionIdMarker"] = answer["NextVersionIdMarker"]
+
+    def drop_old_versions(self, key: str) -> None:
+        """Remove all but the current version of an object whose history means nothing, such as a lease."""
+        self._drop(key, are_old=True)
+
+    def _discard(self, key: str) -> None:
+        self._drop(key, are_old=False)
+
+    def _drop(self, key: str, *, are_old: bool) -> None:
+        for entry in list(self.versions(key, with_deletions=True)):
+            if not (are_old and entry.is_latest):
+                wanted = self._wanted(key, entry.version_id)
+                self._repeat(key, functools.partial(self._client.delete_object, **wanted))
 
     def _wanted(self, key: str, version_id: str | None) -> dict[str, Any]:
         named = self._named(check_key(key))

@@ -7,6 +7,8 @@ authenticated with a key of the user's own, so that nobody can read it, change i
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import secrets
 import stat
@@ -23,7 +25,16 @@ from stackyard.errors import FileError, InvalidInputError, Location
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Binding", "PlanFile", "PlanFileError", "PlanKey", "PlanMovedError", "read_key", "tofu_encryption"]
+__all__ = [
+    "Binding",
+    "PlanFile",
+    "PlanFileError",
+    "PlanKey",
+    "PlanMovedError",
+    "open_encrypted",
+    "read_key",
+    "tofu_encryption",
+]
 
 _MAGIC = b"stackyard plan 1\n"
 _KEY_BYTES = 32
@@ -31,6 +42,7 @@ _NONCE_BYTES = 12
 _KEY_FILE = "plan.key"
 # The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
 _ITERATIONS = 200_000
+_KEY_PROVIDER = "key_provider.pbkdf2.stackyard"
 
 
 class PlanFileError(InvalidInputError):
@@ -193,6 +205,24 @@ def _existing_key(path: Path) -> PlanKey:
     return PlanKey(data)
 
 
+def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:
+    """Return a plan that OpenTofu encrypted with `tofu_encryption`, None where it is in another form."""
+    try:
+        document = orjson.loads(data)
+        meta = orjson.loads(base64.b64decode(document["meta"][_KEY_PROVIDER]))
+        content = base64.b64decode(document["encrypted_data"])
+        derived = hashlib.pbkdf2_hmac(
+            meta["hash_function"],
+            key.secret.hex().encode(),
+            base64.b64decode(meta["salt"]),
+            meta["iterations"],
+            meta["key_length"],
+        )
+        return AESGCM(derived).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], None)
+    except (ValueError, KeyError, TypeError, InvalidTag):
+        return None
+
+
 def tofu_encryption(key: PlanKey) -> str:
     """Return the setting (`TF_ENCRYPTION`) with which OpenTofu encrypts its plans, and nothing else."""
     return orjson.dumps(
@@ -200,7 +230,7 @@ def tofu_encryption(key: PlanKey) -> str:
             "key_provider": {
                 "pbkdf2": {"stackyard": {"passphrase": key.secret.hex(), "iterations": _ITERATIONS}}
             },
-            "method": {"aes_gcm": {"stackyard": {"keys": "${key_provider.pbkdf2.stackyard}"}}},
+            "method": {"aes_gcm": {"stackyard": {"keys": f"${{{_KEY_PROVIDER}}}"}}},
             "plan": {"method": "method.aes_gcm.stackyard", "enforced": True},
         }
     ).decode()

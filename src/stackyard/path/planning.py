@@ -7,27 +7,29 @@ import dataclasses
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import stackyard
 from stackyard import events
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Changes, read_changes
+from stackyard.engine.plan_archive import read_archive
+from stackyard.engine.version import Flavour
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
 from stackyard.guard.destruction import ALLOW_DESTROY, is_file
 from stackyard.guard.subjects import name_of
-from stackyard.path.planfile import Binding, PlanFile
+from stackyard.path.planfile import Binding, PlanFile, open_encrypted
 from stackyard.path.survey import survey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from stackyard.engine.changes import Change
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster
     from stackyard.path.run import Run
 
-__all__ = ["Made", "Wishes", "binding_of", "planned", "reopened"]
+__all__ = ["Made", "Wishes", "binding_of", "changes_of", "planned", "reopened"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,7 @@ async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[M
         path.write_bytes(saved.plan)
         cluster = await _survey(run)
         with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
-            changes = read_changes(await tofu.show_plan(run.workdir, path))
+            changes = await changes_of(run, path)
         verdict = _judge(run, wishes, changes, cluster)
         yield Made(path=path, changes=changes, verdict=verdict, binding=saved.binding, cluster=cluster)
 
@@ -135,10 +137,23 @@ async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
         if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not wishes.unchanged:
             changes = Changes(planned=())
         else:
-            changes = read_changes(await tofu.show_plan(run.workdir, path))
+            changes = await changes_of(run, path)
         binding = binding_of(run, wishes.mode)
     verdict = _judge(run, wishes, changes, cluster)
     return Made(path=path, changes=changes, verdict=verdict, binding=binding, cluster=cluster)
+
+
+async def changes_of(run: Run, path: Path) -> Changes:
+    """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
+    document = _archived(run, path)
+    return read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
+
+
+def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
+    if run.served is None or run.engine.flavour is not Flavour.TOFU:
+        return None
+    data = open_encrypted(path.read_bytes(), run.key)
+    return None if data is None else read_archive(data, run.served.schemas)
 
 
 def _judge(run: Run, wishes: Wishes, changes: Changes, cluster: Cluster) -> Verdict:

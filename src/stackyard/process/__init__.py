@@ -7,7 +7,8 @@ because OpenTofu needs that time to save its state; a second request to stop kil
 ourselves, the kernel asks the program to stop. A program that writes without end is stopped too, before it
 fills the memory. `start_detached` is for the other kind: a server of ours that goes on in the background, and
 has said that it is ready when we return. `start_attached` is for a program that runs beside us and has
-descriptors of ours to talk over. `run_in_foreground` gives a program the terminal, as an editor needs.
+descriptors of ours to talk over. `run_in_foreground` gives a program the terminal, as an editor needs, and
+`become` our whole place.
 
 It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
 is refused, because every user of the machine can read arguments.
@@ -33,6 +34,7 @@ from stackyard.process.command import (
 )
 from stackyard.process.detached import Detached, start_detached
 from stackyard.process.foreground import run_in_foreground
+from stackyard.process.replacing import become
 from stackyard.process.running import run
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "ProgramUnusableError",
     "SecretArgumentError",
     "Stream",
+    "become",
     "environment",
     "run",
     "run_in_foreground",

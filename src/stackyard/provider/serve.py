@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.provider.journal import Journal
+    from stackyard.provider.schema import Schema
 
 __all__ = ["Options", "Served", "serve"]
 
@@ -54,10 +55,12 @@ class Served:
         reattach: The value of `TF_REATTACH_PROVIDERS` for an engine that is to use it.
         journal: What was made and may not be in the engine's state yet. Call `confirm_all` on it when the
             engine has ended well; what is left in `entries` is taken over by the next run.
+        schemas: What its resources look like, by type.
     """
 
     reattach: str
     journal: Journal
+    schemas: Mapping[str, Schema]
 
 
 @contextlib.asynccontextmanager
@@ -77,14 +80,16 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
     session = Session(Journal(chosen.journal, chosen.state), chosen.folder)
     sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
     server = grpc.aio.server(options=sizes)
-    servicer = Servicer(registry.load(), session, chosen.environment)
+    known = registry.load()
+    servicer = Servicer(known, session, chosen.environment)
     add_plugin_services(server, servicer)
     with tempfile.TemporaryDirectory(prefix="stackyard-provider-", dir=_short_folder()) as folder:
         path = os.path.join(folder, "socket")
         server.add_insecure_port(f"unix://{path}")
         await server.start()
         try:
-            yield Served(reattach=_reattach(path), journal=session.journal)
+            schemas = {name: resource.schema for name, resource in known.resources.items()}
+            yield Served(reattach=_reattach(path), journal=session.journal, schemas=schemas)
         finally:
             session.stop()
             await server.stop(_GRACE_S)

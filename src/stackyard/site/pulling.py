@@ -15,10 +15,22 @@ if TYPE_CHECKING:
 
     from stackyard.site.load import Site
 
-__all__ = ["BOOTSTRAP_PATH", "CERTIFICATE_FOLDER", "Caller", "boot_parts", "callers", "pull_boot"]
+__all__ = [
+    "BOOTSTRAP_PATH",
+    "CERTIFICATE_FOLDER",
+    "TOKENS_FILE",
+    "Caller",
+    "auth_method",
+    "boot_parts",
+    "callers",
+    "kept_pin",
+    "pull_boot",
+]
 
 # Where the controller keeps its certificate, from the root of the site.
 CERTIFICATE_FOLDER = Path(".stackyard") / "controller" / "certificate"
+# Where it keeps the keys and the list of its signed tokens.
+TOKENS_FILE = Path(".stackyard") / "controller" / "tokens.json"
 BOOTSTRAP_PATH = "/usr/local/sbin/stackyard-bootstrap"
 SETTINGS_PATH = "/etc/stackyard/guest.env"
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.sh")
@@ -54,9 +66,9 @@ def _guests(site: Site) -> Iterator[tuple[str, str]]:
             if spec:
                 yield guest.name, str(spec)
     for manifest in site.manifests.values():
-        for node in getattr(manifest.model, "nodes", ()):
-            if isinstance(node.get("name"), str) and isinstance(node.get("spec"), str):
-                yield node["name"], node["spec"]
+        for node in manifest.places.data.get("nodes", ()):
+            if node.get("spec"):
+                yield str(node["name"]), str(node["spec"])
 
 
 def auth_method(site: Site, spec: str) -> AuthMethod:

@@ -351,3 +351,32 @@ def test_defaults_tell_a_plain_user_less() -> None:
             await api.get(f"{DUMP}/defaults", storage="local-lvm")
 
     with_lab(main)
+
+
+def test_backup_job_runs_at_its_time_on_every_node_of_its_guests() -> None:
+    async def main(api: LabClient) -> None:
+        await make(api, name="a")
+        await done(api, await api.post("/nodes/pve2/qemu", vmid=101))
+        await api.post(
+            "/cluster/backup",
+            id="often",
+            storage="local",
+            all=1,
+            schedule="*/30",
+            prune__backups="keep-last=1",
+        )
+        [job] = await api.get("/cluster/backup")
+        wait = job["next-run"] - int(api.world.clock.now())
+        assert 0 < wait <= 1800
+        await api.pass_time(wait + 2)
+        runs = [task for task in await api.get("/cluster/tasks") if task["type"] == "vzdump"]
+        assert sorted((task["node"], task["status"]) for task in runs) == [("pve1", "OK"), ("pve2", "OK")]
+        assert all(task["user"] == "root@pam" for task in runs)
+        await api.pass_time(1800)
+        assert len(await api.get(CONTENT, content="backup")) == 1
+        await api.put("/cluster/backup/often", enabled=0)
+        await api.pass_time(1800)
+        again = [task for task in await api.get("/cluster/tasks") if task["type"] == "vzdump"]
+        assert len(again) == 4
+
+    with_lab(main)

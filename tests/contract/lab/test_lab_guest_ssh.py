@@ -17,6 +17,7 @@ from tests.support.lab import LabClient, lab_client, proxmoxer_client
 from tests.support.lab_ssh import OWN, said, ssh_to
 
 from stackyard import lab
+from stackyard.lab.inside.machine import Kind
 from stackyard.lab.seeds import parse_seed
 
 ADDRESS = "10.31.2.100"
@@ -69,7 +70,7 @@ def test_a_user_of_cloud_init_gets_in_with_key_or_password_and_runs_commands() -
                 async with guest(api, **wrong):
                     pass
 
-    with_lab(test)
+    with_lab(test, guests=Kind.RECORDED)
 
 
 USER_DATA = """#cloud-config

@@ -182,3 +182,27 @@ def test_providers_are_pinned_and_reached_without_a_word_in_the_file() -> None:
 
 def test_a_secret_outside_quotes_comes_as_it_is() -> None:
     assert template(("key=", Secret(secret="api.token"))) == "key=${var.secret_api_x2e_token}"
+
+
+def test_of_an_imported_guest_is_left_alone_what_nobody_can_read() -> None:
+    plain = vm(imported=True, os_type="other", agent={"enabled": False})
+    assert plain["lifecycle"] == {"ignore_changes": ["operating_system", "initialization"]}
+    assert "agent" not in plain
+    said = vm(imported=True, agent={"enabled": True}, cloud_init={})
+    assert "lifecycle" not in said
+    assert said["agent"][0]["enabled"] is True
+    assert "lifecycle" not in vm(os_type="other", agent={"enabled": False})
+    made = {"key": "a", "name": "a", "node": "pve1", "root_disk": {"datastore": "local"}}
+    resources = document(Desired.model_validate({"containers": [{**made, "imported": True}]}))["resource"]
+    container = resources["proxmox_virtual_environment_container"]["a"]
+    assert container["lifecycle"] == {"ignore_changes": ["operating_system"]}
+    assert "operating_system" not in container
+    assert "replicate" not in container["disk"][0]
+
+
+def test_small_devices_are_there_only_when_they_are_said() -> None:
+    assert not {"audio_device", "rng", "watchdog"} & vm().keys()
+    said = vm(audio={}, random_numbers={"max_bytes": 2048}, watchdog={"action": "reset"})
+    assert said["audio_device"] == [{"device": "intel-hda", "driver": "spice", "enabled": True}]
+    assert said["rng"] == [{"source": "/dev/urandom", "max_bytes": 2048}]
+    assert said["watchdog"] == [{"model": "i6300esb", "action": "reset", "enabled": True}]

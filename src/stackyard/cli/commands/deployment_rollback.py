@@ -38,5 +38,5 @@ def rollback(session: Session, /, version: str, store: str | None, **values: Any
         data = opened.read_version(chosen).data
     given = acknowledged(values)
     given["note"] = given["note"] or f"rollback to {chosen.id}"
-    request = Request(kind="rollback", make=lambda current: data, **given)
+    request = Request(kind="rollback", make=lambda current: data, mends=True, **given)
     return written_result(write(place, request, emit=session.emit), place.label)

@@ -11,6 +11,7 @@ from stackyard.cli.command import Command
 from stackyard.cli.path_options import settings_of, target_options
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
+from stackyard.desired import Container
 from stackyard.errors import UsageError
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.importing.choosing import parse_filter
@@ -20,6 +21,7 @@ from stackyard.path.target import find_target
 
 if TYPE_CHECKING:
     from stackyard.cli.views.paper import Paper
+    from stackyard.path.importing.configuration import Translated
     from stackyard.path.importing.importing import Imported
 
 __all__ = ["import_guests"]
@@ -61,7 +63,7 @@ def import_guests(session: Session, /, **values: Any) -> Result:
 
 async def _import(session: Session, values: dict[str, Any]) -> Result:
     source = EnvironmentSource.find(values["site"])
-    nodes = [f"node={node}" for given in values["nodes"] for node in _words(given)]
+    nodes = [f"node={_node(node, source)}" for given in values["nodes"] for node in _words(given)]
     texts = [*([",".join(nodes)] if nodes else []), *values["filters"]]
     wanted = Wanted(
         env=_env(values["target"], source),
@@ -77,6 +79,12 @@ async def _import(session: Session, values: dict[str, Any]) -> Result:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _node(name: str, source: EnvironmentSource) -> str:
+    """Return what Proxmox calls a node that the user may call by its file."""
+    known = source.resolver.site.nodes.get(name)
+    return name if known is None else known.model.node or name
 
 
 def _env(target: str, source: EnvironmentSource) -> str:
@@ -104,6 +112,7 @@ def _document(done: Imported, wanted: Wanted) -> dict[str, Any]:
             {
                 "name": one.name,
                 "vm_id": one.vm_id,
+                "type": _type(one),
                 "node": one.node,
                 "notes": list(one.notes),
                 "entry": None if written is None else written.entries.get(one.vm_id),
@@ -114,6 +123,10 @@ def _document(done: Imported, wanted: Wanted) -> dict[str, Any]:
     }
 
 
+def _type(one: Translated) -> str:
+    return "ct" if isinstance(one.guest, Container) else "vm"
+
+
 def _show(paper: Paper, done: Imported, wanted: Wanted) -> None:
     written = done.written
     if written is None:
@@ -122,8 +135,8 @@ def _show(paper: Paper, done: Imported, wanted: Wanted) -> None:
         if wanted.is_trial:
             for line in _changed_lines(written.text.before or "", written.text.after):
                 paper.line(line)
-        rows = [(one.name, str(one.vm_id), one.node) for one in done.guests]
-        paper.table(("guest", "vm id", "node"), rows)
+        rows = [(one.name, str(one.vm_id), _type(one), one.node) for one in done.guests]
+        paper.table(("guest", "vm id", "type", "node"), rows)
         for one in done.guests:
             for note in one.notes:
                 paper.line(f"{one.name} {note}.", style="yellow")

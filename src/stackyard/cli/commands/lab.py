@@ -32,6 +32,11 @@ _LATER = {
         name="faults",
         help="Make calls, tasks, guests, storages and nodes fail on purpose.",
     ),
+    "guests": Later(
+        module="stackyard.cli.commands.lab_guests",
+        name="guests",
+        help="List the guests that one can log in to, and how to reach them.",
+    ),
     "journal": Later(
         module="stackyard.cli.commands.lab_journal",
         name="journal",
@@ -41,6 +46,11 @@ _LATER = {
         module="stackyard.cli.commands.lab_snapshot",
         name="snapshot",
         help="Save and restore the whole lab: guests, files, users, tasks, faults.",
+    ),
+    "ssh": Later(
+        module="stackyard.cli.commands.lab_ssh",
+        name="ssh",
+        help="Log in to a guest, or run a command in it.",
     ),
 }
 
@@ -94,6 +104,16 @@ def lab() -> None:
     help="Really fetch what clients have it download from other machines; stand-ins are made otherwise.",
 )
 @click.option(
+    "--guests",
+    type=click.Choice(["recorded", "sandbox", "qemu"]),
+    help="What is inside guests: records, a sandbox (default where bubblewrap works), or real VMs by QEMU.",
+)
+@click.option(
+    "--expose",
+    metavar="PORT,...",
+    help="Ports of this machine that programs in guests reach at the address of their gateway.",
+)
+@click.option(
     "--bind", metavar="ADDR", help="Listen on this address (default: 127.0.0.1, this machine only)."
 )
 @click.option("--foreground", is_flag=True, help="Stay, say when it is ready, and run until Ctrl-C.")
@@ -112,6 +132,8 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
     stackyard lab up --data ~/lab                        what happens in it survives
     stackyard lab up --speed real --latency boot=60      it takes its time
     stackyard lab up --name ci --port 0 --json           a second one, on any free port, for a script
+    stackyard lab up --guests qemu                       VMs really boot, from images that you upload
+    stackyard lab up --expose 44443                      guests reach what listens here on that port
     stackyard lab up --foreground --json                 one line of JSON when ready, until it is stopped
 
     The API token has every privilege. The lab listens on this machine only unless --bind says otherwise.

@@ -25,7 +25,7 @@ _LATER = {
     "apply": Later(
         module="stackyard.cli.commands.spec_guest",
         name="apply",
-        help="Make this machine what the spec in FILE says: name, time zone, packages, users, keys, SSH, services.",
+        help="Make this machine what the spec in FILE says: packages, users, keys, SSH, services.",
     ),
     "get": Later(
         module="stackyard.cli.commands.spec_guest",

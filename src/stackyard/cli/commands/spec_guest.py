@@ -49,8 +49,8 @@ def get(out: str, **given: Any) -> Result:
     stackyard spec get
     stackyard spec get --server https://controller:44443 --identity web1 --pin sha256//... --out -
 
-    Exit status: 0 fetched, 1 refused (no token, or a wrong one), 2 not reached, or no such spec, 3 the spec is
-    not valid.
+    Exit status: 0 fetched, 1 refused (no token, or a wrong one), 2 not reached or no such spec, 3 the spec
+    is not valid.
     """  # noqa: D301 - click reads the control character
     from stackyard.controller.guest import fetch_spec, save_spec  # lazy: ssl, only when this verb runs
     from stackyard.site.applying import spec_text  # lazy: as above
@@ -113,10 +113,11 @@ def _host_name() -> str:
 @click.option("--root", metavar="DIR", help="Work below this folder; what would be run is only written down.")
 @pass_session
 def apply(session: Session, file: str, dry_run: bool, root: str | None) -> Result:
-    """Make this machine what the spec in FILE says: name, time zone, packages, users, keys, SSH, services.
+    """Make this machine what the spec in FILE says: packages, users, keys, SSH, services.
 
-    FILE is what `stackyard spec get` saved (/var/lib/stackyard/spec.yaml). It may be applied again at any time:
-    what is already so is left alone. /var/lib/stackyard/complete.json, or failed.json, says how it ended.
+    FILE is what `stackyard spec get` saved (/var/lib/stackyard/spec.yaml). The name of the host and its time
+    zone are set too. It may be applied again at any time: what is already so is left alone. complete.json, or
+    failed.json, in /var/lib/stackyard says how it ended.
 
     Exit status: 0 applied, 1 there is no such spec, 2 it could not be applied, 3 it is not valid.
     """

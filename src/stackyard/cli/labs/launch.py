@@ -37,6 +37,8 @@ class Wanted:
     seed: str | None = None
     authorized_keys: str | None = None
     allow_downloads: bool = False
+    guests: str | None = None
+    expose: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return what the user says, by the name of the option."""

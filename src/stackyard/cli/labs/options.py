@@ -46,7 +46,16 @@ def lab_options(wanted: Wanted, identity: Path) -> lab.Options:
         speed=lab.Speed(wanted.speed or lab.Speed.INSTANT),
         latency_s=lab.parse_latency(wanted.latency or ""),
         seed=lab.load_seed(wanted.seed or "empty"),
+        guests=None if wanted.guests is None else lab.Kind(wanted.guests),
+        expose=_ports(wanted.expose or ""),
     )
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not all(name.isdecimal() and 0 < int(name) < 65536 for name in names):
+        raise UsageError(f"'{text}' is no list of ports: write numbers with commas between them.")
+    return tuple(int(name) for name in names)
 
 
 def _nodes(text: str) -> tuple[str, ...]:

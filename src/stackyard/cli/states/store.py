@@ -65,10 +65,14 @@ class StoreChoice:
 
 
 def default_folder() -> Path:
-    """Return where the states are when nobody says: beside the site, else in the user's data folder."""
+    """Return where the states are when nobody says: beside the object or the site, else with the user."""
     from stackyard import directories  # lazy: only without --data and --store
     from stackyard.site.discovery import SiteNotFoundError, find_site  # lazy: as above
 
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "deployment.yaml").is_file():
+            return folder / ".stackyard" / "state"
     try:
         return find_site() / ".stackyard" / "state"
     except SiteNotFoundError:

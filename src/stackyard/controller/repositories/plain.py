@@ -1,7 +1,7 @@
 """The dumb protocol of git over HTTP, and single files: looked up, never opened by a path of the client.
 
 The files of the dumb protocol are those of our own copy, and only under the names that git gives them. A
-single file is found in the tree of `_working`, where there is neither a way up nor a link that leads elsewhere.
+single file is found in the tree of `_working`, where there is neither a way up nor a link to elsewhere.
 """
 
 from __future__ import annotations

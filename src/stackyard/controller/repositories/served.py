@@ -58,6 +58,7 @@ class Served:
             raise _not_found(self.name)
         if self._next is None:
             self._next = asyncio.create_task(self._refresh(self._running))
+            self._next.add_done_callback(_looked_at)
         try:
             snapshot = await asyncio.shield(self._next)
         except StackyardError as err:
@@ -114,6 +115,12 @@ class Served:
         if text not in self._said:
             self._said.add(text)
             self._emit(events.LogLine(level=events.LogLevel.WARNING, source="controller", text=text))
+
+
+def _looked_at(task: asyncio.Task[Snapshot]) -> None:
+    """Take note of how it ended, also where everybody who waited for it is gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _some(names: tuple[str, ...]) -> str:

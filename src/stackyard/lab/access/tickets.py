@@ -6,7 +6,10 @@ import base64
 import hashlib
 import hmac
 import secrets
+import urllib.parse
 from typing import TYPE_CHECKING
+
+from stackyard.lab.sha256_crypt import is_hashed, verify_password
 
 if TYPE_CHECKING:
     from stackyard.lab.clock import LabClock
@@ -28,7 +31,9 @@ def hash_password(password: str) -> str:
 
 
 def password_fits(password: str, kept: str) -> bool:
-    """Tell whether a password is the one that was hashed."""
+    """Tell whether a password is the one that was hashed, by us or as Linux keeps it."""
+    if is_hashed(kept):
+        return verify_password(password, kept)
     salt, _, digest = kept.partition("$")
     return hmac.compare_digest(_digest(password, salt), digest)
 
@@ -53,6 +58,22 @@ class Tickets:
         kind, _, rest = plain.partition(":")
         userid, _, stamp = rest.rpartition(":")
         return userid if kind == "PVE" and self._is_fresh(stamp) else None
+
+    def issue_challenge(self, userid: str, challenge: str) -> str:
+        """Return a ticket that lets a user answer a challenge, and do nothing else."""
+        plain = f"PVE:!tfa!{urllib.parse.quote(challenge, safe='')}:{int(self._clock.now()):08X}"
+        return f"{plain}::{self._sign(f'{plain}:{userid}')}"
+
+    def challenge_of(self, ticket: str, userid: str) -> str | None:
+        """Return the challenge in a ticket of a user, or None if it is not such a ticket or too old."""
+        plain, _, signature = ticket.partition("::")
+        kind, _, rest = plain.partition(":")
+        challenge, _, stamp = rest.rpartition(":")
+        if not _same(self._sign(f"{plain}:{userid}"), signature) or not self._is_fresh(stamp):
+            return None
+        if kind != "PVE" or not challenge.startswith("!tfa!"):
+            return None
+        return urllib.parse.unquote(challenge.removeprefix("!tfa!"))
 
     def issue_console(self, userid: str, path: str, port: int) -> str:
         """Return a ticket for one console: `PVEVNC:TIME::signature`, signed for a user, a path and a port."""

@@ -11,6 +11,7 @@ from stackyard.lab.ha.manager import Manager
 from stackyard.lab.ha.motion import affinity_of
 from stackyard.lab.jobs import switch_replication
 from stackyard.lab.latency import Work
+from stackyard.lab.notices import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,8 @@ class Cycle:
         self.agent = Agent(world, hands)
         self._away_since: dict[str, float] = {}
         self._held: dict[str, float] = {}
+        # The nodes whose fencing was told of, until they come back.
+        self._told: set[str] = set()
 
     def act(self) -> float | None:
         """Do one round in the running transaction; return when to look again if nothing happens before."""
@@ -132,6 +135,7 @@ class Cycle:
         for node in cluster.nodes():
             if cluster.is_online(node):
                 self._away_since.pop(node, None)
+                self._told.discard(node)
                 states[node] = "maintenance" if modes.get(node) == "maintenance" else "online"
             else:
                 self._away_since.setdefault(node, now)
@@ -173,6 +177,16 @@ class Cycle:
                 del settings["lock"]
             guests.update(guest, node=node, config=settings, status="stopped", started=None, run={})
             switch_replication(self._world.store, int(guest["vmid"]), node)
+            self._announce_fencing(str(guest["node"]))
+
+    def _announce_fencing(self, node: str) -> None:
+        """Tell once that a node was fenced, however many guests it had."""
+        if node in self._told:
+            return
+        self._told.add(node)
+        text = (f"Successfully fenced node '{node}'", f"The node '{node}' failed and was fenced.")
+        fields = {"type": "fencing", "hostname": node}
+        announce(self._world.store, self._world.clock.now(), "error", text, fields)
 
     def _again_at(self, status: Mapping[str, Any]) -> float | None:
         now, fence_s = self._world.clock.now(), self._world.latency.seconds(Work.FENCE)

@@ -1,7 +1,7 @@
 """Starting a guest's sandbox with bubblewrap, and finding out whether that works here.
 
-The sandbox has user, process, IPC, host name, mount, cgroup and network namespaces of its own. Inside it are the
-guest's own root directory and, read-only, the machine's `/usr`; nothing else of the machine.
+The sandbox has user, process, IPC, host name, mount, cgroup and network namespaces of its own. Inside it are
+the guest's own root directory and, read-only, the machine's `/usr`; nothing else of the machine.
 
 Root starts it with a range of user numbers (as Proxmox does for unprivileged containers), so that owners of
 files are real and no number inside is root outside. An ordinary user has a single number: everybody in the
@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from stackyard import process
 from stackyard.lab.inside.machine import MachineError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Sequence
 
 __all__ = ["PYTHON", "Bubblewrap", "Layout", "find_bubblewrap"]
@@ -36,8 +36,8 @@ _PROBE_TIMEOUT_S = 20.0
 _INFO_BYTES = 65536
 # The init needs these to be root of the guest; what it starts keeps less.
 _CAPABILITIES = (
-    "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP"
-    " CAP_NET_BIND_SERVICE CAP_SYS_ADMIN"
+    "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP CAP_SETFCAP"
+    " CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_SYS_ADMIN"
 ).split()
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _LIBRARY = Path(__file__).parent / "guest"
@@ -87,7 +87,10 @@ class Bubblewrap:
         """
         number = lab.fileno()
         # Isolated, but with the folder of our own: nothing that the guest has counts.
-        code = "import sys; sys.path.insert(0, '/run/lab/lib'); from guest.init import main; sys.exit(main(sys.argv[1:]))"
+        code = (
+            "import sys; sys.path.insert(0, '/run/lab/lib'); from guest.init import main;"
+            " sys.exit(main(sys.argv[1:]))"
+        )
         argv = (
             *self._namespaces(hostname),
             *_mounts(layout),
@@ -104,7 +107,7 @@ class Bubblewrap:
         argv = (
             *self._namespaces("copy"),
             *("--ro-bind", "/usr", "/usr"),
-            *(word for name in _LINKS if Path("/", name).is_symlink() for word in ("--symlink", f"usr/{name}", f"/{name}")),
+            *_links(),
             *("--ro-bind", str(source), "/source", "--bind", str(target), "/target", "--dev", "/dev"),
             *("--", "/usr/bin/cp", "-a", "--reflink=auto", "/source/.", "/target/"),
         )
@@ -153,19 +156,15 @@ class Bubblewrap:
 
 async def find_bubblewrap() -> Bubblewrap | str:
     """Return bubblewrap as it works here, or why it does not."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return "bubblewrap (bwrap) is not installed"
-    if not Path(PYTHON).exists():
-        return f"there is no {PYTHON}, which guests run on"
-    if not Path("/lib").is_symlink():
-        return "the machine keeps its libraries outside of /usr"
-    found = Bubblewrap(program=program, has_numbers=_may_give_numbers())
+    missing = _missing()
+    if missing is not None:
+        return missing
+    found = Bubblewrap(program=shutil.which("bwrap") or "bwrap", has_numbers=_may_give_numbers())
     said: list[str] = []
     argv = (
         *found._namespaces("probe"),
         *("--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"),
-        *(word for name in _LINKS if Path("/", name).is_symlink() for word in ("--symlink", f"usr/{name}", f"/{name}")),
+        *_links(),
         *("--", PYTHON, "-IS", "-c", "import ctypes; ctypes.CDLL('libcrypt.so.1')"),
     )
     try:
@@ -177,6 +176,17 @@ async def find_bubblewrap() -> Bubblewrap | str:
     if running.returncode:
         return f"bubblewrap does not work here: {' '.join(said[-2:]) or running.returncode}"
     return found
+
+
+def _missing() -> str | None:
+    """Say what a sandbox needs and this machine does not have."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap (bwrap) is not installed"
+    if not Path(PYTHON).exists():
+        return f"there is no {PYTHON}, which guests run on"
+    if not Path("/lib").is_symlink():
+        return "the machine keeps its libraries outside of /usr"
+    return None
 
 
 def _may_give_numbers() -> bool:
@@ -193,7 +203,15 @@ def _mounts(layout: Layout) -> list[str]:
     if Path("/usr/local").is_dir():
         words += ["--bind", str(layout.local), "/usr/local"]
     words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
-    words += ["--dir", "/run/lab/lib", "--ro-bind", str(_LIBRARY), "/run/lab/lib/guest", "--dir", "/run/lab/bin"]
+    words += [
+        "--dir",
+        "/run/lab/lib",
+        "--ro-bind",
+        str(_LIBRARY),
+        "/run/lab/lib/guest",
+        "--dir",
+        "/run/lab/bin",
+    ]
     covered: set[str] = set()
     for name in layout.names:
         words += ["--ro-bind", str(layout.shim), f"/run/lab/bin/{name}"]
@@ -204,6 +222,16 @@ def _mounts(layout: Layout) -> list[str]:
                 covered.add(place)
                 words += ["--ro-bind", str(layout.shim), place]
     return words
+
+
+def _links() -> list[str]:
+    """Return what makes the links of the machine's root that lead into /usr."""
+    found = [name for name in _LINKS if Path("/", name).is_symlink()]
+    return [word for name in found for word in ("--symlink", f"usr/{name}", f"/{name}")]
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text, encoding="ascii")
 
 
 def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
@@ -221,11 +249,10 @@ def _close(number: int) -> None:
 async def _give_numbers(told: int) -> None:
     """Wait for the number of the sandbox's process and give it user and group numbers."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
     data = b""
     while b"}" not in data:
-        ready = loop.create_future()
-        loop.add_reader(told, lambda waiting: waiting.done() or waiting.set_result(None), ready)
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(told, _settle, ready)
         try:
             await asyncio.wait_for(ready, _PROBE_TIMEOUT_S)
         finally:
@@ -238,4 +265,9 @@ async def _give_numbers(told: int) -> None:
     for name in ("uid_map", "gid_map"):
         # The last number is ours, which bubblewrap needs to set things up; the init leaves it behind.
         text = f"0 {_FIRST_NUMBER} {_NUMBERS - 1}\n{_NUMBERS - 1} 0 1\n"
-        Path(f"/proc/{pid}/{name}").write_text(text, encoding="ascii")
+        _write(f"/proc/{pid}/{name}", text)
+
+
+def _settle(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

@@ -141,7 +141,9 @@ def _take_config(text: str, parts: list[dict[str, Any]], problems: list[str]) ->
     if document is None:
         return
     if not isinstance(document, dict):
-        problems.append(f"Failed loading yaml blob. Yaml load allows (dict,) root types, but got {type(document)}")
+        problems.append(
+            f"Failed loading yaml blob. Yaml load allows (dict,) root types, but got {type(document)}"
+        )
         return
     parts.append({"kind": "config", "data": _plain(document)})
 

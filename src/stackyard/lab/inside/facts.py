@@ -1,4 +1,4 @@
-"""What a guest knows of itself when it boots: its name, system, addresses, memory, and its cloud-init data."""
+"""What a guest knows of itself when it boots: name, system, addresses, memory, and its cloud-init data."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import addresses
 from stackyard.lab.inside.clouddata import cloud_data, given_host_keys
+from stackyard.lab.nested.detect import is_node
+from stackyard.lab.nested.lans import gateway_of
+from stackyard.lab.nested.ports import API_PORT, OWN_PORTS, PORTS
 from stackyard.lab.resources.qemu.userdata import hostname_of
 from stackyard.lab.rows import cpu_count, memory_bytes
 
@@ -60,8 +63,13 @@ def boot_facts(world: World, guest: Document) -> dict[str, Any]:
         "machine_id": hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest(),
         "nameservers": servers,
         "search": str(config.get("searchdomain", dns.get("search", ""))),
-        "interfaces": [_interface(one) for one in (addresses.LOOPBACK, *addresses.addresses_of(world, guest))],
-        "gateways": _gateways(guest),
+        "interfaces": [
+            _interface(one) for one in (addresses.LOOPBACK, *addresses.addresses_of(world, guest))
+        ],
+        "gateways": _gateways(world, guest),
+        "is_node": is_node(world, guest),
+        "own_ports": list(OWN_PORTS) + ([API_PORT] if is_node(world, guest) else []),
+        "ports": sorted({*PORTS, *world.nest.exposed}),
         "memory": memory_bytes(config),
         "cpus": cpu_count(guest),
         "alternatives": _alternatives(),
@@ -76,21 +84,19 @@ def _interface(interface: Interface) -> dict[str, Any]:
         "name": interface.name,
         "mac": interface.mac.lower(),
         "addresses": [
-            {"address": one.address, "prefix": one.prefix, "family": one.family} for one in interface.addresses
+            {"address": one.address, "prefix": one.prefix, "family": one.family}
+            for one in interface.addresses
         ],
     }
 
 
-def _gateways(guest: Document) -> list[dict[str, str]]:
-    """Return the routers that the guest was given, or else the first address of its networks."""
-    found = []
-    config = guest["config"]
-    for number in range(32):
-        text = str(config.get(f"ipconfig{number}", "") if guest["type"] == "qemu" else config.get(f"net{number}", ""))
-        options = dict(part.partition("=")[::2] for part in text.split(",") if part)
-        if options.get("gw"):
-            found.append({"interface": options.get("name", f"eth{number}"), "via": options["gw"]})
-    return found
+def _gateways(world: World, guest: Document) -> list[dict[str, str]]:
+    """Return the routers that the guest was given, or that DHCP told it."""
+    return [
+        {"interface": interface.name, "via": router}
+        for interface in addresses.addresses_of(world, guest)
+        if (router := gateway_of(world, guest, interface)) is not None
+    ]
 
 
 def _alternatives() -> dict[str, str]:

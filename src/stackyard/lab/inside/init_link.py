@@ -1,4 +1,4 @@
-"""The lab's end of the socket that it shares with a guest's init: requests, answers, questions of the guest."""
+"""The lab's end of the socket that it shares with a guest's init: requests, answers, its questions."""
 
 from __future__ import annotations
 
@@ -38,10 +38,14 @@ class InitLink:
     Args:
         sock: Our end of the socket pair.
         on_question: Called with the user number and the question of a program in the guest.
+        on_network: Called with the socket of what is behind the guest's network interfaces.
     """
 
-    def __init__(self, sock: socket.socket, on_question: OnQuestion) -> None:
+    def __init__(
+        self, sock: socket.socket, on_question: OnQuestion, on_network: Callable[[socket.socket], None]
+    ) -> None:
         self._sock = sock
+        self._on_network = on_network
         self._on_question = on_question
         self._loop = asyncio.get_running_loop()
         self._numbers = 0
@@ -130,7 +134,7 @@ class InitLink:
 
     async def _writable(self) -> None:
         free: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_writer(self._sock.fileno(), lambda: free.done() or free.set_result(None))
+        self._loop.add_writer(self._sock.fileno(), _settle, free)
         try:
             await free
         finally:
@@ -160,6 +164,9 @@ class InitLink:
         terminal = descriptors.pop(0) if descriptors else None
         for number in descriptors:
             os.close(number)
+        if "network" in message and terminal is not None:
+            self._on_network(socket.socket(fileno=terminal))
+            return
         if "up" in message and not self.up.done():
             self.up.set_result(None)
         elif "question" in message:
@@ -192,3 +199,8 @@ class InitLink:
         answer = await self._on_question(int(message.get("uid", -1)), message.get("ask") or {})
         with contextlib.suppress(MachineError):
             await self.tell({"do": "answer", "question": message["question"], "answer": answer})
+
+
+def _settle(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Protocol
 from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
+    from pathlib import Path
 
     from stackyard.lab.store import Document
 
@@ -216,7 +218,20 @@ class GuestMachine(Protocol):
         """Return where a port of the guest really listens.
 
         None where nothing of its own does: port 22 is then answered by the lab, with what the methods above
-        tell, and every other port is refused.
+        tell, and every other port is dialed.
+        """
+        ...
+
+    async def dial(self, port: int, source: str | None = None) -> socket.socket:
+        """Return a socket that is connected to what listens on a port in the guest.
+
+        Args:
+            port: The port.
+            source: The address that the connection is seen to come from, where that can be.
+
+        Raises:
+            OSError: Nothing listens there.
+            MachineError: The guest stopped.
         """
         ...
 
@@ -255,6 +270,14 @@ class MachineMaker(Protocol):
 
     def forget(self, vmid: int, snapshot: str | None = None) -> None:
         """Remove what is kept of a guest, or of one of its snapshots."""
+        ...
+
+    async def copy_folder(self, source: Path, target: Path) -> None:
+        """Copy what is in a folder that guests may have written to, so that no link in it leads elsewhere.
+
+        Raises:
+            MachineError: It fails.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """Finding the machine of a guest, and letting it follow what becomes of the guest.
 
-A machine goes with its guest: when that stops, starts its system anew, or is removed. What is on the disk of a
-guest goes with copies, snapshots and removal (`copy`, `remember`, `go_back`; removal is seen here).
+A machine goes with its guest: when that stops, starts its system anew, or is removed. What is on the disk
+of a guest goes with copies, snapshots and removal (`copy`, `remember`, `go_back`; removal is seen here).
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.addresses import guest_at
-from stackyard.lab.inside.machine import MachineError
+from stackyard.lab.inside.forwards import Forwards
+from stackyard.lab.inside.machine import Kind, MachineError
 from stackyard.lab.inside.makers import make_maker
 from stackyard.lab.inside.roots import COLLECTION, Roots
+from stackyard.lab.inside.sandbox import SandboxMachine
+from stackyard.lab.nested.commands import run_on_node
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
-    from stackyard.lab.inside.machine import GuestMachine, Kind, MachineMaker
+    from stackyard.lab.inside.machine import GuestMachine, MachineMaker
     from stackyard.lab.store import Document, Store
     from stackyard.lab.world import World
 
@@ -43,6 +46,7 @@ class Machines:
         self._world: World | None = None
         self._making: asyncio.Task[MachineMaker] | None = None
         self._machines: dict[int, GuestMachine] = {}
+        self.forwards = Forwards()
         self._wraps: list[Callable[[MachineMaker], MachineMaker]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -50,6 +54,12 @@ class Machines:
         """Belong to a lab from now on."""
         self._world = world
         self._store.watch("guests", self._guest_changed)
+        self.forwards.follow(world)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether VMs are real ones: QEMU runs them."""
+        return self._wanted is Kind.QEMU
 
     def add(self, wrap: Callable[[MachineMaker], MachineMaker]) -> None:
         """Put something around what makes the machines, before anybody looks inside a guest."""
@@ -91,6 +101,15 @@ class Machines:
             self._machines[vmid] = maker.make(present)
         return self._machines[vmid]
 
+    def is_awake(self, vmid: int) -> bool:
+        """Tell whether somebody has looked inside a sandboxed guest since it started."""
+        machine = self._machines.get(vmid)
+        return isinstance(machine, SandboxMachine) and machine.has_booted
+
+    def root_of(self, vmid: int) -> Path | None:
+        """Return the root directory of a sandboxed guest, None if it has none."""
+        return self._roots.known(vmid)
+
     async def copy(self, source: int, target: int, snapshot: str | None = None) -> None:
         """Let a guest begin with what is on another one's disk, or was at a snapshot."""
         if self._has_disk(source):
@@ -114,6 +133,7 @@ class Machines:
 
     async def close(self) -> None:
         """End all machines, and remove what does not outlive the lab."""
+        await self.forwards.close()
         await asyncio.gather(*(machine.kill() for machine in self._machines.values()))
         self._machines.clear()
         if self._tasks:
@@ -140,6 +160,9 @@ class Machines:
         match question.get("what"):
             case "reach":
                 return _is_reached(world, str(question.get("address", "")))
+            case "node":
+                argv = [str(word) for word in question.get("argv") or ()]
+                return await run_on_node(world, vmid, "root" if uid == 0 else "nobody", argv)
             case "power" if uid == 0:
                 self._later(self._power(vmid, str(question.get("how", ""))))
                 return True

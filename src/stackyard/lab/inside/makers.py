@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.inside.bubblewrap import Bubblewrap, find_bubblewrap
 from stackyard.lab.inside.facts import boot_facts
 from stackyard.lab.inside.machine import GuestMachine, Kind, MachineError, MachineMaker
 from stackyard.lab.inside.sandbox import SandboxMachine
+from stackyard.lab.nested.switch import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from stackyard.lab.inside.roots import Roots
     from stackyard.lab.store import Document
@@ -84,6 +88,10 @@ class RecordedMaker:
     def forget(self, vmid: int, snapshot: str | None = None) -> None:
         """Do nothing."""
 
+    async def copy_folder(self, source: Path, target: Path) -> None:
+        """Copy a folder in which nobody but the lab has written."""
+        await asyncio.to_thread(shutil.copytree, source, target, symlinks=True, dirs_exist_ok=True)
+
     async def close(self) -> None:
         """Do nothing."""
 
@@ -126,6 +134,7 @@ class SandboxMaker:
             self._bubblewrap,
             facts=lambda: self._facts(vmid),
             on_question=lambda uid, question: self._on_question(vmid, uid, question),
+            on_network=lambda sock: Switch(self._world, vmid, sock),
         )
 
     async def copy(self, source: int, target: int, snapshot: str | None = None) -> None:
@@ -143,6 +152,10 @@ class SandboxMaker:
     def forget(self, vmid: int, snapshot: str | None = None) -> None:
         """Remove root directories."""
         self._roots.forget(vmid, snapshot)
+
+    async def copy_folder(self, source: Path, target: Path) -> None:
+        """Copy a folder in a sandbox."""
+        await self._bubblewrap.copy(source, target)
 
     async def close(self) -> None:
         """Do nothing: the directories have an owner of their own."""

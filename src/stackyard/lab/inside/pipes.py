@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stackyard.lab.inside.machine import Sink, Source
@@ -20,11 +20,15 @@ def pipe() -> tuple[int, int]:
     return os.pipe()
 
 
+def _file(descriptor: int, mode: str) -> IO[bytes]:
+    return open(descriptor, mode, buffering=0)
+
+
 async def feed(source: Source, descriptor: int) -> None:
     """Write everything of a source to a descriptor, which is then closed."""
     loop = asyncio.get_running_loop()
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-    transport, _ = await loop.connect_write_pipe(lambda: protocol, open(descriptor, "wb", buffering=0))  # noqa: SIM115
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, _file(descriptor, "wb"))
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
     try:
         # A program that does not read its input is no failure.
@@ -41,7 +45,7 @@ async def drain(descriptor: int, sink: Sink) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK)
     protocol = asyncio.StreamReaderProtocol(reader)
-    transport, _ = await loop.connect_read_pipe(lambda: protocol, open(descriptor, "rb", buffering=0))  # noqa: SIM115
+    transport, _ = await loop.connect_read_pipe(lambda: protocol, _file(descriptor, "rb"))
     try:
         # A terminal ends with an error of its own, when the last program has closed it.
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Guests without a sandbox: no program runs; a fixed set of commands is answered, the rest refused by name."""
+"""Guests without a sandbox: no program runs; a fixed set of commands is answered, the rest refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from stackyard.lab.inside.machine import Endpoint, Kind
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Callable, Mapping
 
-    from stackyard.lab.ssh.accounts import Account
     from stackyard.lab.inside.machine import Execution, Streams
+    from stackyard.lab.ssh.accounts import Account
 
 __all__ = ["RecordedMachine"]
+
 
 class RecordedMachine:
     """The inside of one guest.
@@ -85,6 +87,11 @@ class RecordedMachine:
         """Return nothing: the lab itself answers port 22."""
         del port
         return None
+
+    async def dial(self, port: int, source: str | None = None) -> socket.socket:
+        """Refuse: nothing listens."""
+        del port, source
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
     async def stop(self) -> None:
         """Do nothing."""

@@ -67,6 +67,11 @@ class Roots:
         self._change(vmid, id=path.name)
         return path
 
+    def known(self, vmid: int) -> Path | None:
+        """Return the root directory of a guest, None if it has none yet."""
+        name = self._record(vmid).get("id")
+        return None if name is None else self._place() / str(name) / "root"
+
     def shim(self) -> Path:
         """Return the program that stands for all shims."""
         path = self._place() / "shim"
@@ -178,7 +183,7 @@ class Roots:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder; folders in it that their owner may not enter are opened first, links are not followed."""
+    """Remove a folder; folders in it that nobody may enter are opened first, links are not followed."""
     with contextlib.suppress(OSError):
         for folder, names, _files, descriptor in os.fwalk(path, follow_symlinks=False):
             del folder

@@ -9,11 +9,13 @@ import os
 import signal
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
 
 from stackyard.lab.inside import pipes
 from stackyard.lab.inside.bubblewrap import Bubblewrap, Layout
-from stackyard.lab.inside.guest.names import SHIMS
+from stackyard.lab.inside.guest.names import NODE_SHIMS, SHIMS
 from stackyard.lab.inside.init_link import InitLink
 from stackyard.lab.inside.machine import Endpoint, Execution, Kind, MachineError, Terminal
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.lab.inside.roots import Roots
     from stackyard.process import Attached, Stream
 
-__all__ = ["SandboxMachine"]
+__all__ = ["Network", "SandboxMachine"]
 
 _BOOT_TIMEOUT_S = 60.0
 _CLOUD_INIT_WAIT_S = 30.0
@@ -33,6 +35,18 @@ _CLOUD_INIT_WAIT_S = 30.0
 _LAST_WORDS_S = 1.0
 _MOST_OUTPUT = 64 * 2**20
 _CANNOT = 126
+
+
+class Network(Protocol):
+    """What is behind the network interfaces of a guest."""
+
+    async def dial(self, port: int, source: str | None = None) -> socket.socket:
+        """Return a socket that is connected to what listens on a port in the guest."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the guest."""
+        ...
 
 
 class SandboxMachine:
@@ -44,6 +58,7 @@ class SandboxMachine:
         bubblewrap: What makes sandboxes here.
         facts: Tells what the guest knows of itself when it boots: name, addresses, cloud-init data.
         on_question: Called with the user number and the question of a program in the guest.
+        on_network: Called with the socket behind the guest's network interfaces; returns what serves it.
     """
 
     def __init__(
@@ -54,15 +69,18 @@ class SandboxMachine:
         *,
         facts: Callable[[], Mapping[str, Any]],
         on_question: Callable[[int, Mapping[str, Any]], Awaitable[Any]],
+        on_network: Callable[[socket.socket], Network],
     ) -> None:
         self._vmid = vmid
         self._roots = roots
         self._bubblewrap = bubblewrap
         self._facts = facts
         self._on_question = on_question
+        self._on_network = on_network
         self._booting: asyncio.Task[None] | None = None
         self._is_over = False
         self._link: InitLink | None = None
+        self._network: Network | None = None
         self._init: Attached | None = None
         self._applying: asyncio.Task[int] | None = None
         self._said: deque[str] = deque(maxlen=20)
@@ -71,6 +89,11 @@ class SandboxMachine:
     def kind(self) -> Kind:
         """A sandbox."""
         return Kind.SANDBOX
+
+    @property
+    def has_booted(self) -> bool:
+        """Whether it is up."""
+        return self._booting is not None and self._booting.done() and not self._is_over
 
     async def boot(self) -> None:
         """Start its init and let cloud-init do its work, once."""
@@ -117,6 +140,13 @@ class SandboxMachine:
         del port
         return None
 
+    async def dial(self, port: int, source: str | None = None) -> socket.socket:
+        """Connect to what listens in the guest."""
+        await self.boot()
+        if self._network is None:
+            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        return await self._network.dial(port, source)
+
     async def stop(self) -> None:
         """End it."""
         await self.kill()
@@ -127,6 +157,8 @@ class SandboxMachine:
         if self._booting is not None and not self._booting.done():
             self._booting.cancel()
             await asyncio.wait({self._booting})
+        if self._network is not None:
+            self._network.close()
         if self._link is not None:
             self._link.close()
         if self._init is not None:
@@ -138,12 +170,19 @@ class SandboxMachine:
     async def _boot(self) -> None:
         facts = self._facts()
         folder = self._roots.of(self._vmid, self._bubblewrap)
-        layout = Layout(root=folder / "root", local=folder / "local", shim=self._roots.shim(), names=tuple(SHIMS))
+        layout = Layout(
+            root=folder / "root",
+            local=folder / "local",
+            shim=self._roots.shim(),
+            names=(*SHIMS, *(NODE_SHIMS if facts.get("is_node") else ())),
+        )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        link = self._link = InitLink(ours, self._on_question)
+        link = self._link = InitLink(ours, self._on_question, self._plug_in)
         try:
             with theirs:
-                self._init = await self._bubblewrap.start_init(layout, str(facts["hostname"]), theirs, self._hear)
+                self._init = await self._bubblewrap.start_init(
+                    layout, str(facts["hostname"]), theirs, self._hear
+                )
             await link.tell({key: value for key, value in facts.items() if key not in ("cloud", "host_keys")})
             async with asyncio.timeout(_BOOT_TIMEOUT_S):
                 await link.up
@@ -153,12 +192,18 @@ class SandboxMachine:
 
     async def _apply(self, facts: Mapping[str, Any]) -> None:
         """Let cloud-init, or what Proxmox does to a container, work on the guest."""
-        import orjson  # lazy: only a boot needs it
-
         wanted = Execution(argv=("cloud-init", "lab-apply"))
-        self._applying = asyncio.create_task(self._run(wanted, _Given(orjson.dumps(facts["cloud"]), _Heard())))
+        self._applying = asyncio.create_task(
+            self._run(wanted, _Given(orjson.dumps(facts["cloud"]), _Heard()))
+        )
         # Work that takes long goes on while people log in, as on a real guest.
         await asyncio.wait({self._applying}, timeout=_CLOUD_INIT_WAIT_S)
+
+    def _plug_in(self, sock: socket.socket) -> None:
+        if self._is_over:
+            sock.close()
+        else:
+            self._network = self._on_network(sock)
 
     def _hear(self, _stream: Stream, line: str) -> None:
         self._said.append(line)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import shutil
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.addresses import boot_seconds
 from stackyard.lab.inside.machine import Endpoint, Kind, MachineError
 from stackyard.lab.nested.detect import is_node
 from stackyard.lab.nested.node import Node
+from stackyard.lab.nested.ports import API_PORT, SSH_PORT
 from stackyard.lab.nested.states import COLLECTION, States
 from stackyard.lab.nested.uplink import Uplink
 from stackyard.lab.problems import PveError
+from stackyard.lab.qemu.power import power_on
 from stackyard.lab.sqlite import SqliteDisk
 from stackyard.lab.store import Store
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from stackyard.lab.inside.machine import Execution, GuestMachine, MachineMaker, Streams
     from stackyard.lab.nested.node import StartLab
-    from stackyard.lab.nested.states import Copy
     from stackyard.lab.running import Running
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["DATABASE", "Attendant", "NestedMachine", "NestedMaker"]
 
 DATABASE = "lab.sqlite"
-
-_API_PORT, _SSH_PORT = 8006, 22
 
 
 class NestedMachine:
@@ -54,6 +52,7 @@ class NestedMachine:
         self.authorized_keys = machine.authorized_keys
         self.accepts_password = machine.accepts_password
         self.host_keys = machine.host_keys
+        self.dial = machine.dial
 
     @property
     def kind(self) -> Kind:
@@ -80,9 +79,9 @@ class NestedMachine:
 
     async def endpoint(self, port: int) -> Endpoint | None:
         """Return where the API of the node listens, and its SSH server where the guest has no programs."""
-        if port == _API_PORT:
+        if port == API_PORT:
             return Endpoint(host="127.0.0.1", port=(await self.running()).port)
-        if port == _SSH_PORT and self.kind is Kind.RECORDED:
+        if port == SSH_PORT and self.kind is Kind.RECORDED:
             ssh_port = (await self.running()).ssh_port
             return None if ssh_port is None else Endpoint(host="127.0.0.1", port=ssh_port)
         return await self._machine.endpoint(port)
@@ -106,23 +105,14 @@ class NestedMaker:
         world: The lab.
         folder: Where the data of nested labs is; None: it goes with the lab.
         start: Starts the lab inside a guest.
-        copy: Copies a folder that guests have written to; None where they never do.
     """
 
-    def __init__(
-        self,
-        inner: MachineMaker,
-        world: World,
-        folder: Path | None,
-        start: StartLab,
-        *,
-        copy: Copy | None = None,
-    ) -> None:
+    def __init__(self, inner: MachineMaker, world: World, folder: Path | None, start: StartLab) -> None:
         self._inner = inner
         self._world = world
         self._states = States(world.store, folder)
         self._start = start
-        self._copy = copy or _copy_tree
+        self._copy = inner.copy_folder
         self._locks: dict[int, asyncio.Lock] = {}
         self._states.tidy()
 
@@ -134,7 +124,8 @@ class NestedMaker:
     def make(self, guest: Document) -> GuestMachine:
         """Return the machine of a guest, with a nested lab if it is a node."""
         machine = self._inner.make(guest)
-        if not is_node(self._world, guest):
+        # A real one is a node by itself.
+        if machine.kind is Kind.QEMU or not is_node(self._world, guest):
             return machine
         vmid = int(guest["vmid"])
         uplink = Uplink(world=self._world, vmid=vmid)
@@ -167,6 +158,10 @@ class NestedMaker:
         if self._has(vmid):
             self._states.forget(vmid, snapshot)
 
+    async def copy_folder(self, source: Path, target: Path) -> None:
+        """Copy as the makers of all guests do."""
+        await self._inner.copy_folder(source, target)
+
     async def close(self) -> None:
         """Remove what does not outlive the lab."""
         await self._inner.close()
@@ -185,7 +180,7 @@ class NestedMaker:
 
 
 class Attendant:
-    """Boots the nodes among the guests of a lab: unlike other machines they answer without being asked.
+    """Boots nested nodes and real VMs: unlike other machines they are there without being looked at.
 
     Args:
         world: The lab.
@@ -210,10 +205,13 @@ class Attendant:
             await asyncio.wait(self._booting)
 
     def _guest_changed(self, _key: str, old: Document | None, new: Document | None) -> None:
-        if new is None or new["status"] != "running" or not is_node(self._world, new):
+        if new is None or new["status"] != "running" or not self._is_awaited(new):
             return
         if old is None or old["status"] != "running" or _boot_of(old) != _boot_of(new):
             self._world.store.after_commit(lambda: self._boot_later(new))
+
+    def _is_awaited(self, guest: Document) -> bool:
+        return is_node(self._world, guest) or (self._world.machines.is_real and guest["type"] == "qemu")
 
     def _boot_later(self, guest: Document) -> None:
         task = asyncio.get_running_loop().create_task(self._boot(guest))
@@ -221,9 +219,9 @@ class Attendant:
         task.add_done_callback(self._booting.discard)
 
     async def _boot(self, guest: Document) -> None:
-        since = guest["run"].get("booting_since", guest["started"])
-        left = since + boot_seconds(self._world, guest) - self._world.clock.now()
-        await self._world.clock.sleep(left)
+        if not self._world.machines.is_real:
+            since = guest["run"].get("booting_since", guest["started"])
+            await self._world.clock.sleep(since + boot_seconds(self._world, guest) - self._world.clock.now())
         present = self._world.guests.get(int(guest["vmid"]))
         if present is None or _boot_of(present) != _boot_of(guest):
             return
@@ -231,9 +229,11 @@ class Attendant:
             machine = await self._world.machines.of(present)
             if isinstance(machine, NestedMachine):
                 await machine.running()
+            elif machine.kind is Kind.QEMU:
+                await power_on(self._world, int(guest["vmid"]))
         except (MachineError, PveError) as err:
             # It stopped meanwhile, or does not come up, which whoever connects is told too.
-            context = {"message": f"the nested node in VM {guest['vmid']} does not start", "exception": err}
+            context = {"message": f"VM {guest['vmid']} does not come up", "exception": err}
             asyncio.get_running_loop().call_exception_handler(context)
 
 
@@ -249,11 +249,6 @@ def _copy_database(world: World, folder: Path, source: Path, target: Path) -> No
         own = world.store.get(COLLECTION, str(vmid)) or {}
         if "id" in own:
             _copy_database(inner, folder / "nested" / str(own["id"]), source, target)
-
-
-async def _copy_tree(source: Path, target: Path) -> None:
-    """Copy a folder in which nobody but the lab has written."""
-    await asyncio.to_thread(shutil.copytree, source, target, symlinks=True, dirs_exist_ok=True)
 
 
 def _boot_of(guest: Document) -> tuple[Any, Any]:

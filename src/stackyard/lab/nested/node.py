@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import ipaddress
+import secrets
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.access.directory import ROOT
+from stackyard.lab.access.tickets import hash_password
 from stackyard.lab.addresses import planned_addresses
 from stackyard.lab.bridges import INTERFACES
 from stackyard.lab.inside.facts import host_name
@@ -29,10 +31,12 @@ from stackyard.lab.sha256_crypt import is_hashed
 from stackyard.lab.ssh.accounts import accounts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from stackyard.lab.nested.uplink import Uplink
     from stackyard.lab.running import Options, Running
+    from stackyard.lab.ssh.accounts import Account
     from stackyard.lab.store import Document
     from stackyard.lab.tasks import Task
     from stackyard.lab.world import World
@@ -140,16 +144,25 @@ def inner_options(outer: Options, uplink: Uplink, folder: Path) -> Options:
         cluster=name,
         nodes=(name,),
         machines={name: _machine(uplink.world, guest)},
-        password=None if root is None or is_hashed(root.password or "$5$") else root.password,
         authorized_keys=() if root is None else root.keys,
         system_users=tuple(
-            SeedUser(name=one.name, password=_plain(one.password), authorized_keys=one.keys)
+            # Their passwords are set afterwards: cloud-init is given hashes.
+            SeedUser(name=one.name, password=secrets.token_hex(16), authorized_keys=one.keys)
             for one in accounts.values()
         ),
     )
     ssh_port = None if outer.ssh_port is None else 0
-    own = {"nodes": None, "data": folder, "identity": None, "password": None, "authorized_keys": ()}
-    return dataclasses.replace(outer, seed=seed, port=0, ssh_port=ssh_port, **own)
+    return dataclasses.replace(
+        outer,
+        seed=seed,
+        nodes=None,
+        port=0,
+        ssh_port=ssh_port,
+        data=folder,
+        identity=None,
+        password=None,
+        authorized_keys=(),
+    )
 
 
 def prepare(world: World) -> None:
@@ -161,7 +174,10 @@ def prepare(world: World) -> None:
     boot = {"of": [guest["started"], guest["run"].get("booting_since")]}
     with world.store.transaction():
         _follow_address(world, node, _machine(world.uplink.world, guest))
-        if world.store.get(*_BOOT) == boot:
+        known = world.store.get(*_BOOT)
+        if known is None:
+            _set_passwords(world, accounts_of(world.uplink.world, guest).values())
+        if known == boot:
             return
         world.store.put(*_BOOT, boot)
         for inner in list(world.guests.all().values()):
@@ -174,13 +190,15 @@ def prepare(world: World) -> None:
             )
 
 
+def _set_passwords(world: World, accounts: Iterable[Account]) -> None:
+    for one in accounts:
+        if one.password:
+            kept = one.password if is_hashed(one.password) else hash_password(one.password)
+            world.store.put("shadow", f"{one.name}@pam", {"hash": kept})
+
+
 async def _start_all(world: World, task: Task, node: str) -> None:
     await start_guests(world, task, node)
-
-
-def _plain(password: str | None) -> str:
-    """Return a password that is no hash: what the nodes keep is made from the password itself."""
-    return "" if password is None or is_hashed(password) else password
 
 
 def _machine(world: World, guest: Document) -> SeedMachine:

@@ -8,7 +8,7 @@ nested lab has: `nested_slices/<network>|<slice>` of the lab that the network be
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SLICES = 64
 class Uplink:
     """The guest of another lab that a nested lab is in."""
 
-    world: World
+    world: World = field(repr=False)
     vmid: int
 
     @property

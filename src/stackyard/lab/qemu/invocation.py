@@ -93,7 +93,7 @@ def arguments(world: World, guest: Document, host: Host, plugs: Plugs) -> tuple[
         *("-chardev", f"socket,id=qmp,fd={plugs.monitor}", "-mon", "chardev=qmp,mode=control"),
         *("-chardev", f"file,id=console,path={_quoted(plugs.console)}", "-serial", "chardev:console"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={plugs.agent}"),
-        *("-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"),
+        *("-device", "virtserialport,id=agent0,chardev=agent,name=org.qemu.guest_agent.0"),
         *_firmware(config),
         *_drives(config, plugs),
         *_networks(world, guest, host),

@@ -20,7 +20,7 @@ from stackyard.lab.qemu.invocation import Plugs, arguments, first_address
 from stackyard.lab.qemu.talking import Agent, AgentRefusedError, Monitor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from stackyard.lab.inside.machine import Execution, Streams
     from stackyard.lab.qemu.disks import Disks
@@ -31,7 +31,6 @@ __all__ = ["QemuMachine"]
 
 # An emulated guest on a busy machine takes minutes to its agent.
 _BOOT_TIMEOUT_S = 900.0
-_PING_TIMEOUT_S = 10.0
 _ASK_TIMEOUT_S = 120.0
 _SHUTDOWN_TIMEOUT_S = 180.0
 _LOOK_AGAIN_S = 0.2
@@ -52,26 +51,37 @@ class QemuMachine:
         world: The lab.
         vmid: The VM.
         disks: Its disks.
-        host: What this machine gives to guests.
+        find_host: Tells what this machine gives to guests.
         on_end: Called when QEMU has ended by itself: the guest has shut down, or QEMU failed.
+        before: The machine that the VM was before, which must have let go of the disks.
     """
 
     kind = Kind.QEMU
 
     def __init__(
-        self, world: World, vmid: int, disks: Disks, host: Host, *, on_end: Callable[[int], None]
+        self,
+        world: World,
+        vmid: int,
+        disks: Disks,
+        find_host: Callable[[], Awaitable[Host]],
+        *,
+        on_end: Callable[[int], None],
+        before: QemuMachine | None = None,
     ) -> None:
         self._world = world
         self._vmid = vmid
         self._disks = disks
-        self._host = host
+        self._find_host = find_host
         self._on_end = on_end
-        self._monitor = Monitor(lambda _: None)
+        self._before = before
+        self._monitor = Monitor(self._hear)
+        self._has_agent = asyncio.Event()
         self._agent = Agent()
         self._process: process.Attached | None = None
         self._watching: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._said: list[str] = []
+        self._ending: asyncio.Future[None] | None = None
         self._ends: dict[int, Endpoint] = {}
 
     async def power_on(self) -> None:
@@ -83,6 +93,9 @@ class QemuMachine:
         async with self._starting:
             if self._process is not None:
                 return
+            if self._before is not None:
+                await self._before.kill()
+                self._before = None
             guest = self._world.guests.get(self._vmid)
             if guest is None:
                 raise MachineError(f"There is no VM {self._vmid}.")
@@ -100,7 +113,7 @@ class QemuMachine:
                     monitor=monitor[1].fileno(),
                     agent=agent[1].fileno(),
                 )
-                argv = arguments(self._world, guest, self._host, plugs)
+                argv = arguments(self._world, guest, await self._find_host(), plugs)
                 self._start(argv, (plugs.monitor, plugs.agent))
             for sock in (monitor[0], agent[0]):
                 sock.setblocking(False)
@@ -115,22 +128,10 @@ class QemuMachine:
         """
         await self.power_on()
         async with _deadline(_BOOT_TIMEOUT_S, f"VM {self._vmid} did not boot"):
-            while not await self.is_up():
-                # The agent says nothing by itself, so it is asked again and again.
-                await asyncio.sleep(_LOOK_AGAIN_S)
-
-    async def is_up(self) -> bool:
-        """Tell whether the agent of the guest answers.
-
-        Raises:
-            MachineError: QEMU has ended.
-        """
-        self._require()
-        try:
-            await self._agent.ask("guest-ping", timeout_s=_PING_TIMEOUT_S)
-        except MachineError:
-            return False
-        return True
+            # QEMU tells when the agent takes up its line; the end of the guest wakes us too.
+            await self._has_agent.wait()
+            self._require()
+            await self._agent.ask("guest-ping", timeout_s=_ASK_TIMEOUT_S)
 
     async def ask_agent(self, command: str, **arguments: Any) -> Any:
         """Ask the agent of the guest something, by the agent's own names.
@@ -157,8 +158,11 @@ class QemuMachine:
             input_data=base64.b64encode(given).decode(),
             capture_output=True,
         )
-        while not (done := await self.ask_agent("guest-exec-status", pid=started["pid"]))["exited"]:
+        while True:
             # The agent does not tell of the end of a program.
+            done = await self.ask_agent("guest-exec-status", pid=started["pid"])
+            if done["exited"]:
+                break
             await asyncio.sleep(_LOOK_AGAIN_S)
         for name, sink in (("out-data", streams.stdout), ("err-data", streams.stderr)):
             if done.get(name):
@@ -202,6 +206,11 @@ class QemuMachine:
         """Tell of no keys, as above."""
         return ()
 
+    async def dial(self, port: int, source: str | None = None) -> socket.socket:
+        """Refuse: every port of the guest has an endpoint, unless it has no address."""
+        del port, source
+        raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+
     async def endpoint(self, port: int) -> Endpoint | None:
         """Return where a port of the guest is forwarded to, made when it is first asked for."""
         await self.power_on()
@@ -215,22 +224,37 @@ class QemuMachine:
                     self._ends[port] = Endpoint(host="127.0.0.1", port=int(found[1]))
         return self._ends.get(port)
 
-    async def reset(self) -> None:
-        """Press the reset button."""
-        await self._execute("system_reset")
+    async def execute(self, command: str) -> Any:
+        """Have QEMU do something, by its own name of it.
+
+        Raises:
+            MachineError: It refuses, or has ended.
+        """
+        self._require()
+        return await self._monitor.execute(command)
+
+    async def status(self) -> Mapping[str, Any]:
+        """Return what QEMU says of the guest: `running`, and `status` with the reason if it does not."""
+        found: Mapping[str, Any] = await self.execute("query-status")
+        return found
+
+    async def ended(self) -> None:
+        """Wait until QEMU has ended."""
+        if self._process is not None:
+            await asyncio.wait({self._process.exited})
 
     async def pause(self) -> None:
         """Stop the processor."""
-        await self._execute("stop")
+        await self.execute("stop")
 
     async def resume(self) -> None:
         """Let the processor go on."""
-        await self._execute("cont")
+        await self.execute("cont")
 
     @contextlib.asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
         """Hold the guest still for the length of the block, with all that it wrote on its disks."""
-        status = await self._execute("query-status") if self.is_running else {}
+        status = await self.status() if self.is_running else {}
         if not status.get("running"):
             yield
             return
@@ -239,6 +263,11 @@ class QemuMachine:
             yield
         finally:
             await self.resume()
+
+    @property
+    def has_agent(self) -> bool:
+        """Whether the agent in the guest has taken up its line."""
+        return self.is_running and self._has_agent.is_set()
 
     @property
     def is_running(self) -> bool:
@@ -264,7 +293,12 @@ class QemuMachine:
         await self.kill()
 
     async def kill(self) -> None:
-        """Pull the plug."""
+        """Pull the plug; whoever else does so at the same time waits for the same end."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._kill())
+        await asyncio.shield(self._ending)
+
+    async def _kill(self) -> None:
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
@@ -292,16 +326,20 @@ class QemuMachine:
             said = " ".join(self._said[-3:])
             raise MachineError(f"QEMU does not start VM {self._vmid}: {said or err.detail}") from err
 
+    def _hear(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "VSERPORT_CHANGE":
+            if event["data"]["open"]:
+                self._has_agent.set()
+            else:
+                self._has_agent.clear()
+
     async def _watch(self, running: process.Attached) -> None:
         await asyncio.wait({running.exited})
+        self._has_agent.set()
         if running.returncode:
             said = f"QEMU of VM {self._vmid} ended with {running.returncode}: {' '.join(self._said[-3:])}"
             asyncio.get_running_loop().call_exception_handler({"message": said})
         self._on_end(self._vmid)
-
-    async def _execute(self, command: str) -> Any:
-        self._require()
-        return await self._monitor.execute(command)
 
     def _require(self) -> None:
         if not self.is_running:

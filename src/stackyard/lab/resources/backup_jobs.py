@@ -1,9 +1,10 @@
-"""Backup jobs: `/cluster/backup`. The lab keeps them; it does not run them by their schedules."""
+"""Backup jobs: `/cluster/backup`. They run by their schedules, see `vzdump.scheduled`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.calendar_events import CalendarEventError, parse_calendar_event
 from stackyard.lab.generate import new_uuid
 from stackyard.lab.jobs import BACKUP
 from stackyard.lab.params import properties
@@ -47,7 +48,18 @@ _ROOT_ONLY = ("tmpdir", "dumpdir", "script", "job-id")
 @route("GET /cluster/backup")
 def list_jobs(call: Call) -> Any:
     """List the jobs."""
-    return [{**job, "id": ident} for ident, job in _file(call.store).all().items()]
+    return [{**job, "id": ident, **_next_run(call, job)} for ident, job in _file(call.store).all().items()]
+
+
+def _next_run(call: Call, job: Mapping[str, Any]) -> dict[str, int]:
+    """Return when a job runs next, nothing for one that does not."""
+    if not job.get("enabled"):
+        return {}
+    try:
+        found = parse_calendar_event(str(job.get("schedule", ""))).next_after(call.now())
+    except CalendarEventError:
+        return {}
+    return {} if found is None else {"next-run": found}
 
 
 @route("GET /cluster/backup/{id}")

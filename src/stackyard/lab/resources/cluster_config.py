@@ -75,6 +75,12 @@ def read_join_information(call: Call) -> Any:
     }
 
 
+@route("GET /cluster/config/qdevice")
+def read_qdevice(_call: Call) -> Any:
+    """Answer the state of a device that votes for the cluster: there is none, which Proxmox tells this way."""
+    return {}
+
+
 def _members(call: Call) -> list[Mapping[str, str]]:
     nodes = call.world.cluster.nodes()
     if len(nodes) == 1:

@@ -1,4 +1,4 @@
-"""What is inside of a storage and its volumes: `identity`, `import-metadata`, `file-restore`, and image tags."""
+"""What is inside of a storage and its volumes: `identity`, `import-metadata`, and the tags of images."""
 
 from __future__ import annotations
 

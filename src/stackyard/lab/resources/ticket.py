@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.access.directory import ROOT, split_token
 from stackyard.lab.access.permissions import normalize_path
+from stackyard.lab.access.second_factors import challenge_for, verify
 from stackyard.lab.access.tickets import password_fits
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from stackyard.lab.call import Call
 
-__all__ = ["create_ticket", "read_permissions", "ticket_page"]
+__all__ = ["create_ticket", "read_permissions", "ticket_page", "verify_console_ticket"]
 
 _CAPABILITIES: Mapping[str, str] = {
     "vms": r"VM\.|Permissions\.Modify",
@@ -39,7 +41,7 @@ def ticket_page(_call: Call) -> Any:
 
 
 @route("POST /access/ticket")
-def create_ticket(call: Call) -> Any:
+async def create_ticket(call: Call) -> Any:
     """Log in with a password, or with a ticket that is still good; or only ask about a privilege."""
     params = call.params
     userid = params["username"]
@@ -48,21 +50,39 @@ def create_ticket(call: Call) -> Any:
     asks = bool(params.get("path") and params.get("privs"))
     try:
         call.world.permissions.directory.enabled_user(userid)
-        # root@pam can make tickets for others with its own.
-        _authenticate(call, userid, params["password"], helpers=() if asks else (ROOT,))
+        challenge = _first_and_second(call, userid, asks=asks)
         if asks:
             path = normalize_path(params["path"]) or ""
             call.world.permissions.check(userid, path, split_list(params["privs"]))
     except PveError as err:
         # Proxmox tells no reason, so that nobody learns which users there are.
         raise PveError("authentication failure", status=401) from err
-    answer: dict[str, Any] = {"username": userid, "cap": _capabilities(call, userid)}
-    if not asks:
+    answer: dict[str, Any] = {"username": userid}
+    if challenge is None:
+        answer["cap"] = _capabilities(call, userid)
+    if challenge is not None:
+        answer["NeedTFA"] = 1
+        answer["ticket"] = call.world.tickets.issue_challenge(userid, challenge)
+        answer["CSRFPreventionToken"] = call.world.tickets.csrf_token(userid)
+    elif not asks:
         answer["ticket"] = call.world.tickets.issue(userid)
         answer["CSRFPreventionToken"] = call.world.tickets.csrf_token(userid)
     if len(call.world.cluster.nodes()) > 1 and call.world.permissions.has(userid, "/", ["Sys.Audit"]):
         answer["clustername"] = call.world.cluster.name
+    _log_login(call, userid)
     return answer
+
+
+@route("POST /access/vncticket")
+def verify_console_ticket(call: Call) -> Any:
+    """Accept the ticket of a console for a user with a privilege there."""
+    params, authid = call.params, str(call.params["authid"])
+    path = normalize_path(params["path"]) or ""
+    privileges = split_list(params["privs"])
+    fits = call.world.tickets.console_fits(params["vncticket"], authid, path, int(params.get("port", 0)))
+    if not fits or not path or not privileges or not call.world.permissions.has(authid, path, privileges):
+        raise PveError("authentication failure", status=401)
+    _log_login(call, authid)
 
 
 @route("GET /access/permissions")
@@ -78,6 +98,40 @@ def read_permissions(call: Call) -> Any:
     paths |= {path for _, path in permissions.directory.pools()}
     found = {path: dict(permissions.of(userid, path)) for path in sorted(paths)}
     return {path: granted for path, granted in found.items() if granted}
+
+
+def _first_and_second(call: Call, userid: str, *, asks: bool) -> str | None:
+    """Check the password and, where there is one, the second factor; return the challenge if that is due."""
+    params = call.params
+    if params.get("tfa-challenge"):
+        if params.get("otp") is not None:
+            raise PveError("TFA response should be in 'password', not 'otp' when 'tfa-challenge' is set")
+        if call.world.tickets.challenge_of(params["tfa-challenge"], userid) is None:
+            raise PveError("permission denied - invalid PVE ticket", status=401)
+        _answer_challenge(call, userid, params["password"])
+        return None
+    # root@pam can make tickets for others with its own.
+    _authenticate(call, userid, params["password"], helpers=() if asks else (ROOT,))
+    challenge = challenge_for(call.store, userid)
+    if challenge is None or params["password"].startswith("PVE:"):
+        return None
+    if params.get("otp") is None:
+        return json.dumps(challenge, separators=(",", ":"))
+    _answer_challenge(call, userid, params["otp"])
+    return None
+
+
+def _answer_challenge(call: Call, userid: str, response: str) -> None:
+    # A transaction of its own: that the answer was wrong counts, although the call is refused.
+    with call.transaction():
+        done = verify(call.store, userid, response, call.world.clock.now())
+    if not done:
+        raise PveError("failed 2nd factor", status=401)
+
+
+def _log_login(call: Call, userid: str) -> None:
+    message = f"successful auth for user '{userid}'"
+    call.world.log.add(call.world.clock.now(), call.world.cluster.local(), message)
 
 
 def _authenticate(call: Call, userid: str, password: str, helpers: tuple[str, ...]) -> None:

@@ -1,12 +1,14 @@
-"""Port 22 of guests: an SSH server with the guest's host key, users and keys, and what is inside behind it."""
+"""Port 22 of guests: an SSH server with the guest's host key, users and keys, and the guest behind it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
+from stackyard.lab.inside.clouddata import cloud_data, given_host_keys
 from stackyard.lab.inside.machine import Execution, MachineError, Terminal
 from stackyard.lab.problems import PveError
 from stackyard.lab.ssh.keys import guest_host_key, is_authorized
@@ -20,11 +22,14 @@ if TYPE_CHECKING:
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
-__all__ = ["GuestPorts"]
+__all__ = ["GuestPorts", "host_keys", "public_host_key"]
 
 _CHUNK = 64 * 1024
 _UNREACHED = 255
 _SFTP = ("lab-sftp",)
+_SFTP_VERSION = 3
+
+Run = Callable[["asyncssh.SSHServerProcess[bytes]", "GuestMachine"], Awaitable[None]]
 
 
 class GuestPorts:
@@ -51,14 +56,16 @@ class GuestPorts:
         except (PveError, MachineError) as err:
             sock.close()
             raise ConnectionRefusedError(str(err)) from err
+        except BaseException:
+            sock.close()
+            raise
         vmid = int(guest["vmid"])
         connection = await asyncssh.run_server(
             sock,
             config=None,
-            server_factory=lambda: _GuestLogin(machine),
+            server_factory=lambda: _GuestLogin(machine, self._run),
             server_host_keys=keys,
-            process_factory=lambda process: self._run(process, machine),
-            **{**server_options(), "sftp_version": 3},
+            **server_options(),
         )
         self._connections.setdefault(vmid, set()).add(connection)
         return connection
@@ -92,14 +99,25 @@ class GuestPorts:
 
 async def host_keys(world: World, guest: Document, machine: GuestMachine) -> list[asyncssh.SSHKey]:
     """Return the host keys of a guest: those that it was given, or one that the lab keeps for it."""
+    return _imported(await machine.host_keys()) or [guest_host_key(world, guest)]
+
+
+def public_host_key(world: World, guest: Document) -> str:
+    """Return the host key of a guest as known_hosts has it, without starting anything."""
+    keys = given_host_keys(cloud_data(world, guest))
+    chosen = (_imported(keys) or [guest_host_key(world, guest)])[0]
+    return chosen.export_public_key().decode().strip()
+
+
+def _imported(texts: tuple[str, ...]) -> list[asyncssh.SSHKey]:
     found = []
-    for text in await machine.host_keys():
+    for text in texts:
         try:
             found.append(asyncssh.import_private_key(text))
         except asyncssh.KeyImportError:
             # As with sshd, a key that cannot be read is none.
             continue
-    return found or [guest_host_key(world, guest)]
+    return found
 
 
 class _Session:
@@ -149,11 +167,30 @@ class _Session:
                 continue
 
 
+class _GuestProcess(asyncssh.SSHServerProcess[bytes]):
+    """A session whose files are served from inside the guest, where the library would serve its own."""
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        return subsystem == "sftp"
+
+    def session_started(self) -> None:
+        channel, connection = self.channel, self.channel.get_connection()
+        reader: asyncssh.SSHReader[bytes] = asyncssh.SSHReader(self, channel)
+        writers = [asyncssh.SSHWriter(self, channel, kind) for kind in (None, asyncssh.EXTENDED_DATA_STDERR)]
+        work = self._start_process(reader, *writers)
+        if work is not None:
+            connection.create_task(work)
+
+
 class _GuestLogin(asyncssh.SSHServer):
     """Lets in the users of one guest."""
 
-    def __init__(self, machine: GuestMachine) -> None:
+    def __init__(self, machine: GuestMachine, run: Run) -> None:
         self._machine = machine
+        self._run = run
+
+    def session_requested(self) -> asyncssh.SSHServerProcess[bytes]:
+        return _GuestProcess(lambda process: self._run(process, self._machine), None, _SFTP_VERSION, False)
 
     def password_auth_supported(self) -> bool:
         return True

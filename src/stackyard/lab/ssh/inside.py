@@ -1,7 +1,7 @@
 """Inside a guest that has no sandbox: the few commands that can be run there, and what they tell.
 
-Such a guest has no files but a handful, and no programs but those of the shell, `cat`, `echo`, `hostname`, `id`
-and `whoami`; every other one is refused by name.
+Such a guest has no files but a handful, and no programs but those of the shell, `cat`, `echo`, `hostname`,
+`id` and `whoami`; every other one is refused by name.
 """
 
 from __future__ import annotations

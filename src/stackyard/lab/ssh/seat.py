@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.routing import Match
     from stackyard.lab.ssh.files import NodeFiles
     from stackyard.lab.world import World
 
@@ -24,10 +25,11 @@ __all__ = ["Seat", "TaskOutcome"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """How a task ended: what it logged, and what went wrong if something did."""
+    """How a task ended: what it logged, what went wrong if something did, and how often it warned."""
 
     lines: tuple[str, ...]
     problem: str | None
+    warnings: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,19 @@ class Seat:
         # Lists may hold parts that are printed already.
         return orjson.loads(orjson.dumps(answer.data, option=orjson.OPT_NON_STR_KEYS))
 
+    def find(self, method: str, path: str) -> Match | None:
+        """Return the method that answers at a path, None if Proxmox has none there."""
+        return self.dispatcher.table.find(method, path)
+
+    def child_name(self, path: str) -> str | None:
+        """Return the variable that a path can go on with: `vmid` for the guests of a node."""
+        return self.dispatcher.table.below(path)[0]
+
+    def has_children(self, path: str) -> bool:
+        """Tell whether there is anything below a path."""
+        name, fixed = self.dispatcher.table.below(path)
+        return name is not None or bool(fixed)
+
     async def finish(self, upid: str) -> TaskOutcome:
         """Wait for the end of a task."""
         tasks = self.world.tasks
@@ -70,4 +85,5 @@ class Seat:
         lines = tuple(tasks.lines(upid))
         status = str((tasks.get(upid) or {}).get("status"))
         is_good = status == "OK" or status.startswith("WARNINGS")
-        return TaskOutcome(lines=lines[:-1], problem=None if is_good else status)
+        warnings = int(status.rpartition(" ")[2]) if status.startswith("WARNINGS") else 0
+        return TaskOutcome(lines=lines[:-1], problem=None if is_good else status, warnings=warnings)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import re
-import socket
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
+from asyncssh.forward import SSHForwarder
 
 from stackyard.lab.access.tickets import password_fits
-from stackyard.lab.addresses import guest_at
 from stackyard.lab.dispatch import ConnectionDropped
 from stackyard.lab.faults import Point
 from stackyard.lab.journal import is_secret
+from stackyard.lab.nested.reach import connect, locate
 from stackyard.lab.problems import PveError
 from stackyard.lab.ssh.files import NodeFiles
 from stackyard.lab.ssh.guests import GuestPorts
@@ -27,19 +26,20 @@ from stackyard.lab.ssh.seat import Seat
 from stackyard.lab.ssh.sessions import run_session, server_options
 from stackyard.lab.ssh.sftp import NodeSftp
 from stackyard.lab.ssh.shell import Shell
+from stackyard.lab.ssh.shell.streams import Captured, Given, Streams
 from stackyard.redaction import MASK
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Mapping
 
     from stackyard.lab.dispatch import Dispatcher
+    from stackyard.lab.nested.reach import Place
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
 __all__ = ["serve_ssh"]
 
-_SSH_PORT = 22
-_CHUNK = 64 * 1024
 _OPTION = re.compile(r"(--?)([A-Za-z][A-Za-z0-9-]*)([= ])('[^']*'|\"[^\"]*\"|\S+)")
 _UNREACHABLE = asyncssh.OPEN_CONNECT_FAILED
 
@@ -85,14 +85,32 @@ class _SshSide:
         self._host_key = host_key
         self._acceptors: list[asyncssh.SSHAcceptor] = []
         world.store.watch("nodes", self._node_changed)
+        world.nest.answer_guest = self.answer_guest
+        world.nest.run_command = self.run_command
 
     async def listen(self, node: str, sock: socket.socket) -> None:
         """Serve a node on a socket that listens."""
         self._acceptors.append(await asyncssh.listen(sock=sock, config=None, **self._options(node)))
 
-    async def answer_node(self, node: str, sock: socket.socket) -> asyncssh.SSHServerConnection:
-        """Run the server of a node on one end of a socket pair."""
-        return await asyncssh.run_server(sock, config=None, **self._options(node))
+    async def answer_guest(self, guest: Document, sock: socket.socket) -> None:
+        """Serve port 22 of a guest on one end of a socket pair, until the connection ends."""
+        # A client that leaves during the handshake is no failure of ours.
+        with contextlib.suppress(asyncssh.Error, OSError):
+            connection = await self.guests.answer(guest, sock)
+            try:
+                await connection.wait_closed()
+            finally:
+                self.guests.forget(guest, connection)
+
+    async def run_command(self, user: str, argv: list[str]) -> tuple[int, bytes, bytes]:
+        """Run a program of the first node's shell for somebody who is logged in there by other means."""
+        out, err = Captured(), Captured()
+        streams = Streams(stdin=Given(b""), stdout=out, stderr=err)
+        try:
+            status = await self._shell(self.world.cluster.local(), user).call(argv, streams)
+        except PveError as refused:
+            return 255, out.data, err.data + f"{refused.text}\n".encode()
+        return status, out.data, err.data
 
     async def close(self) -> None:
         """Stop listening and cut all connections."""
@@ -201,65 +219,24 @@ class _NodeLogin(asyncssh.SSHServer):
         return is_authorized(key, (*given, *kept["lines"]))
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
-        """Forward to port 22 of a guest that runs, or of a node; to nothing else."""
+        """Forward to what guests and nodes answer on, of this lab and of those inside and around it."""
         try:
-            wanted = ipaddress.ip_address(dest_host)
+            place = locate(self._world, dest_host)
         except ValueError as err:
             raise asyncssh.ChannelOpenError(_UNREACHABLE, f"{dest_host}: Name or service not known") from err
-        guest = guest_at(self._world, str(wanted))
-        node = next(
-            (name for name, found in self._world.cluster.nodes().items() if found["ip"] == str(wanted)), None
-        )
-        if guest is None and (node is None or not self._world.cluster.is_online(node)):
+        if place is None:
             raise asyncssh.ChannelOpenError(_UNREACHABLE, "No route to host")
-        if dest_port != _SSH_PORT:
-            raise asyncssh.ChannelOpenError(_UNREACHABLE, "Connection refused")
-        return _Forwarded(self._side, guest=guest, node=node).handle
+        return _forwarded(place, dest_port)
 
 
-class _Forwarded:
-    """A forwarded connection: bytes carried between its channel and a server of our own."""
-
-    def __init__(self, side: _SshSide, *, guest: Document | None, node: str | None) -> None:
-        self._side = side
-        self._guest = guest
-        self._node = node
-
-    async def handle(self, reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]) -> None:
-        """Carry bytes until either side ends."""
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        answering = asyncio.ensure_future(self._answer(far))
-        stream, back = await asyncio.open_connection(sock=near)
-        ways = {asyncio.ensure_future(_carry(*way)) for way in ((reader, back), (stream, writer))}
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            back.close()
-            writer.close()
-            await asyncio.wait({answering, *ways})
-
-    async def _answer(self, sock: socket.socket) -> None:
-        # A client that leaves during the handshake is no failure of ours.
-        with contextlib.suppress(asyncssh.Error, OSError):
-            if self._guest is None:
-                connection = await self._side.answer_node(str(self._node), sock)
-                await connection.wait_closed()
-                return
-            connection = await self._side.guests.answer(self._guest, sock)
-            try:
-                await connection.wait_closed()
-            finally:
-                self._side.guests.forget(self._guest, connection)
-
-
-async def _carry(source: Any, target: Any) -> None:
-    with contextlib.suppress(asyncssh.Error, OSError):
-        while data := await source.read(_CHUNK):
-            target.write(data)
-            await target.drain()
+async def _forwarded(place: Place, port: int) -> SSHForwarder:
+    """Carry bytes between a channel and a port of a guest or node."""
+    try:
+        sock = await connect(place, port)
+        _, peer = await asyncio.get_running_loop().create_connection(SSHForwarder, sock=sock)
+    except OSError as err:
+        raise asyncssh.ChannelOpenError(_UNREACHABLE, err.strerror or str(err)) from err
+    return SSHForwarder(peer)
 
 
 def _masked(command: str) -> str:

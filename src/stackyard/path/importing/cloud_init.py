@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from stackyard.path.importing.configuration import as_flag
 from stackyard.path.importing.shared import dns_of
 
 if TYPE_CHECKING:

@@ -164,7 +164,9 @@ class Configuration:
         try:
             guest = model(fields)
         except ValidationError as err:
-            for error in err.errors(include_url=False, include_input=False):
+            # What is missing was said already, in the words of Proxmox.
+            said = (one for one in err.errors(include_url=False) if one["type"] != "missing")
+            for error in said:
                 where = ".".join(map(str, error["loc"])) or "configuration"
                 self.lack(where, error["msg"].removeprefix("Value error, "))
         return Translated(

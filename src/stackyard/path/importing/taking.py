@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from stackyard.engine.statefile import Snapshot
     from stackyard.path.importing.trial import Proven
     from stackyard.path.run import Run, Settings
     from stackyard.path.target import Resolved
 
-__all__ = ["EnvText", "take"]
+__all__ = ["EnvText", "joined", "take"]
 
 # Files of a site are for everybody who may read the folder.
 _READABLE = 0o644
@@ -53,11 +52,13 @@ class EnvText:
         mode = _READABLE if self.before is None else self.path.stat().st_mode & 0o777
         self.path.parent.mkdir(exist_ok=True)
         files.replace_file(self.path, self.after.encode(), mode=mode)
+        is_done = False
         try:
             yield
-        except BaseException:
-            self._put_back(mode)
-            raise
+            is_done = True
+        finally:
+            if not is_done:
+                self._put_back(mode)
 
     def _put_back(self, mode: int) -> None:
         if not self.path.exists() or files.read_text(self.path) != self.after:
@@ -94,32 +95,40 @@ async def take(
     async with opened(resolved, settings, emit=emit) as run:
         with text.written():
             with events.step(emit, "take", f"Writing {text.path.name} and the state"):
-                before = await statefile.state_pull(run.workdir)
-                await statefile.state_push(run.workdir, joined(before, proven))
+                before = run.states.contents.read(resolved.target.state_name)
+                known = None if before is None else before.body.data
+                await statefile.state_push(run.workdir, joined(known, proven))
             await _prove(run, addresses)
 
 
 async def _prove(run: Run, addresses: Sequence[str]) -> None:
+    is_proved = False
     try:
         with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
             document = await planned_document(run)
         require_nothing(changes_of(document, addresses), str(run.resolved.target))
-    except BaseException:
-        await statefile.state_rm(run.workdir, tuple(addresses))
-        raise
+        is_proved = True
+    finally:
+        if not is_proved:
+            await statefile.state_rm(run.workdir, tuple(addresses))
 
 
-def joined(before: Snapshot | None, proven: Proven) -> bytes:
-    """Return the state of a target with imported guests in it."""
+def joined(before: bytes | None, proven: Proven) -> bytes:
+    """Return the state of a target with imported guests in it.
+
+    Args:
+        before: The state as it is; None where there is none yet.
+        proven: The guests.
+    """
     if before is None:
         return orjson.dumps({**proven.document, "serial": 1})
-    document: dict[str, Any] = orjson.loads(before.data)
+    document: dict[str, Any] = orjson.loads(before)
     new = {(row["type"], row["name"]): row for row in proven.document["resources"]}
     kept = [row for row in document["resources"] if (row["type"], row["name"]) not in new]
     return orjson.dumps(
         {
             **document,
-            "serial": before.serial + 1,
+            "serial": document["serial"] + 1,
             "resources": [*kept, *new.values()],
             "outputs": _joined_outputs(document.get("outputs") or {}, proven.document.get("outputs") or {}),
         }

@@ -117,10 +117,8 @@ async def prove(
                 await _complete(run, document)
                 document = await planned_document(run)
                 require_nothing(read_changes(document).planned, str(resolved.target))
-            found = await statefile.state_pull(run.workdir)
-    if found is None:
-        raise EngineBrokenError("The engine imported guests and has no state of them.")
-    return Proven(document={**found.document, "outputs": _outputs(document)})
+            found = _read(run)
+    return Proven(document={**found, "outputs": _outputs(document)})
 
 
 @contextlib.contextmanager
@@ -201,15 +199,20 @@ async def _complete(run: Run, plan: Mapping[str, Any]) -> None:
 
 async def _edit(run: Run, attributes: Mapping[str, Mapping[str, Any]]) -> None:
     """Put attributes into the state, by address."""
-    found = await statefile.state_pull(run.workdir)
-    if found is None:
-        raise EngineBrokenError("The engine imported guests and has no state of them.")
-    document = orjson.loads(found.data)
+    document = _read(run)
     for resource in document["resources"]:
         for instance in resource["instances"]:
             instance["attributes"] |= attributes.get(f"{resource['type']}.{resource['name']}", {})
-    document["serial"] = found.serial + 1
+    document["serial"] += 1
     await statefile.state_push(run.workdir, orjson.dumps(document))
+
+
+def _read(run: Run) -> dict[str, Any]:
+    content = run.states.contents.read(run.resolved.target.state_name)
+    if content is None:
+        raise EngineBrokenError("The engine imported guests and has no state of them.")
+    document: dict[str, Any] = orjson.loads(content.body.data)
+    return document
 
 
 def _known(after: Any, unknown: Any, before: Any) -> Any:

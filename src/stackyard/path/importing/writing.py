@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard import files, yamledit
 from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.errors import UsageError
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.importing.configuration import Lack
 from stackyard.path.importing.taking import EnvText
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved
 
 __all__ = ["EnvWriter", "Written"]
+
+# The stem of a file below `envs`.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 LACKING = Kind(
     code="E-IMPORT-LACKING",
@@ -69,9 +74,12 @@ class EnvWriter:
         """Return what writes into an env, which need not be there yet.
 
         Raises:
+            UsageError: It cannot be the name of an env.
             NodeNotChosenError: No node is named, and there is more than one.
             InvalidInputError: The parts of the env do not fit.
         """
+        if not _NAME.fullmatch(env):
+            raise UsageError(f"`{env}` is no name of an env: letters, digits, `-`, `_` and `.`.")
         source = EnvironmentSource(resolver) if env in resolver.site.envs else SharedSource(resolver)
         resolved = source.resolve(env, host)
         return cls(resolver=resolver, env=env, node=resolved.target.node, resolved=resolved)
@@ -92,12 +100,12 @@ class EnvWriter:
         Raises:
             InvalidInputError: Something of a guest cannot be expressed; with everything of that kind.
         """
-        lacks = [(one, lack) for one in found for lack in (*one.lacks, *self._misfits(one, found))]
-        _raise_lacks(lacks)
+        known = self._known()
+        new = [one for one in found if one.vm_id not in known]
+        misfits = [*self._strangers(found), *self._namesakes(new), *_other_types(found, known)]
+        _raise_lacks([*((one, lack) for one in found for lack in one.lacks), *misfits])
         entries = {
-            one.vm_id: describe_guest(one.guest, self._around(one))
-            for one in found
-            if one.guest is not None and one.vm_id not in self._known()
+            one.vm_id: describe_guest(one.guest, self._around(one)) for one in new if one.guest is not None
         }
         text = self._text(entries)
         site = Site.open(self.resolver.site.root, instead={f"envs/{self.env}.yaml": text.after})
@@ -118,23 +126,21 @@ class EnvWriter:
             return {}
         return {guest.vm_id: guest for guest in self.resolved.desired.guests if guest.vm_id is not None}
 
-    def _misfits(self, one: Translated, found: Sequence[Translated]) -> Iterator[Lack]:
-        """Report what the site has no place for."""
-        if self._node_file(one.node) is None:
-            yield Lack(key="node", text=f"the site knows no node {one.node}: write nodes/{one.node}.yaml")
-        known = self._known().get(one.vm_id)
-        if known is not None and one.guest is not None and type(known) is not type(one.guest):
-            yield Lack(key="vmid", text="the env has a guest of that id and of another type")
-        if known is not None:
-            return
-        names = [] if self.is_new else [guest.name for guest in self.resolver.site.guests(self.env)]
-        if one.name in names:
-            yield Lack(
-                key="name", text=f"the env has another {one.name}: rename one, or import it into another env"
-            )
-        twins = [other.vm_id for other in found if other.name == one.name and other.vm_id != one.vm_id]
-        if twins:
-            yield Lack(key="name", text=f"{twins[0]} is called {one.name} too: import them into two envs")
+    def _strangers(self, found: Sequence[Translated]) -> Iterator[tuple[Translated, Lack]]:
+        """Report guests on nodes that the site does not know."""
+        for one in found:
+            if self._node_file(one.node) is None:
+                text = f"the site knows no node {one.node}: write nodes/{one.node}.yaml"
+                yield one, Lack(key="node", text=text)
+
+    def _namesakes(self, new: Sequence[Translated]) -> Iterator[tuple[Translated, Lack]]:
+        """Report guests whose name another has: an env has each but once."""
+        taken = set() if self.is_new else {guest.name for guest in self.resolver.site.guests(self.env)}
+        for one in new:
+            if one.name in taken:
+                text = f"the env has another {one.name} by then: rename it, or import it into another env"
+                yield one, Lack(key="name", text=text)
+            taken.add(one.name)
 
     def _node_file(self, node: str) -> str | None:
         """Return the name of the file of a node of this cluster; the target's own first."""
@@ -164,16 +170,20 @@ class EnvWriter:
                 changes.append(yamledit.Set(("posture",), postures[0]))
         if self.is_new or not self.resolver.site.guests(self.env):
             # An empty list is written in brackets, and everything that is added would stay in them.
-            changes.append(yamledit.Set(("vms",), [_laid_out(entry) for entry in entries.values()]))
+            changes.append(yamledit.Set(("vms",), [yamledit.laid_out(entry) for entry in entries.values()]))
         else:
-            changes += [yamledit.Append(("vms",), _laid_out(entry)) for entry in entries.values()]
+            changes += [yamledit.Append(("vms",), yamledit.laid_out(entry)) for entry in entries.values()]
         after = yamledit.edit_text(before or "", changes if entries else [], str(path))
         return EnvText(path=path, before=before, after=after)
 
 
-def _laid_out(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry as people write it: a key a line, short values in one."""
-    return {key: yamledit.laid_out(value) for key, value in entry.items()}
+def _other_types(
+    found: Sequence[Translated], known: Mapping[int, Guest]
+) -> Iterator[tuple[Translated, Lack]]:
+    for one in found:
+        there = known.get(one.vm_id)
+        if there is not None and one.guest is not None and type(there) is not type(one.guest):
+            yield one, Lack(key="vmid", text="the env has a guest of that id and of another type")
 
 
 def _unsaid(one: Translated, said: Mapping[int | None, Guest]) -> Iterator[Lack]:

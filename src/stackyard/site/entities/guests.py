@@ -123,7 +123,8 @@ SHORT_FORMS: dict[str, Any] = {
     "cloud_init": CloudInitPart,
     "cpu": partial("CpuPart", Cpu, doc="The processors of a guest."),
 }
-NOT_IN_FILES = ("key", "name", "node", "template")
+# Only a guest itself can say these.
+NOT_IN_FILES = ("key", "name", "node", "template", "imported")
 
 TemplateFile: Any = partial(
     "TemplateFile",
@@ -148,6 +149,6 @@ Entry: Any = partial(
     container.Container,
     doc="A guest of an env.",
     without=NOT_IN_FILES,
-    replaced={**SHORT_FORMS, "template": Name, "key": Key, "node": Name},
+    replaced={**SHORT_FORMS, "template": Name, "key": Key, "node": Name, "imported": bool},
     base=_Named,
 )

@@ -8,8 +8,10 @@ import fcntl
 import os
 import secrets
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "Group",

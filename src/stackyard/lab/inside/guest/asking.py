@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import accounts, sudoers
+from .skeleton import set_hostname
 
 if TYPE_CHECKING:
     from .spawning import Wanted
@@ -37,17 +38,20 @@ def answer_user(uid: int, message: dict[str, Any]) -> Any:
         asked = accounts.find_user(str(message.get("user", "")))
         allowed = asked is not None and accounts.password_fits(asked.name, str(message.get("password", "")))
         return bool(allowed)
+    if what == "hostname" and uid == 0:
+        set_hostname(str(message.get("name", "")))
+        return True
     if what == "sudo-rules":
         found = accounts.find_user(str(uid))
         return [] if found is None else [rule.shown() for rule in sudoers.rules_of(found)]
     return None
 
 
-def refusal(uid: int, wanted: Wanted, message: dict[str, Any]) -> Optional[str]:  # noqa: UP045
+def refusal(uid: int, wanted: Wanted, message: dict[str, Any]) -> Optional[str]:
     """Say why somebody may not run a program as somebody else; None if that is allowed.
 
-    `how` is `sudo` (the sudoers count, and the caller's password where they want one) or `su` (the password of
-    the other user); root needs neither.
+    `how` is `sudo` (the sudoers count, and the caller's password where they want one) or `su` (the password
+    of the other user); root needs neither.
     """
     caller = accounts.find_user(str(uid))
     target = accounts.find_user(wanted.user)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -12,11 +13,12 @@ from . import seccomp
 if TYPE_CHECKING:
     from .accounts import User
 
-__all__ = ["LIMITS", "become", "become_root", "is_alone", "limit", "peer_uid"]
+__all__ = ["LIMITS", "become", "become_root", "call_itself", "is_alone", "limit", "peer_uid"]
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWUTS = 0x04000000
 _PR_CAPBSET_DROP = 24
+_PR_SET_NAME = 15
 # What root of a guest may do beyond others: owners and modes of files, users, signals, low ports.
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 10))
 _CAPABILITIES = 41
@@ -40,6 +42,11 @@ def is_alone() -> bool:
         return int(stream.readline().split()[2]) == 1
 
 
+def call_itself(name: str) -> None:
+    """Let the process list show a name."""
+    _LIBC.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
 def become_root() -> None:
     """Become root of the guest, in a user namespace without the number that the sandbox was set up with.
 
@@ -52,6 +59,10 @@ def become_root() -> None:
         return
     with open("/proc/self/uid_map", encoding="ascii") as stream:
         count = int(stream.readline().split()[2])
+    for path in ("/run", "/run/lab", "/run/lab/bin", "/run/lab/lib", "/dev", "/dev/shm", "/dev/pts"):
+        # What was made for the guest belongs to its root.
+        with contextlib.suppress(OSError):
+            os.chown(path, 0, 0)
     own = os.getpid()
     begun, begin = os.pipe()
     helper = os.fork()

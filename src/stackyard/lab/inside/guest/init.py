@@ -1,8 +1,8 @@
 """The first process of a guest: starts programs for the lab and for `sudo`, and collects those that end.
 
-The lab talks to it over a socket that it inherits. Programs in the guest talk to it over `/run/lab/init.sock`:
-`sudo` and `su` ask for a program as another user, `reboot` and `poweroff` for an end; it knows from the
-kernel who asks.
+The lab talks to it over a socket that it inherits. Programs in the guest talk to it over
+`/run/lab/init.sock`: `sudo` and `su` ask for a program as another user, `reboot` and `poweroff` for an end;
+it knows from the kernel who asks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import struct
 import sys
 from typing import Any, Optional
 
-from . import accounts, asking, identity, skeleton
+from . import accounts, asking, identity, skeleton, switch
 from .spawning import Wanted, exit_status, spawn
 from .wire import BROKER, Message, receive, send
 
@@ -58,19 +58,21 @@ class Init:
         self._selector.register(woken, selectors.EVENT_READ, "signals")
         while True:
             for key, _ in self._selector.select():
-                sock = key.fileobj
-                if not isinstance(sock, socket.socket):
-                    continue
-                if key.data == "signals":
-                    self._collect(sock)
-                elif key.data == "listening":
-                    client, _ = sock.accept()
-                    self._selector.register(client, selectors.EVENT_READ, "client")
-                elif key.data == "lab":
-                    if not self._from_lab():
-                        return
-                else:
-                    self._from_client(sock)
+                if not self._take(key.data, key.fileobj):
+                    return
+
+    def _take(self, what: str, sock: Any) -> bool:
+        """See to what came in on a socket; return False when the lab is gone."""
+        if what == "lab":
+            return self._from_lab()
+        if what == "signals":
+            self._collect(sock)
+        elif what == "listening":
+            client, _ = sock.accept()
+            self._selector.register(client, selectors.EVENT_READ, "client")
+        else:
+            self._from_client(sock)
+        return True
 
     def _collect(self, woken: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -175,17 +177,33 @@ class Init:
         sock.close()
 
 
-def main(arguments: list[str]) -> Optional[int]:  # noqa: UP045 - evaluated on older Pythons
+def _start_network(facts: Message) -> Optional[int]:
+    """Give the guest its interfaces; a kernel that has none to give leaves it with the loopback."""
+    try:
+        return switch.start(facts)
+    except OSError as err:
+        sys.stderr.write(f"the guest has no network: {err}\n")
+        return None
+
+
+def main(arguments: list[str]) -> Optional[int]:
     """Prepare the guest's files, say that it is up, and serve."""
     lab = socket.socket(fileno=int(arguments[0]))
-    identity.become_root()
     os.umask(0o022)
     facts, _ = receive(lab)
     if facts is None:
         return 1
     os.set_inheritable(lab.fileno(), False)
+    # While it still may: what it becomes next has no say over the network.
+    network = _start_network(facts)
+    # Whoever wants to know which init this is looks here.
+    identity.call_itself("systemd")
+    identity.become_root()
     skeleton.prepare(facts)
     init = Init(lab)
+    if network is not None:
+        send(lab, {"network": 1}, (network,))
+        os.close(network)
     send(lab, {"up": 1, "users": len(accounts.users())})
     init.serve()
     return 0

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import records, services
 from .accounts import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "Known",
@@ -70,7 +72,15 @@ def catalogue() -> dict[str, Known]:
         for line in stream:
             name, version, section, size, arch, base, deps, units, programs = line.rstrip("\n").split("\t")
             found[name] = Known(
-                name, version, section, int(size), arch, base == "b", _words(deps), _words(units), _words(programs)
+                name,
+                version,
+                section,
+                int(size),
+                arch,
+                base == "b",
+                _words(deps),
+                _words(units),
+                _words(programs),
             )
     return found
 
@@ -184,7 +194,14 @@ def files_of(name: str) -> list[str]:
     one = catalogue().get(name)
     if one is None:
         return []
-    found = ["/.", "/usr", "/usr/share", "/usr/share/doc", f"/usr/share/doc/{name}", f"/usr/share/doc/{name}/copyright"]
+    found = [
+        "/.",
+        "/usr",
+        "/usr/share",
+        "/usr/share/doc",
+        f"/usr/share/doc/{name}",
+        f"/usr/share/doc/{name}/copyright",
+    ]
     found += [f"/usr/bin/{program}" for program in one.programs]
     found += [f"/lib/systemd/system/{services.full_name(unit)}" for unit in one.services]
     return found
@@ -202,7 +219,7 @@ def compare_versions(left: str, right: str) -> int:
 
 def _add(
     name: str,
-    wanted: Optional[str],  # noqa: UP045 - evaluated on older Pythons
+    wanted: Optional[str],
     state: tuple[dict[str, Known], dict[str, dict[str, Any]]],
     plan: Plan,
     *,
@@ -244,12 +261,13 @@ def _stub(package: str, program: str, version: str) -> str:
     return (
         "#!/bin/sh\n"
         f"# A stand-in: {package} is recorded as installed in this guest of the lab, without its files.\n"
-        f'case "${{1:-}}" in -v|-V|--version|version) echo "{program} {upstream}"; exit 0;; -t) exit 0;; esac\n'
+        f'case "${{1:-}}" in -v|-V|--version|version) echo "{program} {upstream}"; exit 0;;'
+        " -t) exit 0;; esac\n"
         f'echo "{program}: a stand-in of the lab, which does nothing" >&2\nexit 0\n'
     )
 
 
-def _take_away(one: Optional[Known], name: str, have: dict[str, dict[str, Any]], *, purge: bool) -> None:  # noqa: UP045
+def _take_away(one: Optional[Known], name: str, have: dict[str, dict[str, Any]], *, purge: bool) -> None:
     if purge:
         have.pop(name, None)
     elif name in have:
@@ -272,10 +290,12 @@ def _record(version: str, *, auto: bool) -> dict[str, Any]:
 def _save(have: dict[str, dict[str, Any]]) -> None:
     records.save(_RECORD, have)
     known = catalogue()
-    replace_file("/var/lib/dpkg/status", "\n".join(stanza(name, have[name], known.get(name)) for name in sorted(have)))
+    replace_file(
+        "/var/lib/dpkg/status", "\n".join(stanza(name, have[name], known.get(name)) for name in sorted(have))
+    )
 
 
-def stanza(name: str, record: dict[str, Any], one: Optional[Known]) -> str:  # noqa: UP045 - as above
+def stanza(name: str, record: dict[str, Any], one: Optional[Known]) -> str:
     """Return what dpkg's status file has of a package."""
     wish = "hold" if record.get("held") else "install" if record["state"] == "ii" else "deinstall"
     state = "ok installed" if record["state"] == "ii" else "ok config-files"
@@ -332,7 +352,9 @@ def _compare_letters(left: str, right: str) -> int:
         ranks = []
         for text in (left, right):
             letter = text[at] if at < len(text) else ""
-            rank = 0 if not letter else -1 if letter == "~" else ord(letter) + (0 if letter.isalpha() else 256)
+            rank = (
+                0 if not letter else -1 if letter == "~" else ord(letter) + (0 if letter.isalpha() else 256)
+            )
             ranks.append(rank)
         if ranks[0] != ranks[1]:
             return ranks[0] - ranks[1]

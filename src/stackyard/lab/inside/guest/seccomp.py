@@ -1,7 +1,8 @@
 """Calls of the kernel that a program in a guest has no business with are refused (seccomp).
 
 Namespaces and mounts of its own would only widen what of the kernel it can reach. In a sandbox with one user
-number, changes of ownership seem to succeed and change nothing: installers and Ansible make them all the time.
+number, changes of ownership seem to succeed and change nothing: installers and Ansible make them all the
+time.
 """
 
 from __future__ import annotations
@@ -31,16 +32,70 @@ _MACHINES = {
         # mount, umount2, pivot_root, unshare, setns, swapon, swapoff, reboot, init_module, delete_module,
         # kexec_load, add_key, request_key, keyctl, perf_event_open, finit_module, kexec_file_load, bpf,
         # userfaultfd, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, ptrace
-        (165, 166, 155, 272, 308, 167, 168, 169, 175, 176, 246, 248, 249, 250, 298, 313, 320, 321, 323)
-        + (428, 429, 430, 431, 432, 433, 442, 101),
+        (
+            165,
+            166,
+            155,
+            272,
+            308,
+            167,
+            168,
+            169,
+            175,
+            176,
+            246,
+            248,
+            249,
+            250,
+            298,
+            313,
+            320,
+            321,
+            323,
+            428,
+            429,
+            430,
+            431,
+            432,
+            433,
+            442,
+            101,
+        ),
         # chown, fchown, lchown, fchownat
         (92, 93, 94, 260),
     ),
     "aarch64": (
         0xC00000B7,
         {"clone": 220, "clone3": 435},
-        (40, 39, 41, 97, 268, 224, 225, 142, 105, 106, 104, 217, 218, 219, 241, 273, 294, 280, 282)
-        + (428, 429, 430, 431, 432, 433, 442, 117),
+        (
+            40,
+            39,
+            41,
+            97,
+            268,
+            224,
+            225,
+            142,
+            105,
+            106,
+            104,
+            217,
+            218,
+            219,
+            241,
+            273,
+            294,
+            280,
+            282,
+            428,
+            429,
+            430,
+            431,
+            432,
+            433,
+            442,
+            117,
+        ),
         (54, 55),
     ),
 }
@@ -55,7 +110,7 @@ def apply(*, pretends_chown: bool) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
 
     class _Filter(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]  # noqa: RUF012 - as ctypes wants it
+        _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]
 
     what = _Filter(len(program) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)

@@ -15,8 +15,14 @@ __all__ = ["boot", "bring", "find", "full_name", "names", "plant", "take_away", 
 _RECORD = "services"
 _FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system")
 _KINDS = (".service", ".socket", ".timer", ".target", ".mount", ".path", ".slice", ".device", ".scope")
-_TARGETS = "multi-user.target graphical.target network.target network-online.target basic.target sysinit.target".split()
-_ALIASES = {"sshd.service": "ssh.service", "apache.service": "apache2.service", "mysql.service": "mariadb.service"}
+_TARGETS = (
+    "multi-user.target graphical.target network.target network-online.target basic.target sysinit.target"
+).split()
+_ALIASES = {
+    "sshd.service": "ssh.service",
+    "apache.service": "apache2.service",
+    "mysql.service": "mariadb.service",
+}
 # These are there because something else wants them.
 _STATIC = ("dbus.service", "systemd-journald.service", "systemd-logind.service", "systemd-udevd.service")
 
@@ -29,7 +35,7 @@ def full_name(name: str) -> str:
 
 def plant() -> None:
     """Record the targets; packages bring the rest."""
-    from . import packages  # noqa: PLC0415 - lazy: it stands on this module
+    from . import packages  # lazy: it stands on this module
 
     record = records.load(_RECORD)
     for target in _TARGETS:
@@ -85,7 +91,7 @@ def names() -> list[str]:
     return sorted(found)
 
 
-def find(name: str) -> Optional[dict[str, Any]]:  # noqa: UP045 - evaluated on older Pythons
+def find(name: str) -> Optional[dict[str, Any]]:
     """Return what is known of a unit: its record, and its file if it has one; None for no such unit."""
     unit = full_name(name)
     known = records.load(_RECORD).get(unit)
@@ -117,7 +123,7 @@ def update(name: str, **fields: Any) -> None:
     records.save(_RECORD, record)
 
 
-def _file(unit: str) -> Optional[str]:  # noqa: UP045 - as above
+def _file(unit: str) -> Optional[str]:
     for folder in _FOLDERS:
         if os.path.lexists(f"{folder}/{unit}"):
             return f"{folder}/{unit}"

@@ -72,9 +72,9 @@ class _Server:
             10: self._fsetstat,
             11: self._opendir,
             12: self._readdir,
-            13: lambda request: _done(os.unlink(request.text())),
+            13: self._unlink,
             14: self._mkdir,
-            15: lambda request: _done(os.rmdir(request.text())),
+            15: self._rmdir,
             16: lambda request: _names([(os.path.realpath(request.text() or b"."), None)]),
             17: lambda request: _attrs(os.stat(request.text())),
             18: self._rename,
@@ -142,7 +142,7 @@ class _Server:
             raise _Problem(_FAILURE, "Failure")
         if isinstance(found, int):
             os.close(found)
-        return _done(None)
+        return _done()
 
     def _read(self, request: _Reader) -> tuple[int, bytes]:
         handle, offset, size = self._file(request.text()), request.number(">Q"), request.number()
@@ -156,7 +156,7 @@ class _Server:
         while data:
             written = os.pwrite(handle, data, offset)
             data, offset = data[written:], offset + written
-        return _done(None)
+        return _done()
 
     def _setstat(self, request: _Reader) -> tuple[int, bytes]:
         return _change(request.text(), request.attributes())
@@ -181,25 +181,37 @@ class _Server:
                 rows.append((name, os.lstat(path)))
         return _names(rows)
 
+    def _unlink(self, request: _Reader) -> tuple[int, bytes]:
+        os.unlink(request.text())
+        return _done()
+
+    def _rmdir(self, request: _Reader) -> tuple[int, bytes]:
+        os.rmdir(request.text())
+        return _done()
+
     def _mkdir(self, request: _Reader) -> tuple[int, bytes]:
         path, attributes = request.text(), request.attributes()
-        return _done(os.mkdir(path, stat.S_IMODE(attributes.get("mode", 0o777))))
+        os.mkdir(path, stat.S_IMODE(attributes.get("mode", 0o777)))
+        return _done()
 
     def _rename(self, request: _Reader) -> tuple[int, bytes]:
         source, target = request.text(), request.text()
         if os.path.lexists(target):
             raise _Problem(_FAILURE, "Failure")
-        return _done(os.rename(source, target))
+        os.rename(source, target)
+        return _done()
 
     def _symlink(self, request: _Reader) -> tuple[int, bytes]:
         # OpenSSH has the two the other way round than the draft, and all clients follow it.
         target, link = request.text(), request.text()
-        return _done(os.symlink(target, link))
+        os.symlink(target, link)
+        return _done()
 
     def _extended(self, request: _Reader) -> tuple[int, bytes]:
         if request.text() != b"posix-rename@openssh.com":
             raise _Problem(_UNSUPPORTED, "Operation unsupported")
-        return _done(os.replace(request.text(), request.text()))
+        os.replace(request.text(), request.text())
+        return _done()
 
 
 def _change(what: Any, attributes: dict[str, Any]) -> tuple[int, bytes]:
@@ -211,10 +223,10 @@ def _change(what: Any, attributes: dict[str, Any]) -> tuple[int, bytes]:
         os.chmod(what, stat.S_IMODE(attributes["mode"]))
     if "times" in attributes:
         os.utime(what, attributes["times"])
-    return _done(None)
+    return _done()
 
 
-def _done(_result: None) -> tuple[int, bytes]:
+def _done() -> tuple[int, bytes]:
     return _STATUS, _status(_OK, "Success")
 
 

@@ -13,7 +13,7 @@ from typing import Callable, Optional
 from . import accounts
 from .accounts import Group, User
 
-__all__ = ["add_group", "add_user", "run", "set_password", "set_groups"]
+__all__ = ["add_group", "add_user", "run", "set_groups", "set_password"]
 
 _FIRST = 1000
 _NAME_TAKEN, _NOT_FOUND, _NO_PERMISSION, _BAD_SYNTAX, _ID_TAKEN = 9, 6, 1, 2, 4
@@ -61,7 +61,7 @@ def run(name: str, words: list[str]) -> int:
         return _BAD_SYNTAX
 
 
-def add_group(name: str, gid: Optional[int] = None, *, system: bool = False) -> int:  # noqa: UP045 - older Pythons
+def add_group(name: str, gid: Optional[int] = None, *, system: bool = False) -> int:
     """Add a group and return its number."""
     found = accounts.groups()
     if any(one.name == name for one in found):
@@ -77,9 +77,9 @@ def add_group(name: str, gid: Optional[int] = None, *, system: bool = False) -> 
 def add_user(
     name: str,
     *,
-    uid: Optional[int] = None,  # noqa: UP045 - as above
-    group: Optional[str] = None,  # noqa: UP045 - as above
-    home: Optional[str] = None,  # noqa: UP045 - as above
+    uid: Optional[int] = None,
+    group: Optional[str] = None,
+    home: Optional[str] = None,
     shell: str = "/bin/sh",
     comment: str = "",
     system: bool = False,
@@ -173,8 +173,9 @@ def _require(name: str) -> User:
 
 def _useradd(words: list[str]) -> int:
     long = (
-        "comment= home-dir= home= base-dir= expiredate= inactive= gid= groups= skel= key= no-log-init create-home"
-        " no-create-home no-user-group non-unique password= system root= shell= uid= user-group selinux-user= badname"
+        "comment= home-dir= home= base-dir= expiredate= inactive= gid= groups= skel= key= no-log-init"
+        " create-home no-create-home no-user-group non-unique password= system root= shell= uid= user-group"
+        " selinux-user= badname"
     ).split()
     given, rest = getopt.gnu_getopt(words, "b:c:d:e:f:g:G:k:K:lmMNop:rR:s:u:UZ:D", long)
     options = dict(given)
@@ -212,7 +213,8 @@ def _useradd(words: list[str]) -> int:
 def _adduser(words: list[str]) -> int:
     long = (
         "home= shell= no-create-home uid= firstuid= lastuid= gecos= comment= ingroup= gid= disabled-password"
-        " disabled-login system group quiet force-badname allow-bad-names add_extra_groups add-extra-groups debug"
+        " disabled-login system group quiet force-badname allow-bad-names add_extra_groups"
+        " add-extra-groups debug"
     ).split()
     given, rest = getopt.gnu_getopt(words, "q", long)
     options = dict(given)
@@ -230,7 +232,9 @@ def _adduser(words: list[str]) -> int:
     add_user(
         rest[0],
         uid=None if uid is None else int(uid),
-        group=options.get("--ingroup", options.get("--gid", "nogroup" if system and "--group" not in options else None)),
+        group=options.get(
+            "--ingroup", options.get("--gid", "nogroup" if system and "--group" not in options else None)
+        ),
         home=options.get("--home"),
         shell=options.get("--shell", "/usr/sbin/nologin" if system else "/bin/bash"),
         comment=options.get("--gecos", options.get("--comment", "")),
@@ -293,17 +297,23 @@ def _change_user(user: User, options: dict[str, str]) -> int:
     if new.name != user.name:
         found = accounts.shadow()
         accounts.save_shadow({new.name if name == user.name else name: rest for name, rest in found.items()})
-        renamed = [[new.name if one == user.name else one for one in group.members] for group in accounts.groups()]
+        renamed = [
+            [new.name if one == user.name else one for one in group.members] for group in accounts.groups()
+        ]
         accounts.save_groups([one._replace(members=m) for one, m in zip(accounts.groups(), renamed)])
     return 0
 
 
 def _userdel(words: list[str]) -> int:
-    given, rest = getopt.gnu_getopt(words, "frRZ", "force remove remove-home remove-all-files quiet system".split())
+    given, rest = getopt.gnu_getopt(
+        words, "frRZ", "force remove remove-home remove-all-files quiet system".split()
+    )
     options = dict(given)
     if len(rest) == 2:
         found = [
-            one._replace(members=[name for name in one.members if name != rest[0]]) if one.name == rest[1] else one
+            one._replace(members=[name for name in one.members if name != rest[0]])
+            if one.name == rest[1]
+            else one
             for one in accounts.groups()
         ]
         accounts.save_groups(found)
@@ -325,7 +335,9 @@ def _userdel(words: list[str]) -> int:
 
 
 def _groupadd(words: list[str]) -> int:
-    given, rest = getopt.gnu_getopt(words, "fg:K:op:rU:", "force gid= system non-unique quiet group key=".split())
+    given, rest = getopt.gnu_getopt(
+        words, "fg:K:op:rU:", "force gid= system non-unique quiet group key=".split()
+    )
     options = dict(given)
     if len(rest) == 2:
         return _adduser(rest)
@@ -393,7 +405,9 @@ def _chpasswd(words: list[str]) -> int:
 
 
 def _passwd(words: list[str]) -> int:
-    given, rest = getopt.gnu_getopt(words, "adehiklnqrSuwx", "delete expire lock unlock status stdin quiet".split())
+    given, rest = getopt.gnu_getopt(
+        words, "adehiklnqrSuwx", "delete expire lock unlock status stdin quiet".split()
+    )
     options = set(dict(given))
     own_user = accounts.find_user(str(os.geteuid()))
     name = rest[0] if rest else (own_user.name if own_user else "root")
@@ -422,13 +436,18 @@ def _passwd(words: list[str]) -> int:
 
 
 def _chage(words: list[str]) -> int:
-    given, rest = getopt.gnu_getopt(words, "d:E:I:lm:M:W:", "list lastday= expiredate= maxdays= mindays=".split())
+    given, rest = getopt.gnu_getopt(
+        words, "d:E:I:lm:M:W:", "list lastday= expiredate= maxdays= mindays=".split()
+    )
     options = dict(given)
     user = _require(rest[0])
     found = accounts.shadow()
     fields = found.get(user.name, accounts.new_shadow())
     if {"-l", "--list"} & set(options):
-        print(f"Last password change\t\t\t\t\t: {fields[1]}\nAccount expires\t\t\t\t\t\t: {fields[6] or 'never'}")
+        print(
+            f"Last password change\t\t\t\t\t: {fields[1]}\n"
+            f"Account expires\t\t\t\t\t\t: {fields[6] or 'never'}"
+        )
         return 0
     for option, at in (("-d", 1), ("-m", 2), ("-M", 3), ("-W", 4), ("-I", 5), ("-E", 6)):
         if option in options:
@@ -440,14 +459,21 @@ def _chage(words: list[str]) -> int:
 def _chsh(words: list[str]) -> int:
     given, rest = getopt.gnu_getopt(words, "s:", ["shell="])
     options = dict(given)
-    return _change_user(_require(rest[0] if rest else "root"), {"-s": options.get("-s", options.get("--shell", "/bin/sh"))})
+    return _change_user(
+        _require(rest[0] if rest else "root"), {"-s": options.get("-s", options.get("--shell", "/bin/sh"))}
+    )
 
 
 def _getent(words: list[str]) -> int:
     if not words:
         return 1
     database, keys = words[0], words[1:]
-    path = {"passwd": "/etc/passwd", "group": "/etc/group", "shadow": "/etc/shadow", "hosts": "/etc/hosts"}.get(database)
+    path = {
+        "passwd": "/etc/passwd",
+        "group": "/etc/group",
+        "shadow": "/etc/shadow",
+        "hosts": "/etc/hosts",
+    }.get(database)
     if path is None:
         sys.stderr.write(f"Unknown database: {database}\n")
         return 1

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from .names import SHIMS
+from .names import NODE_SHIMS, SHIMS
 
 __all__ = ["main"]
 
@@ -16,7 +16,7 @@ __all__ = ["main"]
 def main() -> None:
     """Find who answers for the name, and end with the status that it returns."""
     name = os.path.basename(sys.argv[0])
-    module = SHIMS.get(name)
+    module = SHIMS.get(name) or NODE_SHIMS.get(name)
     if module is None:
         sys.stderr.write(f"{name}: command not found\n")
         raise SystemExit(127)

@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 from typing import Any
 
 from . import accounts, packages, services
 from .facts import PATH as FACTS
-from .links import alternatives
+from .links import alternatives, python_modules
 
 __all__ = ["prepare"]
 
@@ -80,7 +81,8 @@ _TEXTS = {
         0o440,
     ),
     "/etc/ssh/sshd_config": (
-        "Include /etc/ssh/sshd_config.d/*.conf\nKbdInteractiveAuthentication no\nUsePAM yes\nX11Forwarding yes\n"
+        "Include /etc/ssh/sshd_config.d/*.conf\nKbdInteractiveAuthentication no\nUsePAM yes\n"
+        "X11Forwarding yes\n"
         "PrintMotd no\nAcceptEnv LANG LC_*\nSubsystem sftp /usr/lib/openssh/sftp-server\n",
         0o644,
     ),
@@ -112,16 +114,18 @@ def prepare(facts: dict[str, Any]) -> None:
         os.makedirs(path, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.symlink("/run/lock", "/var/lock") if os.path.isdir("/var") else None
-    for path, mode in {**_FOLDERS, "/tmp": 0o1777}.items():  # noqa: S108 - it is the guest's own
+    for path, mode in _FOLDERS.items():
         if not os.path.isdir(path):
             os.makedirs(path, exist_ok=True)
             os.chmod(path, mode)
+    os.chmod("/tmp", 0o1777)
     if not os.path.exists("/var/lib/stackyard-lab/made"):
         _make(facts)
         accounts.replace_file("/var/lib/stackyard-lab/made", f"{facts.get('made', '')}\n")
     else:
-        _clean("/tmp")  # noqa: S108 - as above
+        _clean("/tmp")
     os.makedirs("/run/cloud-init", exist_ok=True)
+    python_modules()
     services.boot()
     _hostname(facts)
 
@@ -192,7 +196,8 @@ def _hostname(facts: dict[str, Any]) -> None:
     if not os.path.exists("/etc/hostname"):
         accounts.replace_file("/etc/hostname", f"{facts['hostname']}\n")
     if not os.path.exists("/etc/hosts"):
-        text = f"127.0.0.1\tlocalhost\n127.0.1.1\t{facts['hostname']}\n\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+        text = f"127.0.0.1\tlocalhost\n127.0.1.1\t{facts['hostname']}\n\n"
+        text += "::1\tlocalhost ip6-localhost ip6-loopback\n"
         accounts.replace_file("/etc/hosts", text)
     with contextlib.suppress(OSError), open("/etc/hostname", encoding="utf-8") as stream:
         set_hostname(stream.read().strip())
@@ -200,8 +205,6 @@ def _hostname(facts: dict[str, Any]) -> None:
 
 def set_hostname(name: str) -> None:
     """Let the kernel say the name, where it lets us."""
-    import socket  # noqa: PLC0415 - lazy: only the boot needs it
-
     with contextlib.suppress(OSError):
         socket.sethostname(name)
 

@@ -21,12 +21,12 @@ PATH = f"{SHIMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Wanted(NamedTuple):
     """A program to start."""
 
-    argv: Optional[list[str]]  # noqa: UP045 - evaluated on older Pythons
-    line: Optional[str]  # noqa: UP045 - as above
+    argv: Optional[list[str]]
+    line: Optional[str]
     user: str
     env: dict[str, str]
-    cwd: Optional[str]  # noqa: UP045 - as above
-    terminal: Optional[dict[str, Any]]  # noqa: UP045 - as above
+    cwd: Optional[str]
+    terminal: Optional[dict[str, Any]]
     login: bool
 
     @classmethod
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
         )
 
 
-def spawn(wanted: Wanted, descriptors: list[int], *, keep: set[int]) -> tuple[int, Optional[int]]:  # noqa: UP045
+def spawn(wanted: Wanted, descriptors: list[int], *, keep: set[int]) -> tuple[int, Optional[int]]:
     """Start it; return its number and, if it has a terminal, our end of that.
 
     Raises:
@@ -95,7 +95,7 @@ def _run(wanted: Wanted, user: accounts.User, own: list[int], keep: set[int]) ->
         env = _environment(wanted, user)
         argv, program = _argv(wanted, user)
         _execute(program, argv, env)
-    except BaseException as err:  # noqa: BLE001 - the edge of the process: nothing else can tell of it
+    except BaseException as err:
         with contextlib.suppress(OSError):
             os.write(2, f"{err}\n".encode())
         os._exit(127 if isinstance(err, FileNotFoundError) else 126)
@@ -141,7 +141,7 @@ def _argv(wanted: Wanted, user: accounts.User) -> tuple[list[str], str]:
 
 def _execute(program: str, argv: list[str], env: dict[str, str]) -> None:
     try:
-        os.execvpe(program, argv, env)
+        os.execvpe(program, argv, env)  # noqa: S606 - that is what it is for
     except FileNotFoundError as err:
         raise FileNotFoundError(f"{program}: command not found") from err
     except OSError as err:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from . import accounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Rule", "allowed", "rules_of"]
 
@@ -42,7 +44,7 @@ def rules_of(user: accounts.User) -> list[Rule]:
     return found
 
 
-def allowed(user: accounts.User, target: accounts.User, argv: list[str]) -> Optional[Rule]:  # noqa: UP045
+def allowed(user: accounts.User, target: accounts.User, argv: list[str]) -> Optional[Rule]:
     """Return the rule that lets a user run a command as another, or None."""
     line = " ".join(argv)
     chosen = None

@@ -32,7 +32,7 @@ def send(sock: socket.socket, message: Message, descriptors: tuple[int, ...] = (
     sock.sendmsg([json.dumps(message).encode()], beside)
 
 
-def receive(sock: socket.socket) -> tuple[Optional[Message], list[int]]:  # noqa: UP045 - evaluated on older Pythons
+def receive(sock: socket.socket) -> tuple[Optional[Message], list[int]]:
     """Return a message and its descriptors; None at the end."""
     found: list[int] = []
     data, beside, _, _ = sock.recvmsg(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.access.directory import ROOT
+from stackyard.lab.access.second_factors import COLLECTION as SECOND_FACTORS
+from stackyard.lab.access.second_factors import entries_of
 from stackyard.lab.params.properties import parse
 from stackyard.lab.params.property_formats import PROPERTY_FORMATS
 from stackyard.lab.params.texts import split_list
@@ -103,6 +105,7 @@ def delete_user(call: Call) -> None:
         if not userid.endswith("@pam"):
             store.delete("shadow", userid)
         store.delete("users", userid)
+        store.delete(SECOND_FACTORS, userid)
         if userid == ROOT:
             # There always is a root: Proxmox adds it to every file that lacks it.
             store.put("users", ROOT, {"userid": ROOT, "enable": 1, "expire": 0, "groups": [], "tokens": {}})
@@ -112,12 +115,13 @@ def delete_user(call: Call) -> None:
 
 @route("GET /access/users/{userid}/tfa")
 def read_second_factor(call: Call) -> Any:
-    """Answer the second factor that the realm demands; users of the lab have none of their own."""
+    """Answer the second factor that the realm demands, and the kinds that the user has."""
     realm = call.params["userid"].rpartition("@")[2]
     config = call.store.get("realms", realm)
     if config is None:
         raise PveError(f"auth domain '{realm}' does not exist")
-    answer: dict[str, Any] = {"user": []} if call.params.get("multiple") else {}
+    kinds = list(dict.fromkeys(one["type"] for one in entries_of(call.store, call.params["userid"])))
+    answer: dict[str, Any] = {"user": kinds} if call.params.get("multiple") else {}
     if config.get("tfa"):
         answer["realm"] = parse(PROPERTY_FORMATS["pve-tfa-config"], config["tfa"])["type"]
     return answer

@@ -190,6 +190,7 @@ async def _clone(world: World, task: Task, plan: _Plan) -> None:
         if (world.guests.require("lxc", plan.node, plan.vmid)["status"] == "running") != plan.running:
             raise PveError("unexpected state change")
         points = {key: await _clone_volume(world, task, plan, maker, key) for key in plan.points}
+        await world.machines.copy(plan.vmid, plan.newid, plan.snapshot)
         with task.step():
             _finish(world, plan, points)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import addresses
 from stackyard.lab.problems import PveError
+from stackyard.lab.qemu.power import ask_agent
 from stackyard.lab.resources.qemu import drives
 from stackyard.lab.resources.qemu.hotplug import has_agent
 from stackyard.lab.resources.qemu.power import is_paused, stop_guest
@@ -254,23 +255,26 @@ def list_commands(_call: Call) -> Any:
 
 
 @route(f"POST {_DECLARED_AT}")
-def run_command(call: Call) -> Any:
+async def run_command(call: Call) -> Any:
     """Run a command that is named by a parameter, as old clients do."""
     name = call.params["command"]
-    return _answer(call, _COMMANDS[name][1] if name in _COMMANDS else refuse_suspending)
+    return await _answer(call, name, _COMMANDS[name][1] if name in _COMMANDS else refuse_suspending)
 
 
-def _answer(call: Call, command: Command) -> Any:
-    guest = call.world.guests.require("qemu", call.node, call.vmid)
-    require_agent(call.world, guest)
-    return {"result": command(call.world, guest)}
+async def _answer(call: Call, name: str, command: Command) -> Any:
+    world, guest = call.world, call.world.guests.require("qemu", call.node, call.vmid)
+    require_agent(world, guest)
+    if world.machines.is_real:
+        return {"result": await ask_agent(world, guest, name)}
+    with call.transaction():
+        return {"result": command(world, guest)}
 
 
 def _bound(name: str) -> Route:
     verb, command = _COMMANDS[name]
 
-    def handler(call: Call) -> Any:
-        return _answer(call, command)
+    async def handler(call: Call) -> Any:
+        return await _answer(call, name, command)
 
     return route(f"{verb} {_DECLARED_AT}/{name}")(handler)
 

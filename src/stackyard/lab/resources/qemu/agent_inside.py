@@ -26,7 +26,8 @@ _MOST_READ = 16 * 2**20
 # What the agent keeps of the output of a program.
 _MOST_OUTPUT = 16 * 2**20
 _SIGNALS_FROM = 128
-_NOT_FOUND = 127
+_KILLED = _SIGNALS_FROM + 9
+_SILENT = "QEMU guest agent is not running"
 
 
 @route(f"POST {_AT}/exec")
@@ -46,8 +47,9 @@ async def execute(call: Call) -> Any:
         streams = Streams(stdin=Given(stdin), stdout=out, stderr=err)
         try:
             status = await machine.run(Execution(argv=tuple(command)), streams)
-        except MachineError as problem:
-            return Outcome(status=_NOT_FOUND, stdout=b"", stderr=f"{problem}\n".encode())
+        except MachineError:
+            # The guest stopped meanwhile, and the program with it.
+            return Outcome(status=_KILLED, stdout=out.data, stderr=err.data)
         return Outcome(status=status, stdout=out.data, stderr=err.data)
 
     return {"pid": call.world.executions.start(int(guest["vmid"]), program)}
@@ -87,8 +89,10 @@ async def read_file(call: Call) -> Any:
         content = await machine.read_file(path, offset + count + 1)
     except OSError as err:
         raise _not_opened(path, "r", err) from err
-    except (MachineError, ValueError) as err:
-        raise PveError(f"Agent error: can't read from file: {err}") from err
+    except MachineError as err:
+        raise PveError(_SILENT) from err
+    except ValueError as err:
+        raise PveError("Agent error: can't read from file") from err
     wanted = content[offset : offset + count]
     plain = call.params.get("decode", 1)
     answer: dict[str, Any] = {
@@ -114,8 +118,10 @@ async def write_file(call: Call) -> Any:
         await machine.write_file(path, content)
     except OSError as err:
         raise _not_opened(path, "wb", err) from err
-    except (MachineError, ValueError) as err:
-        raise PveError(f"Agent error: can't write to file: {err}") from err
+    except MachineError as err:
+        raise PveError(_SILENT) from err
+    except ValueError as err:
+        raise PveError("Agent error: can't write to file") from err
 
 
 @route(f"POST {_AT}/set-user-password")
@@ -131,7 +137,7 @@ async def set_password(call: Call) -> Any:
     try:
         status = await machine.run(Execution(argv=("chpasswd", *options)), streams)
     except MachineError as problem:
-        raise PveError(f"Agent error: cannot set user password: {problem}") from problem
+        raise PveError(_SILENT) from problem
     if status:
         raise PveError(f"Agent error: child process has failed to set user password: {status}")
     return {"result": {}}
@@ -149,9 +155,11 @@ async def _machine(call: Call) -> tuple[Document, GuestMachine]:
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     require_agent(call.world, guest)
     try:
-        return guest, await call.world.machines.of(guest)
+        machine = await call.world.machines.of(guest)
+        await machine.boot()
     except MachineError as err:
-        raise PveError("QEMU guest agent is not running") from err
+        raise PveError(_SILENT) from err
+    return guest, machine
 
 
 def _not_opened(path: str, mode: str, err: OSError) -> PveError:

@@ -237,6 +237,7 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
                 world.guests.update(guest, config=dict(config))
         if clone.full or not clone.disks:
             await task.spend(Work.CLONE)
+        await world.machines.copy(call.vmid, newid, call.params.get("snapname"))
         with task.step():
             _finish(call, config)
 

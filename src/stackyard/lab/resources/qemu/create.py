@@ -13,7 +13,7 @@ from stackyard.lab.resources.qemu import drives, options
 from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.power import start_guest
 from stackyard.lab.resources.qemu.restore import restore_vm
-from stackyard.lab.resources.qemu.settings import NOT_CONFIG, normalized
+from stackyard.lab.resources.qemu.settings import NOT_CONFIG, QEMU_VERSION, normalized
 from stackyard.lab.routing import route
 from stackyard.lab.undoing import undo_on_failure
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from stackyard.lab.world import World
 
 __all__ = ["create_vm"]
-
-QEMU_VERSION = "10.1.2"
 
 
 @route("POST /nodes/{node}/qemu")

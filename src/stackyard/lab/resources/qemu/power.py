@@ -10,6 +10,7 @@ from stackyard.lab.bridges import exists
 from stackyard.lab.ha.requests import ask_to_start, ask_to_stop, is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
+from stackyard.lab.qemu.power import power_on, shut_down_real
 from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE
 from stackyard.lab.resources.qemu.pending import Changes, cloudinit_volumes, disk_volumes, effective
 from stackyard.lab.routing import route
@@ -128,12 +129,14 @@ async def shut_down(
     if timeout_s is None:
         down = _DOWN.search(str(guest["config"].get("startup", "")))
         timeout_s = int(down[1]) if down else _SHUTDOWN_TIMEOUT_S
-    if world.latency.seconds(Work.SHUTDOWN) > timeout_s:
-        await task.sleep(timeout_s)
+    is_down = await shut_down_real(world, guest, timeout_s)
+    if is_down is False or (is_down is None and world.latency.seconds(Work.SHUTDOWN) > timeout_s):
+        if is_down is None:
+            await task.sleep(timeout_s)
         if not force:
             raise PveError("VM quit/powerdown failed - got timeout")
         task.log("VM still running - terminating now with SIGTERM")
-    else:
+    elif is_down is None:
         await task.spend(Work.SHUTDOWN)
     with task.step():
         stop_guest(world, int(guest["vmid"]))
@@ -168,6 +171,17 @@ async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiploc
             else:
                 Changes(world, guest).apply(at_start=True)
             set_running(world, vmid, pid=1000 + task.upid.pid, booted=resumes)
+        await _switch_on(world, task, vmid)
+
+
+async def _switch_on(world: World, task: Task, vmid: int) -> None:
+    """Start QEMU for a real guest; one that does not start is stopped again."""
+    try:
+        await power_on(world, vmid)
+    except PveError:
+        with task.step():
+            stop_guest(world, vmid)
+        raise
 
 
 def set_running(world: World, vmid: int, *, pid: int, booted: bool = False) -> None:

@@ -13,7 +13,9 @@ from stackyard.lab.sha256_crypt import hash_password, is_hashed
 if TYPE_CHECKING:
     from stackyard.lab.world import World
 
-__all__ = ["NOT_CONFIG", "normalized"]
+__all__ = ["NOT_CONFIG", "QEMU_VERSION", "normalized"]
+
+QEMU_VERSION = "10.1.2"
 
 # Parameters of the call that creates a VM, not options of the VM.
 NOT_CONFIG = frozenset(

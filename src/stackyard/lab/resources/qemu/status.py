@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.ha.config import guest_status as ha_status
-from stackyard.lab.resources.qemu.create import QEMU_VERSION
 from stackyard.lab.resources.qemu.hotplug import has_agent
 from stackyard.lab.resources.qemu.power import RUNNING_MACHINE
+from stackyard.lab.resources.qemu.settings import QEMU_VERSION
 from stackyard.lab.routing import route
 from stackyard.lab.rows import guest_status, memory_bytes
 

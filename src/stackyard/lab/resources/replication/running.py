@@ -9,6 +9,7 @@ from stackyard.lab import images
 from stackyard.lab.calendar_events import parse_calendar_event
 from stackyard.lab.jobs import REPLICATION, REPLICATION_STATE
 from stackyard.lab.latency import Work
+from stackyard.lab.notices import announce
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.replication.replicas import replicatable_volumes
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["ReplicationPlan", "job_state", "local_jobs", "next_sync"]
 
 _DEFAULT_SCHEDULE = "*/15"
+# A job that fails is tried again every half hour.
+_A_DAY_OF_FAILURES = 48
 _NAMES = {"qemu": "VM", "lxc": "CT"}
 
 
@@ -140,11 +143,23 @@ class _Run:
             self._say(f"end replication job with error: {err.text}")
             failures = int(self._state["fail_count"]) + 1
             self.record(fail_count=failures, error=err.text, duration=self._duration())
+            self._announce(failures, err.text)
             return
         self._say("end replication job")
         self._state.pop("error", None)
         synced = {"last_sync": int(self._began), "fail_count": 0, "volumes": volumes}
         self.record(**synced, duration=self._duration())
+
+    def _announce(self, failures: int, error: str) -> None:
+        """Tell of the first failures, and of those after one, two, four days of them and so on."""
+        days = failures / _A_DAY_OF_FAILURES
+        if failures > 3 and (not days.is_integer() or int(days) & (int(days) - 1)):
+            return
+        node = str(self._guest()["node"])
+        title = f"Replication Job: '{self._ident}' failed"
+        message = f"Replication job '{self._ident}' with target '{self._job['target']}' failed: {error}"
+        fields = {"type": "replication", "job-id": self._ident, "hostname": node}
+        announce(self._world.store, self._world.clock.now(), "error", (title, message), fields)
 
     def _replicate(self) -> list[str]:
         world, target = self._world, str(self._job["target"])

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_sdn", "index_sdn", "roll_back_sdn"]
 
+_FOLDERS = ("vnets", "zones", "controllers", "ipams", "dns", "fabrics", "prefix-lists", "route-maps")
+
 
 @route("GET /cluster/sdn")
 def index_sdn(_call: Call) -> Any:
     """List what there is of SDN."""
-    return [{"id": name} for name in ("vnets", "zones", "controllers", "ipams", "dns", "fabrics")]
+    return [{"id": name} for name in _FOLDERS]
 
 
 @route("PUT /cluster/sdn")

@@ -35,13 +35,15 @@ PARTS: Mapping[str, str] = {
     "controllers": "sdn_controllers",
     "fabrics": "sdn_fabrics",
     "fabric_nodes": "sdn_fabric_nodes",
+    "prefix_lists": "sdn_prefix_lists",
+    "route_maps": "sdn_route_maps",
 }
 # Changes of fabrics do not keep anybody from taking the lock; Proxmox does not look at them.
 _LOOKED_AT = ("zones", "vnets", "subnets", "controllers")
 _COLLECTION, _KEY = "sdn", "running"
 # These stand beside the pending values, not among them.
-_IDENTITY = frozenset(("type", "vnet"))
-_LISTS = frozenset(("nodes", "exitnodes", "dhcp-range", "interfaces"))
+_IDENTITY = frozenset(("type", "vnet", "route-map-id", "order"))
+_LISTS = frozenset(("nodes", "exitnodes", "dhcp-range", "interfaces", "entries", "match", "set"))
 
 
 def running(store: Store, part: str) -> Mapping[str, Document]:

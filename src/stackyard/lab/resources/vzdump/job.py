@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.generate import new_uuid
 from stackyard.lab.latency import Work
+from stackyard.lab.notices import announce
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.content.prune import prune_group
 from stackyard.lab.resources.lxc.power import start_container, stop_container
@@ -91,10 +92,24 @@ class BackupJob:
             failed = 0
             for vmid in sorted(self.vmids):
                 failed += not await _GuestBackup(job=self, task=task, vmid=vmid, config=config).run()
+            self._announce(task, failed)
             if failed:
                 task.log("INFO: Backup job finished with errors")
                 raise PveError("job errors")
             task.log("INFO: Backup job finished successfully")
+
+    def _announce(self, task: Task, failed: int) -> None:
+        """Tell how the job ended, unless it is to write mails of its own."""
+        if self.options.get("notification-mode") == "legacy-sendmail":
+            return
+        word, severity = ("failed", "error") if failed else ("successful", "info")
+        title = f"vzdump backup status ({self.node}): backup {word}"
+        fields = {"type": "vzdump", "hostname": self.node}
+        if self.options.get("job-id"):
+            fields["job-id"] = str(self.options["job-id"])
+        with task.step():
+            world = self.world
+            announce(world.store, world.clock.now(), severity, (title, "\n".join(task.lines)), fields)
 
     def keep(self, config: Document) -> dict[str, int]:
         """Return the rules for old backups: those of the call, else of the storage, else all are kept."""

@@ -56,7 +56,7 @@ def _check_beginning(planned: Planned) -> None:
         return
     raise AttributeValueError(
         "A container begins with a template (`operating_system`) or as a copy of another one (`clone`), and "
-        "this one has neither.",
+        "this one has neither; one that is there already is imported, and then needs none.",
         ("operating_system",),
     )
 

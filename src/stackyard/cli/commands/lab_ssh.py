@@ -1,0 +1,109 @@
+"""`stackyard lab ssh`: a login to a guest of a lab, with the real ssh."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.labs.view import name_option
+from stackyard.cli.result import Result
+from stackyard.cli.settings import read_settings
+from stackyard.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from stackyard.cli.labs.instances import Instance
+
+__all__ = ["ssh"]
+
+
+class GuestUnreachableError(UnreachableError):
+    """A guest of the lab cannot be logged in to: it does not run, has no address, or nobody is let in."""
+
+    code = "E-LAB-GUEST-UNREACHABLE"
+    summary = "A guest of the lab cannot be reached"
+    default_remedy = "`stackyard lab guests --all` shows its status, addresses and users."
+
+
+@click.command("ssh", cls=Command, context_settings={"ignore_unknown_options": False})
+@name_option
+@click.option(
+    "--user", metavar="USER", help="Log in as this user (default: the first that its cloud-init names)."
+)
+@click.option("-i", "--identity", metavar="FILE", help="The private key to log in with (default: your own).")
+@click.argument("guest")
+@click.argument("command", nargs=-1)
+def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Result:
+    """Log in to a guest, or run a command in it.
+
+    The guest is given by its name or number. The real ssh is run, with the port, the user and the host key of
+    the guest; everything after -- is the command. With --json the command line of ssh is printed and nothing
+    is run.
+
+    \b
+    stackyard lab ssh web1
+    stackyard lab ssh web1 -i ~/.ssh/lab -- cat /var/log/cloud-init.log
+    stackyard lab ssh 100 --user root
+    """  # noqa: D301 - click reads the control character
+    from stackyard import process  # lazy: asyncio, only when this verb runs
+    from stackyard.cli.labs.client import lab_client  # lazy: ssl, as above
+    from stackyard.cli.labs.instances import Instance  # lazy: as above
+
+    found = lab_client(name).call("GET", "/guests", name=guest)["guests"][0]
+    argv = _argv(Instance(name), found, command, **options)
+    settings = read_settings(sys.argv[1:])
+    if settings.is_json or settings.is_events:
+        return Result(document={"argv": argv, "guest": found})
+    try:
+        process.become(process.Command(argv=tuple(argv), env=dict(os.environ)))
+    except process.ProgramMissingError as err:
+        raise process.ProgramMissingError(
+            "`ssh` was not found.",
+            remedy=f"Install OpenSSH's client, or connect with another one: {shlex.join(argv)}",
+        ) from err
+
+
+def _argv(
+    instance: Instance,
+    found: dict[str, Any],
+    command: tuple[str, ...],
+    *,
+    user: str | None,
+    identity: str | None,
+) -> list[str]:
+    if found["port"] is None:
+        why = "has no address" if found["status"] == "running" else f"is {found['status']}"
+        raise GuestUnreachableError(f"The guest '{found['name']}' {why}.")
+    chosen = user or next(iter(found["users"]), None)
+    if chosen is None:
+        raise GuestUnreachableError(
+            f"Nobody can log in to '{found['name']}': its cloud-init names no user.",
+            remedy="Give it a cloud-init drive with a user and a key, or name one with --user.",
+        )
+    known = instance.folder / "known_hosts" / str(found["vmid"])
+    _write_known(known, found)
+    options = {
+        "UserKnownHostsFile": str(known),
+        "GlobalKnownHostsFile": os.devnull,
+        "StrictHostKeyChecking": "yes",
+        "HostKeyAlias": f"guest-{found['vmid']}",
+    }
+    argv = ["ssh", "-p", str(found["port"])]
+    for key, value in options.items():
+        argv += ["-o", f"{key}={value}"]
+    if identity is not None:
+        argv += ["-i", str(Path(identity).expanduser().absolute()), "-o", "IdentitiesOnly=yes"]
+    argv.append(f"{chosen}@{found['host']}")
+    return [*argv, "--", *command] if command else argv
+
+
+def _write_known(path: Path, found: dict[str, Any]) -> None:
+    from stackyard import files  # lazy: with what it imports, for this verb only
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.replace_file(path, f"guest-{found['vmid']} {found['host_key']}\n".encode())

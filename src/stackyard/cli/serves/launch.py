@@ -1,0 +1,125 @@
+"""Running a controller in this process, and starting one in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import directories, events, process
+from stackyard.cli.background import Background
+from stackyard.cli.labs.relay import relayed
+from stackyard.errors import StackyardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from stackyard.cli.background import Record
+    from stackyard.cli.serves.options import ServeOptions
+    from stackyard.controller import RunningController
+
+__all__ = ["healthy", "launch", "place_of", "serve"]
+
+# Far more than it takes: this only ends a start that hangs.
+_START_TIMEOUT_S = 60.0
+
+
+def place_of(port: int) -> Background:
+    """Return the place of the controller on a port."""
+    return Background(directories.state_folder() / "controllers" / str(port))
+
+
+def default_log(port: int) -> Path:
+    """Return where the log of a controller in the background goes."""
+    return directories.state_folder() / "controllers" / f"controller-{port}.log"
+
+
+def healthy(record: Record) -> bool:
+    """Tell whether a controller answers, and is the one that was started."""
+    from stackyard.controller.guest import Place, is_healthy  # lazy: ssl, only when one runs
+
+    ready = record.ready
+    place = Place(server=str(ready["url"]), identity="-", fingerprint=None, pin=ready["pin"], timeout_s=5.0)
+    return is_healthy(place)
+
+
+async def serve(
+    options: ServeOptions, emit: events.Emit, on_ready: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Run a controller in this process until the task is cancelled; SIGHUP makes it read everything anew.
+
+    Raises:
+        StackyardError: It cannot be started.
+    """
+    from stackyard.controller import controller  # lazy: a server, only when it runs
+    from stackyard.controller.unit import notify_ready  # lazy: as above
+
+    async with controller(options.controller_options(), emit=emit) as running:
+        place = place_of(running.port)
+        place.claim(running.document())
+        try:
+            with _reloading(running, emit):
+                on_ready(running.document())
+                notify_ready()
+                await asyncio.Event().wait()
+        finally:
+            place.withdraw()
+
+
+@contextlib.contextmanager
+def _reloading(running: RunningController, emit: events.Emit) -> Iterator[None]:
+    """Make SIGHUP read everything again, where it would end us otherwise."""
+    loop, wanted = asyncio.get_running_loop(), asyncio.Event()
+
+    async def reload() -> None:
+        while True:
+            await wanted.wait()
+            wanted.clear()
+            try:
+                await running.reload()
+                level, text = events.LogLevel.INFO, "Everything was read again."
+            except StackyardError as err:
+                level, text = events.LogLevel.ERROR, f"Nothing was read again: {err.detail}"
+            emit(events.LogLine(level=level, source="controller", text=text))
+
+    task = loop.create_task(reload())
+    loop.add_signal_handler(signal.SIGHUP, wanted.set)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        task.cancel()
+
+
+async def launch(options: ServeOptions, log: Path) -> Mapping[str, Any]:
+    """Start a controller in the background; return what it says when it is ready.
+
+    Raises:
+        StackyardError: It does not start; the error is the one that it ended with.
+    """
+    argv = (sys.executable, "-P", "-m", "stackyard", "--json", "serve", "--chdir", "/", *options.arguments())
+    # It is this same program, for the same user.
+    env = {**os.environ, **options.environment()}
+    command = process.Command(argv=argv, env=env, timeout_s=_START_TIMEOUT_S)
+    directories.ensure_private(log.parent)
+    try:
+        started = await process.start_detached(command, log=log, is_ready=_is_ready)
+    except process.ProcessFailedError as err:
+        import stackyard.controller.service  # noqa: F401  # lazy: knows the errors that it may have ended with
+
+        raise relayed(err.stdout) or err from err
+    ready: Mapping[str, Any] = orjson.loads(started.line)
+    return ready
+
+
+def _is_ready(line: str) -> bool:
+    try:
+        return "url" in orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False

@@ -1,0 +1,216 @@
+"""The archive in which OpenTofu saves a plan, read without starting the engine once more.
+
+`tofu show` takes a third of the time of the plan itself. What it says is all in the archive, but the form of
+that is the engine's own business: anything that is not exactly as it is known here is left to `tofu show`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+from stackyard.engine.protobuf import read_fields
+from stackyard.provider import values
+from stackyard.provider.schema import Nesting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stackyard.engine.protobuf import Fields
+    from stackyard.provider.schema import Attribute, Block, Nested, Schema
+
+__all__ = ["read_archive"]
+
+_ENTRY = "tfplan"
+# The version of the format, and the versions of OpenTofu with which it was compared with `tofu show`.
+_FORMAT = 3
+_KNOWN_ENGINES = re.compile(r"1\.1[0-2]\.\d+")
+_RESOURCE = re.compile(r"([a-z0-9_]+)\.([A-Za-z0-9_-]+)")
+
+# Fields of the messages: the plan, a change of a resource, the change itself, and what is inside of those.
+_VERSION, _CHANGES, _DRIFT, _ENGINE, _ERRORED = 1, 3, 18, 14, 20
+_ADDRESS, _OLD_ADDRESS, _DEPOSED, _CHANGE, _REPLACED_BY, _REASON = 13, 14, 7, 9, 11, 12
+_ACTION, _VALUES, _SECRETS_BEFORE, _SECRETS_AFTER, _IMPORTING = 1, 2, 3, 4, 5
+_ATTRIBUTE, _ELEMENT = 1, 2
+
+# What happens, in the words of `tofu show`, and which of the two sides the values are.
+_BOTH, _ONLY_AFTER, _ONLY_BEFORE = (0, 1), (None, 0), (0, None)
+_ACTIONS: dict[int, tuple[list[str], tuple[int | None, int | None]]] = {
+    0: (["no-op"], (0, 0)),
+    1: (["create"], _ONLY_AFTER),
+    2: (["read"], _BOTH),
+    3: (["update"], _BOTH),
+    5: (["delete"], _ONLY_BEFORE),
+    6: (["delete", "create"], _BOTH),
+    7: (["create", "delete"], _BOTH),
+    8: (["forget"], _ONLY_BEFORE),
+}
+_REASONS = {
+    0: None,
+    1: "replace_because_tainted",
+    2: "replace_by_request",
+    3: "replace_because_cannot_update",
+    4: "delete_because_no_resource_config",
+    5: "delete_because_wrong_repetition",
+    6: "delete_because_count_index",
+    7: "delete_because_each_key",
+    8: "delete_because_no_module",
+    9: "replace_by_triggers",
+    12: "delete_because_no_move_target",
+}
+
+
+class _UnknownFormError(Exception):
+    """Something is not as it is known; the engine itself has to say what it means."""
+
+
+def read_archive(data: bytes, schemas: Mapping[str, Schema]) -> Mapping[str, Any] | None:
+    """Return what `tofu show` would say of the resources of a plan, None where only that can tell.
+
+    Args:
+        data: The archive, decrypted.
+        schemas: What resources look like, by type.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            plan = read_fields(archive.read(_ENTRY))
+        is_known = plan.number(_VERSION) == _FORMAT and _KNOWN_ENGINES.fullmatch(plan.text(_ENGINE))
+        if not is_known or plan.number(_ERRORED):
+            return None
+        return {
+            "resource_changes": _resources(plan.parts(_CHANGES), schemas),
+            "resource_drift": _resources(plan.parts(_DRIFT), schemas),
+        }
+    except (_UnknownFormError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _resources(messages: Sequence[bytes], schemas: Mapping[str, Schema]) -> list[dict[str, Any]]:
+    found = []
+    for message in messages:
+        fields = read_fields(message)
+        if not fields.text(_ADDRESS).startswith("data."):
+            found.append(_resource(fields, schemas))
+    return found
+
+
+def _resource(fields: Fields, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    address, old_address = fields.text(_ADDRESS), fields.text(_OLD_ADDRESS)
+    named = _RESOURCE.fullmatch(address)
+    change = fields.part(_CHANGE)
+    if named is None or named[1] not in schemas or change is None or fields.text(_DEPOSED):
+        raise _UnknownFormError
+    reason = fields.number(_REASON)
+    document = {
+        "address": address,
+        "mode": "managed",
+        "type": named[1],
+        "name": named[2],
+        "change": _change(read_fields(change), fields, schemas[named[1]].block),
+    }
+    if _REASONS[reason] is not None:
+        document["action_reason"] = _REASONS[reason]
+    if old_address and old_address != address:
+        document["previous_address"] = old_address
+    return document
+
+
+def _change(change: Fields, fields: Fields, block: Block) -> dict[str, Any]:
+    actions, sides = _ACTIONS[change.number(_ACTION)]
+    given = [values.decode(read_fields(part).part(1) or b"\xc0") for part in change.parts(_VALUES)]
+    before, after = (None if side is None else given[side] for side in sides)
+    document = {
+        "actions": actions,
+        "before": before,
+        "after": _known(after),
+        "after_unknown": _unknown(after),
+        "before_sensitive": _sensitive(before, block, change.parts(_SECRETS_BEFORE)),
+        "after_sensitive": _sensitive(after, block, change.parts(_SECRETS_AFTER)),
+    }
+    if fields.parts(_REPLACED_BY):
+        document["replace_paths"] = [_path(part) for part in fields.parts(_REPLACED_BY)]
+    importing = change.part(_IMPORTING)
+    if importing is not None:
+        document["importing"] = {"id": read_fields(importing).text(1)}
+    return document
+
+
+def _known(value: Any) -> Any:
+    """Return a value with nothing in place of what is not known yet."""
+    if isinstance(value, dict):
+        return {key: _known(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_known(part) for part in value]
+    return None if value is values.UNKNOWN else value
+
+
+def _unknown(value: Any) -> Any:
+    """Return what is not known yet: true, false, or a tree of those."""
+    if isinstance(value, dict):
+        return {key: _unknown(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unknown(part) for part in value]
+    return value is values.UNKNOWN
+
+
+def _path(message: bytes) -> list[str | int]:
+    path: list[str | int] = []
+    for part in read_fields(message).parts(1):
+        step = read_fields(part)
+        element = step.part(_ELEMENT)
+        key = step.text(_ATTRIBUTE) if element is None else values.decode(read_fields(element).part(1) or b"")
+        if not isinstance(key, str | int):
+            # A part of a set, which only the engine can find.
+            raise _UnknownFormError
+        path.append(key)
+    return path
+
+
+def _sensitive(value: Any, block: Block, paths: Sequence[bytes]) -> Any:
+    """Return which parts are secrets, by their schema and by where their values come from."""
+    tree = _of_block(value, block)
+    for path in paths:
+        tree = _with(tree, _path(path))
+    return tree
+
+
+def _with(tree: Any, path: Sequence[str | int]) -> Any:
+    if not path or tree is True:
+        return True
+    inner = tree.get(path[0]) if isinstance(tree, dict) else None
+    return {**(tree if isinstance(tree, dict) else {}), path[0]: _with(inner, path[1:])}
+
+
+def _of_block(value: Any, block: Block) -> dict[str | int, Any]:
+    tree: dict[str | int, Any] = {}
+    for name, attribute in block.attributes.items():
+        inner = _of_attribute(_part(value, name), attribute)
+        if inner:
+            tree[name] = inner
+    for name, nested in block.blocks.items():
+        inside = _of_nested(_part(value, name), nested)
+        if inside:
+            tree[name] = inside
+    return tree
+
+
+def _of_attribute(value: Any, attribute: Attribute) -> Any:
+    if attribute.sensitive:
+        return True
+    return _of_nested(value, attribute.nested) if attribute.nested is not None else None
+
+
+def _of_nested(value: Any, nested: Nested) -> Any:
+    if value is None or value is values.UNKNOWN:
+        return None
+    if nested.nesting is Nesting.SINGLE:
+        return _of_block(value, nested.block)
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    found = {key: _of_block(part, nested.block) for key, part in parts}
+    return {key: tree for key, tree in found.items() if tree}
+
+
+def _part(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None

@@ -1,0 +1,85 @@
+"""`/_lab/guests`: where guests can be reached, and who can log in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab import addresses
+from stackyard.lab.control import ControlCall, control
+from stackyard.lab.inside.facts import host_name
+from stackyard.lab.problems import PveError
+
+if TYPE_CHECKING:
+    from stackyard.lab.store import Document
+    from stackyard.lab.world import World
+
+__all__ = ["list_guests"]
+
+_SSH_PORT = 22
+_MORE_PORTS = (8006,)
+
+
+@control("GET /guests")
+async def list_guests(call: ControlCall) -> Any:
+    """List guests, or the one of a name or number (`name`): addresses, ports, users, host keys."""
+    world = call.world
+    wanted = call.params.get("name")
+    found = [guest for guest in world.guests.all().values() if not guest["config"].get("template")]
+    if wanted is not None:
+        found = [
+            guest for guest in found if wanted in (str(guest["vmid"]), host_name(guest), _full_name(guest))
+        ]
+        if not found:
+            raise PveError(f"there is no guest '{wanted}'", status=404)
+    guests = [await _row(world, guest) for guest in sorted(found, key=lambda one: int(one["vmid"]))]
+    return {"kind": str(await world.machines.kind()), "guests": guests}
+
+
+async def _row(world: World, guest: Document) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": _full_name(guest),
+        "vmid": int(guest["vmid"]),
+        "node": guest["node"],
+        "type": guest["type"],
+        "status": guest["status"],
+        "addresses": [
+            one.address
+            for interface in addresses.addresses_of(world, guest)
+            for one in interface.addresses
+            if not one.is_link_local
+        ],
+        "users": [],
+        "host": None,
+        "port": None,
+        "ports": {},
+        "host_key": None,
+    }
+    if not row["addresses"]:
+        return row
+    return {**row, **await _reached(world, guest)}
+
+
+async def _reached(world: World, guest: Document) -> dict[str, Any]:
+    from stackyard.lab.ssh.guests import public_host_key  # lazy: the SSH side takes long to load
+    from stackyard.lab.ssh.knowing import known_users  # lazy: as above
+
+    forwards = world.machines.forwards
+    vmid = int(guest["vmid"])
+    machine = await world.machines.of(guest)
+    ports = {_SSH_PORT: forwards.port(vmid, _SSH_PORT)} if world.nest.answer_guest is not None else {}
+    for port in _MORE_PORTS:
+        if await machine.endpoint(port) is not None:
+            ports[port] = forwards.port(vmid, port)
+    open_ones = {str(port): found for port, found in ports.items() if found is not None}
+    return {
+        "users": list(await known_users(world, guest, machine)),
+        "host": forwards.host if open_ones else None,
+        "port": open_ones.get(str(_SSH_PORT)),
+        "ports": open_ones,
+        "host_key": public_host_key(world, guest),
+    }
+
+
+def _full_name(guest: Document) -> str:
+    key = "name" if guest["type"] == "qemu" else "hostname"
+    return str(guest["config"].get(key) or host_name(guest))

@@ -1,0 +1,70 @@
+"""Letting a lab that starts have guests of all kinds: nested nodes, real VMs, and what they reach here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.inside.machine import Kind
+from stackyard.lab.nested.files import StorageFolders
+from stackyard.lab.nested.maker import Attendant, NestedMaker
+from stackyard.lab.nested.node import inner_options, prepare
+from stackyard.lab.qemu.maker import QemuMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from aiohttp import web
+
+    from stackyard.lab.http import Api
+    from stackyard.lab.nested.uplink import Uplink
+    from stackyard.lab.running import Options, Running
+    from stackyard.lab.world import World
+
+__all__ = ["Answer", "answering", "open_nest"]
+
+NESTED = "nested"
+QEMU = "qemu"
+
+Answer = Callable[["web.BaseRequest"], "Coroutine[Any, Any, web.StreamResponse]"]
+Start = Callable[["Options", "Uplink"], AbstractAsyncContextManager["Running"]]
+
+
+def open_nest(world: World, options: Options, start: Start) -> Attendant:
+    """Prepare the inside of a lab's guests; return who boots those that nobody has to look at first.
+
+    Args:
+        world: The lab.
+        options: How it runs.
+        start: Starts a lab inside a guest.
+    """
+
+    def inside(uplink: Uplink, folder: Path) -> AbstractAsyncContextManager[Running]:
+        return start(inner_options(options, uplink, folder), uplink)
+
+    def place(name: str) -> Path | None:
+        return None if options.data is None else options.data / name
+
+    prepare(world)
+    world.nest.exposed = frozenset(options.expose)
+    if options.guests is Kind.QEMU:
+        is_open = options.allow_downloads
+        world.machines.add(lambda maker: QemuMaker(world, place(QEMU), containers=maker, is_open=is_open))
+    world.machines.add(lambda maker: NestedMaker(maker, world, place(NESTED), inside))
+    return Attendant(world)
+
+
+def answering(world: World, api: Api) -> Answer:
+    """Return what answers requests; a nested node first takes in files that its programs made."""
+    if world.uplink is None:
+        return api.handle
+    folders = StorageFolders(world)
+    world.nest.take_in = folders.take_in
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await folders.take_in()
+        return await api.handle(request)
+
+    return answer

@@ -1,0 +1,1 @@
+"""Notifications: where they go and which go where, `/cluster/notifications`."""

@@ -1,0 +1,149 @@
+"""`pveum`: users, groups, roles, permissions, realms, tokens and pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.lab.ssh.programs.cli.formatting import Columns, print_result, table
+from stackyard.lab.ssh.programs.cli.model import STRING, Alias, Command, Tree, optional
+from stackyard.lab.ssh.programs.cli.running import Tool
+from stackyard.lab.ssh.programs.guest_shared import refused
+from stackyard.lab.ssh.programs.reading import password_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.lab.ssh.programs.cli.model import Asked, Shown
+
+__all__ = ["PVEUM"]
+
+_TOKEN = "/access/users/{userid}/token/{tokenid}"  # noqa: S105 - a path
+_SECOND_FACTORS = "its users have no second factors"
+
+
+async def _print_permissions(shown: Shown) -> None:
+    if shown.options.get("output-format", "text") != "text":
+        await print_result(shown)
+        return
+    rows = [
+        {
+            "path": path,
+            "permissions": "\n".join(f"{name} (*)" if sure else name for name, sure in sorted(held.items())),
+        }
+        for path, held in sorted(shown.data.items())
+    ]
+    columns = Columns(
+        names=("path", "permissions"),
+        schemas={},
+        renderers={},
+        titles={"path": "ACL path", "permissions": "Permissions"},
+    )
+    if rows and not shown.options.get("quiet"):
+        await shown.streams.say(table(rows, columns, shown.options).removesuffix("\n"))
+    await shown.streams.say("Permissions marked with '(*)' have the 'propagate' flag set.")
+
+
+async def _print_ticket(shown: Shown) -> None:
+    await shown.streams.say(str(shown.data["ticket"]))
+
+
+async def _of_token(asked: Asked) -> Mapping[str, Any]:
+    given = dict(asked.parameters)
+    return {**given, "userid": f"{given['userid']}!{given.pop('tokenid')}"}
+
+
+async def _with_new_password(asked: Asked) -> Mapping[str, Any]:
+    given = dict(asked.parameters)
+    return {**given, "password": given.get("password") or await password_from(asked)}
+
+
+async def _with_password(asked: Asked) -> Mapping[str, Any]:
+    # A password on the command line is not accepted here.
+    password = await password_from(asked, prompt="Enter password: ", confirmed=False)
+    return {**asked.parameters, "password": password}
+
+
+def _list(route: str, *arguments: str) -> Command:
+    return Command(route=route, arguments=arguments, show=print_result, formats=True)
+
+
+def _managed(base: str, key: str, *, query: bool = False) -> dict[str, Command]:
+    """Return how objects of a kind are added, changed, removed and listed."""
+    one = base if query else f"{base}/{{{key}}}"
+    return {
+        "add": Command(route=f"POST {base}", arguments=(key,)),
+        "delete": Command(route=f"DELETE {one}", arguments=(key,)),
+        "list": _list(f"GET {base}"),
+        "modify": Command(route=f"PUT {one}", arguments=(key,)),
+    }
+
+
+_PERMISSIONS = Command(
+    route="GET /access/permissions", arguments=("userid",), show=_print_permissions, formats=True
+)
+_TOKENS: Tree = {
+    "add": _list(f"POST {_TOKEN}", "userid", "tokenid"),
+    "delete": _list(f"DELETE {_TOKEN}", "userid", "tokenid"),
+    "list": _list("GET /access/users/{userid}/token", "userid"),
+    "modify": _list(f"PUT {_TOKEN}", "userid", "tokenid"),
+    "permissions": Command(
+        route="GET /access/permissions",
+        arguments=("userid", "tokenid"),
+        parameters={"tokenid": STRING},
+        adapt=_of_token,
+        show=_print_permissions,
+        formats=True,
+    ),
+    "remove": Alias("delete"),
+}
+
+_TREE: Tree = {
+    "acl": {
+        "delete": Command(route="PUT /access/acl", arguments=("path",), fixed={"delete": 1}),
+        "list": _list("GET /access/acl"),
+        "modify": Command(route="PUT /access/acl", arguments=("path",), fixed={"delete": 0}),
+    },
+    "acldel": Alias("acl delete"),
+    "aclmod": Alias("acl modify"),
+    "group": _managed("/access/groups", "groupid"),
+    "groupadd": Alias("group add"),
+    "groupdel": Alias("group delete"),
+    "groupmod": Alias("group modify"),
+    "passwd": Command(
+        route="PUT /access/password",
+        arguments=("userid",),
+        parameters={"password": optional(STRING)},
+        adapt=_with_new_password,
+    ),
+    "pool": _managed("/pools", "poolid", query=True),
+    "realm": {
+        **_managed("/access/domains", "realm"),
+        "sync": Command(route="POST /access/domains/{realm}/sync", arguments=("realm",)),
+    },
+    "role": _managed("/access/roles", "roleid"),
+    "roleadd": Alias("role add"),
+    "roledel": Alias("role delete"),
+    "rolemod": Alias("role modify"),
+    "ticket": Command(
+        route="POST /access/ticket",
+        arguments=("username",),
+        parameters={"password": optional(STRING)},
+        adapt=_with_password,
+        show=_print_ticket,
+    ),
+    "user": {
+        **_managed("/access/users", "userid"),
+        "permissions": _PERMISSIONS,
+        "tfa": {
+            "delete": refused(_SECOND_FACTORS),
+            "list": refused(_SECOND_FACTORS),
+            "unlock": Command(route="PUT /access/users/{userid}/unlock-tfa", arguments=("userid",)),
+        },
+        "token": _TOKENS,
+    },
+    "useradd": Alias("user add"),
+    "userdel": Alias("user delete"),
+    "usermod": Alias("user modify"),
+}
+
+PVEUM = Tool("pveum", _TREE)

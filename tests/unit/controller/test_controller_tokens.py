@@ -1,0 +1,250 @@
+"""Signed tokens: scoped, short-lived, listed, revoked, rotated; forged ones are told."""
+
+from __future__ import annotations
+
+import base64
+import stat
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from stackyard.controller.tokens import (
+    FileStore,
+    MemoryStore,
+    TokenError,
+    TokenRefusal,
+    Tokens,
+    TokenStore,
+    spell,
+)
+from stackyard.controller.tokens.claims import unsigned_claims
+from stackyard.errors import UsageError
+
+HOUR_S = 3600.0
+
+
+class Clock:
+    """A time of day that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(params=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> TokenStore:
+    return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "kept" / "tokens.json")
+
+
+def refusal(tokens: Tokens, token: str) -> TokenRefusal | None:
+    try:
+        tokens.check(token)
+    except TokenError as err:
+        return err.refusal
+    return None
+
+
+def test_a_token_opens_what_it_names_and_nothing_else(store: TokenStore) -> None:
+    tokens = Tokens(store)
+    node, _ = tokens.issue(node="web1")
+    claims = tokens.check(node)
+    assert claims.opens_spec("web1", "web")
+    assert not claims.opens_spec("web2", "web")
+    assert not claims.opens_repository("bootstrap")
+    spec = tokens.check(tokens.issue(spec="web")[0])
+    assert (spec.opens_spec("web1", "web"), spec.opens_spec("web1", "db")) == (True, False)
+    both = tokens.check(tokens.issue(node="web1", spec="web")[0])
+    assert (both.opens_spec("web1", "web"), both.opens_spec("web1", "db")) == (True, False)
+    repo = tokens.check(tokens.issue(repo="bootstrap")[0])
+    assert (repo.opens_repository("bootstrap"), repo.opens_repository("other")) == (True, False)
+    assert not repo.opens_spec("web1", "web")
+    assert tokens.check(tokens.issue(repo="*")[0]).opens_repository("anything")
+
+
+def test_a_token_ends_by_itself(store: TokenStore) -> None:
+    clock = Clock()
+    tokens = Tokens(store, clock=clock)
+    token, issued = tokens.issue(node="a", lasts_s=HOUR_S)
+    clock.now = issued.expires_at - 1
+    assert refusal(tokens, token) is None
+    clock.now = issued.expires_at
+    assert refusal(tokens, token) is TokenRefusal.EXPIRED
+    assert tokens.all() == ()
+
+
+def test_a_token_from_the_future_does_not_count(store: TokenStore) -> None:
+    clock = Clock()
+    tokens = Tokens(store, clock=clock)
+    token, _ = tokens.issue(node="a")
+    clock.now -= HOUR_S
+    assert refusal(tokens, token) is TokenRefusal.NOT_YET
+
+
+def test_a_revoked_token_ends_at_once_and_others_stay(store: TokenStore) -> None:
+    tokens = Tokens(store)
+    (bad, issued), (good, _) = tokens.issue(node="a"), tokens.issue(node="b")
+    tokens.revoke(issued.id)
+    assert (refusal(tokens, bad), refusal(tokens, good)) == (TokenRefusal.REVOKED, None)
+    assert [one.revoked_at is not None for one in sorted(tokens.all(), key=lambda one: one.node)] == [
+        True,
+        False,
+    ]
+    with pytest.raises(TokenError, match="no token"):
+        tokens.revoke("0" * 16)
+
+
+def test_a_rotated_key_counts_for_the_overlap_and_no_longer(store: TokenStore) -> None:
+    clock = Clock()
+    tokens = Tokens(store, clock=clock)
+    old, _ = tokens.issue(node="a", lasts_s=100 * HOUR_S)
+    tokens.rotate(overlap_s=HOUR_S)
+    new, _ = tokens.issue(node="a", lasts_s=100 * HOUR_S)
+    assert (refusal(tokens, old), refusal(tokens, new)) == (None, None)
+    assert unsigned_claims(old).key != unsigned_claims(new).key
+    clock.now += HOUR_S
+    assert (refusal(tokens, old), refusal(tokens, new)) == (TokenRefusal.UNKNOWN_KEY, None)
+    tokens.rotate(overlap_s=0)
+    assert refusal(tokens, new) is TokenRefusal.UNKNOWN_KEY
+
+
+def test_a_second_rotation_does_not_make_the_first_key_last_longer(store: TokenStore) -> None:
+    clock = Clock()
+    tokens = Tokens(store, clock=clock)
+    first, _ = tokens.issue(node="a", lasts_s=1000 * HOUR_S)
+    tokens.rotate(overlap_s=HOUR_S)
+    tokens.rotate(overlap_s=100 * HOUR_S)
+    clock.now += 2 * HOUR_S
+    assert refusal(tokens, first) is TokenRefusal.UNKNOWN_KEY
+
+
+def test_the_key_of_the_site_alone_signs_and_its_change_ends_tokens_at_once(store: TokenStore) -> None:
+    own = Tokens(store)
+    own_token, _ = own.issue(node="a")
+    tokens = Tokens(store, site_key="ab" * 32)
+    token, _ = tokens.issue(node="a")
+    assert refusal(tokens, token) is None
+    assert refusal(tokens, own_token) is TokenRefusal.UNKNOWN_KEY
+    with pytest.raises(UsageError, match="signing_key"):
+        tokens.rotate(overlap_s=HOUR_S)
+    tokens.use_site_key("cd" * 32)
+    assert refusal(tokens, token) is TokenRefusal.UNKNOWN_KEY
+
+
+def changed_payload(token: str, **claims: object) -> str:
+    payload, _, signature = token.partition(".")
+    found = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    again = base64.urlsafe_b64encode(orjson.dumps({**found, **claims})).rstrip(b"=").decode()
+    return f"{again}.{signature}"
+
+
+FORGERIES: dict[str, Callable[[str], str]] = {
+    "another node": lambda token: changed_payload(token, n="b"),
+    "more time": lambda token: changed_payload(token, exp=9e9),
+    "another number": lambda token: changed_payload(token, jti="f" * 16),
+    "another key": lambda token: changed_payload(token, kid="000000000000"),
+    "another version": lambda token: changed_payload(token, v=1),
+    "no node": lambda token: changed_payload(token, n=None),
+    "a list for a node": lambda token: changed_payload(token, n=["a", "b"]),
+    "no signature": lambda token: token.partition(".")[0] + ".",
+    "no dot": lambda token: token.partition(".")[0],
+    "half a signature": lambda token: token[:-10],
+    "a longer signature": lambda token: token + "AAAA",
+    "padding": lambda token: token + "=",
+    "spaces": lambda token: f" {token}",
+    "a third part": lambda token: f"{token}.x",
+    "nothing": lambda token: "",
+    "a lone surrogate": lambda token: f"\udcff{token}",
+    "very long": lambda token: "a" * 100_000 + ".b",
+    "not a number": lambda token: changed_payload(token, exp="never"),
+}
+
+
+@pytest.mark.parametrize("how", FORGERIES)
+def test_a_forged_token_does_not_count(how: str) -> None:
+    tokens = Tokens(MemoryStore())
+    token, _ = tokens.issue(node="a")
+    forged = FORGERIES[how](token)
+    assert forged != token
+    assert refusal(tokens, forged) in (TokenRefusal.FORGED, TokenRefusal.MALFORMED, TokenRefusal.UNKNOWN_KEY)
+
+
+def test_a_token_signed_with_a_guessed_key_does_not_count() -> None:
+    tokens = Tokens(MemoryStore())
+    token, _ = tokens.issue(node="a")
+    claims = replace(unsigned_claims(token), node="b")
+    assert refusal(tokens, spell(claims, b"\0" * 32)) is TokenRefusal.FORGED
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"node": "../a"},
+        {"node": "a b"},
+        {"repo": "*x y"},
+        {"node": "a", "lasts_s": 0},
+        {"node": "a", "lasts_s": 1e9},
+    ],
+)
+def test_a_token_that_makes_no_sense_is_not_issued(wanted: dict[str, object]) -> None:
+    with pytest.raises(TokenError):
+        Tokens(MemoryStore()).issue(**wanted)  # type: ignore[arg-type]
+
+
+def test_expired_tokens_and_retired_keys_are_forgotten(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "tokens.json"
+    tokens = Tokens(FileStore(path), clock=clock)
+    tokens.issue(node="a", lasts_s=HOUR_S)
+    tokens.rotate(overlap_s=HOUR_S)
+    clock.now += 2 * HOUR_S
+    tokens.issue(node="b")
+    kept = orjson.loads(path.read_bytes())
+    assert [one["node"] for one in kept["issued"]] == ["b"]
+    assert len(kept["keys"]) == 1
+
+
+def test_what_one_process_revokes_another_one_refuses_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    here, there = Tokens(FileStore(path)), Tokens(FileStore(path))
+    token, issued = here.issue(node="a")
+    assert refusal(there, token) is None
+    here.revoke(issued.id)
+    assert refusal(there, token) is TokenRefusal.REVOKED
+
+
+def test_no_token_is_lost_when_many_issue_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    made: list[str] = []
+
+    def issue(number: int) -> None:
+        made.append(Tokens(FileStore(path)).issue(node=f"n{number}")[0])
+
+    threads = [threading.Thread(target=issue, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tokens = Tokens(FileStore(path))
+    assert {one.node for one in tokens.all()} == {f"n{number}" for number in range(12)}
+    assert [refusal(tokens, token) for token in made] == [None] * 12
+
+
+def test_the_file_is_for_its_owner_only_and_holds_no_token(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    token, _ = Tokens(FileStore(path)).issue(node="a")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert token.partition(".")[2] not in path.read_text()
+
+
+def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    for text in ("", "{", '{"keys": [{}], "issued": []}', "[]"):
+        path.write_text(text)
+        with pytest.raises(Exception, match="cannot be understood"):
+            FileStore(path).read()
