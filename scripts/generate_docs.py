@@ -16,6 +16,8 @@ import orjson
 import stackyard
 from stackyard import events
 from stackyard.cli.root import root
+from stackyard.controller.openapi import openapi, render_page
+from stackyard.deployment.schema import read_schema
 from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
 from stackyard.lab import coverage
@@ -113,17 +115,25 @@ def events_schema() -> str:
     return orjson.dumps(events.schema(), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+def deployment_schema() -> str:
+    """Return the shipped schema of the deployment object."""
+    return read_schema().decode()
+
+
 def site_schema(entity: str) -> str:
     """Return the JSON Schema of a kind of file in a site."""
     return orjson.dumps(schema.schema_of(entity), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "controller-api.json": lambda: orjson.dumps(openapi(), option=orjson.OPT_INDENT_2).decode() + "\n",
+    "controller-api.md": lambda: NOTE + render_page(),
     "errors.md": errors_page,
     "cli.md": cli_page,
     "events.schema.json": events_schema,
     "lab-coverage.md": coverage.render,
     "site-fields.md": lambda: NOTE + fields.render(),
+    "schema/deployment.json": deployment_schema,
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},
 }
 

@@ -21,6 +21,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stackyard import lab
+from stackyard.lab.seeds import Seed, SeedCall
+
+
+def _posted(path: str, **parameters: str) -> SeedCall:
+    return SeedCall(method="POST", path=path, parameters=parameters)
+
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "lab-score.md"
 RESULT = re.compile(r"^( *)--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
@@ -28,6 +34,20 @@ ENGINE = re.compile(r"^(Terraform|OpenTofu) v\S+", re.MULTILINE)
 PACKAGE_LIMIT_S = 3600
 # The tests hang on bridges and storages of these names; see the provider's own description of its tests.
 NODES = ("pve", "pve2")
+# What some tests need beside that, and ask for by name: storages of two more kinds, an ACME account, Ceph.
+ZFS, NFS, NFS_SERVER, NFS_EXPORT, ACME = "zfs1", "nfs1", "10.31.0.9", "/srv/nfs", "default"
+_IMAGES = {"content": "images,rootdir"}
+SEED = Seed(
+    name="acceptance",
+    calls=(
+        _posted("/storage", storage=ZFS, type="zfspool", pool="tank", **_IMAGES),
+        _posted("/storage", storage=NFS, type="nfs", server=NFS_SERVER, export=NFS_EXPORT, **_IMAGES),
+        _posted("/cluster/acme/account", name=ACME, contact="admin@example.org", tos_url="agreed"),
+        _posted("/nodes/{node1}/ceph/init"),
+        _posted("/nodes/{node1}/ceph/mon/{node1}"),
+        _posted("/nodes/{node1}/ceph/osd", dev="/dev/sdc"),
+    ),
+)
 # Their tests run at once by default and write the same description of the same node: one undoes the other.
 ONE_AT_A_TIME = frozenset(("fwprovider-nodes-config",))
 
@@ -81,8 +101,8 @@ def score(engine: str, programs: Sequence[Path], asked: argparse.Namespace) -> S
                     results[name] = outcome
     version = subprocess.run([engine, "version"], capture_output=True, text=True, check=True)
     # Before its name, an engine may warn of settings that are not there.
-    name = ENGINE.search(version.stdout)
-    ended = Score(engine=name[0] if name else engine, results=results, subtests=subtests)
+    title = ENGINE.search(version.stdout)
+    ended = Score(engine=title[0] if title else engine, results=results, subtests=subtests)
     say(ended.summary())
     if asked.list:
         say("\n".join(f"{outcome} {name}" for name, outcome in sorted(results.items())))
@@ -106,7 +126,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 def run_program(program: Path, pattern: str, engine: str) -> list[tuple[str, str, int]]:
     """Run one compiled package of tests on a lab of its own; a result of depth 0 is a test itself."""
     began = time.monotonic()
-    with lab.running(nodes=NODES, ssh_port=0) as running, tempfile.TemporaryDirectory() as scratch:
+    with lab.running(nodes=NODES, ssh_port=0, seed=SEED) as running, tempfile.TemporaryDirectory() as scratch:
         limits = ["-test.timeout", f"{PACKAGE_LIMIT_S}s"]
         if program.stem in ONE_AT_A_TIME:
             limits += ["-test.parallel", "1"]
@@ -153,6 +173,14 @@ def suite_environment(running: lab.Running, engine: str, scratch: str) -> Mappin
         "PROXMOX_VE_ACC_IFACE_NAME": "eno1",
         "PROXMOX_VE_ACC_BOND_SLAVE1": "eno2",
         "PROXMOX_VE_ACC_BOND_SLAVE2": "eno3",
+        "PROXMOX_VE_ACC_ZFS_DATASTORE_ID": ZFS,
+        "PROXMOX_VE_ACC_ZFS_DISK": "/dev/sdb",
+        "PROXMOX_VE_ACC_NFS_DATASTORE_ID": NFS,
+        "PROXMOX_VE_ACC_NFS_SERVER": NFS_SERVER,
+        "PROXMOX_VE_ACC_NFS_EXPORT": NFS_EXPORT,
+        "PROXMOX_VE_ACC_ACME_ACCOUNT_NAME": ACME,
+        "PROXMOX_VE_ACC_ACME_DOMAIN": "lab.example.org",
+        "PROXMOX_VE_ACC_VM_MIGRATE_HOSTPCI_ID": "0000:01:00.0",
     }
 
 

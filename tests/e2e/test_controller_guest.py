@@ -1,4 +1,4 @@
-"""What a guest does: real curl with the pinned key, the bootstrap in real shells, `spec get` and `spec apply`."""
+"""What a guest does: real curl with the pinned key, the bootstrap in real shells, `spec get|apply`."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ async def boot_over_ssh(connection: asyncssh.SSHClientConnection, config: dict[s
         assert (await connection.run(command, input=file["content"], check=True)).exit_status == 0
     status = 0
     for command in config["runcmd"]:
-        ended = await connection.run(f'sh "$STACKYARD_ROOT"{command}')
+        ended = await connection.run(f'sh "$STACKYARD_ROOT"{command}', stdin=asyncssh.DEVNULL)
         status = status or int(ended.exit_status or 0)
     return status
 

@@ -110,12 +110,12 @@ def test_an_object_that_holds_nothing_is_refused_with_the_guests_at_stake(rig: R
 def test_a_broken_object_is_taken_back_with_rollback_and_with_nothing_else(rig: Rig, body: str) -> None:
     rig.plant(body)
     rig.error("deployment", "edit", "--set", "domain=x.com", status=65)
-    rig.yard.run("deployment", "rollback", "~1")
+    rig.yard.run("deployment", "rollback", "@1")
     assert rig.current() == TWO
     rig.plant(edited(TWO, containers__third={**CONTAINER, "vm_id": 125, "hostname": "third"}))
     rig.plant(body)
     # What is lost is judged by the last version that was whole.
-    assert rig.error("deployment", "rollback", "~2", status=65)["code"] == "E-DEPLOYMENT-REFUSED"
+    assert rig.error("deployment", "rollback", "@2", status=65)["code"] == "E-DEPLOYMENT-REFUSED"
 
 
 def test_an_array_is_refused_with_the_guests_at_stake(rig: Rig) -> None:
@@ -189,12 +189,12 @@ def test_a_vanished_key_is_refused_unless_it_is_named(rig: Rig, lost: str) -> No
     rig.plant(full)
     path = rig.yard.folder / "smaller.json"
     path.write_text(text_of(smaller))
-    error = rig.error("deployment", "put", "smaller.json", "--base", "~0", status=65)
+    error = rig.error("deployment", "put", "smaller.json", "--base", "@0", status=65)
     assert error["code"] == "E-DEPLOYMENT-REFUSED"
     assert lost in error["remedy"]
     named = error["remedy"].partition("repeat with: ")[2].split()
     assert rig.current() == full
-    rig.yard.run("deployment", "put", "smaller.json", "--base", "~0", *named)
+    rig.yard.run("deployment", "put", "smaller.json", "--base", "@0", *named)
     assert rig.current() == smaller
 
 
@@ -229,7 +229,7 @@ def test_edit_and_rollback_are_guarded_as_put_is(rig: Rig) -> None:
 def test_a_renamed_key_is_reported_as_a_rename_and_never_destroys(rig: Rig) -> None:
     renamed = edited(TWO, containers__other=TWO["containers"]["second"], containers__second=None)
     (rig.yard.folder / "renamed.json").write_text(text_of(renamed))
-    put = ("deployment", "put", "renamed.json", "--base", "~0")
+    put = ("deployment", "put", "renamed.json", "--base", "@0")
     error = rig.error(*put, status=65)
     assert [found["code"] for found in error["diagnostics"]] == ["E-DEPLOYMENT-RENAME"]
     rig.yard.run(*put, "--accept-renames")

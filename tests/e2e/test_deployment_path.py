@@ -120,7 +120,7 @@ def test_the_object_in_a_bucket_needs_no_site_and_no_file(rig: Rig, tmp_path: Pa
     assert actions(yard.json("plan", "deployment")) == ["update"]
     history = yard.json("deployment", "history")["versions"]
     assert [one["by"] is None for one in history] == [True, False]
-    yard.run("deployment", "rollback", "~1")
+    yard.run("deployment", "rollback", "@1")
     assert yard.json("plan", "deployment")["has_changes"] is False
     listed = yard.json("state", "list")
     assert [state["name"] for state in listed["states"]] == ["deployment/homelab/cluster"]
@@ -238,7 +238,7 @@ def test_a_dry_run_and_an_edit_that_changes_nothing_write_nothing(rig: Rig) -> N
     shown = rig.yard.json(*change, "--dry-run")
     assert shown["version"] is None
     assert shown["difference"]["changes"][0]["fields"] == [{"field": "cpu_cores", "before": 2, "after": 4}]
-    assert rig.yard.json("deployment", "rollback", "~0")["version"] is None
+    assert rig.yard.json("deployment", "rollback", "@0")["version"] is None
     assert rig.versions() == 1
     patch = rig.yard.folder / "patch.json"
     patch.write_text(json.dumps({"containers": {"my-container": {"cpu_cores": 4}}}))

@@ -42,7 +42,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 SHELL = [
     block
-    for page in ("lab.md", "lab-in-ci.md")
+    for page in ("lab.md", "lab-in-ci.md", "lab-nested.md")
     for block in blocks((DOCS / "howto" / page).read_text(), "sh")
 ]
 

@@ -189,6 +189,18 @@ def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(
     assert set(yard.codes("apply", "home")) == {"E-GUARD-UNMANAGED-GUEST"}
 
 
+def test_a_state_that_cannot_be_written_leaves_the_file_as_it_was(yard: Yard) -> None:
+    yard.run("import", "env:home", "-H", "lab", "--filter", "web")
+    written = env_file(yard).read_text()
+    yard.run("state", "freeze", "env/home/lab", "--reason", "an audit")
+    assert yard.run("import", "home", "--filter", "dns", status=None).status != 0
+    assert env_file(yard).read_text() == written
+    yard.run("state", "unfreeze", "env/home/lab")
+    yard.run("import", "home", "--filter", "dns")
+    assert yard.json("plan", "home", "--detailed-exitcode")["has_changes"] is False
+    assert yard.json("output", "home")["guests"].keys() == {"web", "dns"}
+
+
 def test_whenever_it_is_killed_the_same_import_converges(yard: Yard) -> None:
     command = [sys.executable, "-m", "stackyard", "import", "env:home", "-H", "lab", "--filter", "tag=*"]
     before = yard.guests()

@@ -35,8 +35,8 @@ initrd (hd0,msdos1)/initrd.img
 boot
 """
 _MODULES = "biosdisk part_msdos ext2 linux boot"
-# A boot under emulation must not wait for what nobody needs.
-_CLOUD = "datasource_list: [ NoCloud, None ]\n"
+# A boot under emulation must not wait for what nobody needs; there are no locales to choose from.
+_CLOUD = "datasource_list: [ NoCloud, None ]\nlocale: false\n"
 
 
 def debian_image() -> Path:

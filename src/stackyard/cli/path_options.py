@@ -130,14 +130,14 @@ class Chosen:
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         self._session = session
         self._values = values
-        sources, self._base = _sources(session, values)
+        sources, self.base = _sources(session, values)
         source, name = find_target(values["target"], sources)
         self._source = source
         self.resolved: Resolved = source.resolve(name, values["host"])
 
     def settings(self) -> Settings:
         """Return how to run."""
-        settings = settings_of(self._values, self._base)
+        settings = settings_of(self._values, self.base)
         if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
             return replace(settings, lock_wait_s=_QUEUE_S)
         return settings

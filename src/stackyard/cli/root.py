@@ -46,6 +46,11 @@ _COMMANDS = {
         name="init",
         help="Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.",
     ),
+    "inventory": Later(
+        module="stackyard.cli.commands.inventory",
+        name="inventory",
+        help="Render, publish and read the inventory of a target: what runs where, for Ansible.",
+    ),
     "explain": Later(
         module="stackyard.cli.commands.explain",
         name="explain",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from stackyard.controller.admission import Admission
-    from stackyard.controller.repositories import Library
+    from stackyard.controller.repositories.library import Library
     from stackyard.controller.specs import SpecBook
     from stackyard.state.http.app import StateApp
 

@@ -13,7 +13,6 @@ from stackyard import events, files, serving
 from stackyard.controller.admission import Admission
 from stackyard.controller.app import ControllerApp
 from stackyard.controller.identity import certificate_of, renewal_in_s
-from stackyard.controller.repositories import Library
 from stackyard.controller.specs import SpecBook, open_book
 from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
 from stackyard.errors import StackyardError
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.controller.options import ControllerOptions
+    from stackyard.controller.repositories.library import Library
 
 __all__ = ["RunningController", "controller", "token_store"]
 
@@ -167,45 +167,63 @@ async def controller(
     tokens = Tokens(
         MemoryStore() if options.run_tokens else token_store(book.site.root), site_key=book.auth.signing_key
     )
-    repo_token = options.repo_token or book.auth.repo_token or secrets.token_urlsafe(24)
     async with contextlib.AsyncExitStack() as stack:
-        state, state_auth = await _state(options, stack)
-        library = await _library(options, book, emit, stack)
-        admission = Admission(tokens, repo_token=repo_token, throttle=Throttle(options.throttle))
-        app = ControllerApp(
-            book,
-            admission,
-            library=library,
-            state=state,
-            on_failure=lambda err: emit(_said(events.LogLevel.ERROR, err.detail)),
-        )
-        server = await stack.enter_async_context(
-            serving.serve(
-                app.handle,
-                bind=options.bind,
-                port=options.port,
-                tls=serving.Tls(certificate),
-                limits=options.limits,
-                on_access=lambda access: emit(_access_line(access)),
-            )
-        )
-        running = RunningController(
-            url=server.url,
-            port=server.port,
-            repo_token=repo_token,
-            tokens=tokens,
-            _options=options,
-            _server=server,
-            _certificate=certificate,
-            _app=app,
-            _admission=admission,
-            _library=library,
-            _state_auth=state_auth,
-        )
-        app.gauges = running.gauges
+        running = await _started(options, _Parts(book, certificate, tokens), emit, stack)
         renewing = asyncio.create_task(running.keep_renewed(emit))
         stack.callback(renewing.cancel)
         yield running
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a controller is made of before anything is open."""
+
+    book: SpecBook
+    certificate: serving.Certificate
+    tokens: Tokens
+
+
+async def _started(
+    options: ControllerOptions, parts: _Parts, emit: events.Emit, stack: contextlib.AsyncExitStack
+) -> RunningController:
+    """Open everything that a controller needs, the server last: the stack closes it first."""
+    book, certificate, tokens = parts.book, parts.certificate, parts.tokens
+    repo_token = options.repo_token or book.auth.repo_token or secrets.token_urlsafe(24)
+    state, state_auth = await _state(options, stack)
+    library = await _library(options, book, emit, stack)
+    admission = Admission(tokens, repo_token=repo_token, throttle=Throttle(options.throttle))
+    app = ControllerApp(
+        book,
+        admission,
+        library=library,
+        state=state,
+        on_failure=lambda err: emit(_said(events.LogLevel.ERROR, err.detail)),
+    )
+    server = await stack.enter_async_context(
+        serving.serve(
+            app.handle,
+            bind=options.bind,
+            port=options.port,
+            tls=serving.Tls(certificate),
+            limits=options.limits,
+            on_access=lambda access: emit(_access_line(access)),
+        )
+    )
+    running = RunningController(
+        url=server.url,
+        port=server.port,
+        repo_token=repo_token,
+        tokens=tokens,
+        _options=options,
+        _server=server,
+        _certificate=certificate,
+        _app=app,
+        _admission=admission,
+        _library=library,
+        _state_auth=state_auth,
+    )
+    app.gauges = running.gauges
+    return running
 
 
 async def _library(
@@ -213,6 +231,8 @@ async def _library(
 ) -> Library | None:
     if not (options.repos or options.repos_dir is not None):
         return None
+    from stackyard.controller.repositories.library import Library  # lazy: it knows what secrets look like
+
     folder = options.repos_dir or book.site.root.parent
     library = Library(folder, exclude=options.exclude, emit=emit)
     stack.push_async_callback(library.close)

@@ -83,7 +83,7 @@ class SuspectError(StackyardError):
 
     code = "E-DEPLOYMENT-SUSPECT"
     summary = "The work was finished without the lease: look at what was written"
-    default_remedy = "Compare the last versions: `stackyard deployment diff ~1 ~0`."
+    default_remedy = "Compare the last versions: `stackyard deployment diff @1 @0`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

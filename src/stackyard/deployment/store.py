@@ -66,7 +66,7 @@ class VersionUnknownError(InvalidInputError):
 
     code = "E-DEPLOYMENT-VERSION"
     summary = "There is no such version"
-    default_remedy = "`stackyard deployment history` shows the versions; `~1` is the one before the current."
+    default_remedy = "`stackyard deployment history` shows the versions; `@1` is the one before the current."
 
 
 class UnversionedError(StackyardError):
@@ -188,12 +188,12 @@ def fingerprint(data: bytes) -> str:
 
 
 def choose_version(store: Store, said: str) -> Version:
-    """Return the version that is named by its id, by the beginning of it, or as `~N`: N before the current.
+    """Return the version that is named by its id, by the beginning of it, or as `@N`: N before the current.
 
     Raises:
         VersionUnknownError: There is none, or more than one.
     """
-    if said.startswith("~") and said[1:].isdigit():
+    if said.startswith("@") and said[1:].isdigit():
         wanted = int(said[1:])
         for place, version in enumerate(store.history()):
             if place == wanted:

@@ -87,7 +87,7 @@ class Audio(Value):
     """A sound card."""
 
     device: Literal["AC97", "ich9-intel-hda", "intel-hda"] = "intel-hda"
-    driver: Literal["spice", "none"] = "spice"
+    driver: Literal["spice"] = "spice"
 
 
 class RandomNumbers(Value):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.params.formats import parse_size
 from stackyard.lab.problems import PveError
 from stackyard.lab.storages import KNOWN_TYPES, type_of
-from stackyard.lab.volume_names import FILE_CONTENTS, list_format, parse_name
+from stackyard.lab.volume_names import FILE_CONTENTS, VolumeName, list_format, parse_name
 from stackyard.lab.volumes import parse_volume_id
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _make_volumes(world: World, guest: SeedGuest, node: str, config: Mapping[str
             continue
         if type_of(found).files and "/" not in name:
             continue
-        parsed = parse_name(found, name)
+        parsed = _parsed(found, name, guest.vmid)
         if parsed.content not in ("images", "rootdir"):
             continue
         parent = _base_in(name)
@@ -120,6 +120,14 @@ def _make_volumes(world: World, guest: SeedGuest, node: str, config: Mapping[str
         if parent is not None:
             facts["borrowed"] = size
         world.volumes.add(volid, node, size, **facts)
+
+
+def _parsed(config: Mapping[str, Any], name: str, vmid: int) -> VolumeName:
+    try:
+        return parse_name(config, name)
+    except PveError:
+        # Not a name that Proxmox gives, but one that somebody's disk has.
+        return VolumeName(content="images", name=name, format="raw", vmid=vmid)
 
 
 def _base_in(name: str) -> str | None:

@@ -10,6 +10,7 @@ from stackyard.lab.access.directory import ROOT
 from stackyard.lab.access.tickets import hash_password
 from stackyard.lab.bridges import INTERFACES
 from stackyard.lab.generate import new_uuid
+from stackyard.lab.physical import declare_disks
 from stackyard.lab.planted import plant_guests, plant_storages
 from stackyard.lab.resources.network.files import bring_up
 from stackyard.lab.resources.network.reading import is_physical, read_interfaces
@@ -140,6 +141,8 @@ def _plant_node(world: World, node: str, number: int, machine: SeedMachine) -> N
     put("capacities", f"{node}|local", {"total": 400 * GIB})
     put("capacities", f"{node}|local-lvm", {"total": 2048 * GIB})
     _plant_interfaces(world, node, machine.interfaces, address)
+    if machine.disks is not None:
+        declare_disks(world.store, node, machine.disks)
 
 
 def _plant_interfaces(world: World, node: str, text: str | None, address: str) -> None:

@@ -71,9 +71,9 @@ async def open_ssh_ports(
 
 
 def _load() -> ModuleType:
-    from stackyard.lab import ssh  # lazy: it takes longer to load than all the rest of the lab takes to start
+    from stackyard.lab.ssh import server  # lazy: it takes longer to load than the rest takes to start
 
-    return ssh
+    return server
 
 
 def _report(serving: asyncio.Task[None]) -> None:

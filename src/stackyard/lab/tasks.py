@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stackyard.lab.access.directory import split_token
@@ -53,11 +53,13 @@ class Task:
         self.upid = upid
         self.lines: list[str] = []
         self.warnings = 0
+        self.logged = asyncio.Event()
         self._steps = 0
 
     def log(self, text: str) -> None:
         """Add lines to the task's log."""
         self.lines.extend(text.split("\n"))
+        self.logged.set()
 
     def warn(self, text: str) -> None:
         """Add a warning: the task ends with `WARNINGS: n` instead of `OK`."""
@@ -165,6 +167,24 @@ class Tasks:
             return list(live.lines)
         document = self.get(upid)
         return list(document["log"]) if document is not None else []
+
+    async def follow(self, upid: str) -> AsyncIterator[str]:
+        """Yield the lines of a task's log as they come, but for the last one, which tells how it ended."""
+        shown = 0
+        while (live := self._live.get(upid)) is not None:
+            live.logged.clear()
+            lines = live.lines[shown:]
+            shown += len(lines)
+            for line in lines:
+                yield line
+            more = asyncio.ensure_future(live.logged.wait())
+            try:
+                workers = [worker for name, worker in self._workers.items() if name == upid]
+                await asyncio.wait({more, *workers}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                more.cancel()
+        for line in self.lines(upid)[shown:-1]:
+            yield line
 
     def is_running(self, upid: str) -> bool:
         """Tell whether a task still works."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.lab.access.login import Login
@@ -67,7 +67,7 @@ class World:
     scheduler: Scheduler
     log: ClusterLog
     machines: Machines
-    executions: Executions
+    executions: Executions = field(default_factory=Executions)
 
 
 def assemble(
@@ -127,7 +127,6 @@ def assemble(
         scheduler=Scheduler(store, clock),
         log=ClusterLog(),
         machines=machines or Machines(store),
-        executions=Executions(),
     )
     world.machines.follow(world)
     return world

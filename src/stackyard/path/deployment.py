@@ -14,6 +14,7 @@ from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
 from stackyard.deployment.worktree import require_clean
 from stackyard.desired import Secret, Secrets
 from stackyard.errors import InvalidInputError, StackyardError
+from stackyard.inventory.contract import EXTRAS
 from stackyard.objects import open_objects
 from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import NoTokenError, resolved_on
@@ -25,7 +26,7 @@ from stackyard.site.discovery import SiteNotFoundError, find_site
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stackyard.deployment import Place
@@ -109,7 +110,11 @@ class DeploymentSource:
         hidden = [secrets.reveal(Secret(secret=secret)) for secret in secrets]
         redactor = reached.redactor if rules.layer is None else rules.layer.redactor(reached.redactor)
         return replace(
-            reached, secrets=secrets, redactor=redactor.with_secrets(hidden), version=found.binding
+            reached,
+            secrets=secrets,
+            redactor=redactor.with_secrets(hidden),
+            version=found.binding,
+            extras=_extras(understood.scope.data),
         )
 
     def _warn(self, text: str) -> None:
@@ -142,6 +147,12 @@ class DeploymentSource:
             )
         at_node = replace(target, node=hosts[node])
         return replace(resolved_on(resolver, at_node, desired), target=target)
+
+
+def _extras(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the readers of the inventory want beside the guests."""
+    known = (*EXTRAS, "nodes", "proxmox_node", "proxmox_user")
+    return {key: data[key] for key in known if data.get(key)}
 
 
 def _from_environment(env: Any) -> proxmox.Connection:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stackyard.errors import UsageError
 
@@ -80,6 +80,8 @@ class Resolved:
     ssh: SshAccess | None = None
     # Which version of its source it comes from, where the source has versions; a plan is bound to it.
     version: str = ""
+    # What the source says beside its guests, for whoever reads the inventory.
+    extras: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):

@@ -19,16 +19,19 @@ run() {
     if [ -n "$root" ]; then printf '%s\n' "$*" >>"$written"; else "$@"; fi
 }
 
-# put PATH MODE: replace a file, at once, by what comes on standard input; fails where it is so already.
+# put PATH MODE TEXT: replace a file at once; `changed` says whether it was another one before.
+# Never call it in a condition: a shell goes on after errors there.
 put() {
     mkdir -p "$root${1%/*}"
-    cat >"$root$1.new"
+    printf '%s\n' "$3" >"$root$1.new"
     chmod "$2" "$root$1.new"
     if [ -f "$root$1" ] && cmp -s "$root$1" "$root$1.new"; then
         rm -f "$root$1.new"
-        return 1
+        changed=no
+    else
+        mv -f "$root$1.new" "$root$1"
+        changed=yes
     fi
-    mv -f "$root$1.new" "$root$1"
 }
 
 ended() {
@@ -69,15 +72,13 @@ save_spec() {
 }
 
 set_hostname() {
-    if printf '%s\n' "$1" | put /etc/hostname 644; then
-        run hostname "$1"
-    fi
+    put /etc/hostname 644 "$1"
+    if [ "$changed" = yes ]; then run hostname "$1"; fi
 }
 
 set_timezone() {
-    if printf '%s\n' "$1" | put /etc/timezone 644; then
-        ln -sfn "/usr/share/zoneinfo/$1" "$root/etc/localtime"
-    fi
+    put /etc/timezone 644 "$1"
+    if [ "$changed" = yes ]; then ln -sfn "/usr/share/zoneinfo/$1" "$root/etc/localtime"; fi
 }
 
 has_package() {
@@ -142,27 +143,29 @@ authorize_keys() {
     if [ -f "$root$file" ]; then
         others=$(sed '/^# stackyard begins$/,/^# stackyard ends$/d' "$root$file")
     fi
-    {
+    all=$(
         [ -z "$others" ] || printf '%s\n' "$others"
         printf '# stackyard begins\n'
         [ -z "$ours" ] || printf '%s\n' "$ours"
         printf '# stackyard ends\n'
-    } | put "$file" 600 || return 0
-    run chown -R "$1:" "$home/.ssh"
+    )
+    put "$file" 600 "$all"
+    if [ "$changed" = yes ]; then run chown -R "$1:" "$home/.ssh"; fi
 }
 
 # Files with a dot in their name are not read by sudo.
 set_sudo() {
     file=/etc/sudoers.d/50-stackyard-$(printf '%s' "$1" | tr . _)
     if [ -n "$2" ]; then
-        printf '%s\n' "$2" | put "$file" 440 || :
+        put "$file" 440 "$2"
     else
         rm -f "$root$file"
     fi
 }
 
 set_sshd() {
-    if put /etc/ssh/sshd_config.d/50-stackyard.conf 644; then
+    put /etc/ssh/sshd_config.d/50-stackyard.conf 644 "$(cat)"
+    if [ "$changed" = yes ]; then
         run sh -c 'systemctl reload ssh 2>/dev/null || systemctl reload sshd 2>/dev/null || :'
     fi
 }

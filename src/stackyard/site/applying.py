@@ -21,7 +21,7 @@ __all__ = ["apply_script", "spec_text"]
 _FUNCTIONS = Path(__file__).with_name("apply.sh")
 _NOPASSWD = "ALL=(ALL) NOPASSWD:ALL"
 _WITH_PASSWORD = "ALL=(ALL) ALL"  # noqa: S105 - a rule of sudo
-_END = "STACKYARD_END"
+_END = "END-OF-TEXT"
 
 
 def spec_text(resolved: Mapping[str, Any]) -> str:

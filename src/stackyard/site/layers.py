@@ -165,8 +165,13 @@ def _nics(result: dict[str, Any], value: Any) -> None:
         result.pop(key, None)
     result["nics"] = value
     for field, short in FIRST_NIC.items():
-        if value and field in value[0] and short not in result:
+        if value and field in value[0] and short not in result and not _is_word6(field, value[0][field]):
             result[short] = value[0][field]
+
+
+def _is_word6(field: str, value: Any) -> bool:
+    """Tell whether this is a word for IPv6 that the short form would take for IPv4."""
+    return field == "ipv6" and value in ("dhcp", "manual")
 
 
 def _bridge(result: dict[str, Any], value: Any) -> None:

@@ -110,10 +110,10 @@ def test_a_version_is_named_by_its_id_its_beginning_or_its_distance(stores: Stor
     store = stores.open()
     first = store.write(b"1", replaces=None, authored=Authored())
     second = store.write(b"2", replaces=first, authored=Authored())
-    assert choose_version(store, "~0").id == second.id
-    assert choose_version(store, "~1").id == first.id
+    assert choose_version(store, "@0").id == second.id
+    assert choose_version(store, "@1").id == first.id
     assert choose_version(store, first.id).id == first.id
-    for said in ("~2", "nope", ""):
+    for said in ("@2", "nope", ""):
         with pytest.raises(VersionUnknownError):
             choose_version(store, said)
 

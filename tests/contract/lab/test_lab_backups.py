@@ -380,3 +380,20 @@ def test_backup_job_runs_at_its_time_on_every_node_of_its_guests() -> None:
         assert len(again) == 4
 
     with_lab(main)
+
+
+def test_guest_that_was_stopped_for_a_failing_backup_runs_again() -> None:
+    async def main(api: LabClient) -> None:
+        await make(api, scsi0="local-lvm:1")
+        await done(api, await api.post(f"{Q}/100/status/start"))
+        await api.put("/storage/local", content="iso,vztmpl")
+        await api.post("/storage", storage="tiny", type="dir", path="/srv/tiny", content="backup")
+        with api.world.store.transaction():
+            api.world.store.put("capacities", "pve1|tiny", {"total": 1})
+        upid = await api.post(DUMP, vmid=100, mode="stop", storage="tiny")
+        assert await failed(api, upid) == "job errors"
+        assert any("No space left on device" in line for line in await api.log(upid))
+        status = await api.get(f"{Q}/100/status/current")
+        assert (status["status"], "lock" in status) == ("running", False)
+
+    with_lab(main)

@@ -49,7 +49,10 @@ def test_whole_cluster_is_healthy_and_adds_up() -> None:
         assert [row["quorum"] for row in await api.get(f"{C}/mon")] == [1, 1, 1]
         tree = (await api.get(f"{C}/osd"))["root"]["children"][0]
         assert [host["name"] for host in tree["children"]] == list(NODES)
-        assert [leaf["status"] for host in tree["children"] for leaf in host["children"]] == ["up"] * 3
+        leaves = [leaf for host in tree["children"] for leaf in host["children"]]
+        assert [(leaf["id"], leaf["status"], leaf["in"]) for leaf in leaves] == [
+            (number, "up", 1) for number in ("0", "1", "2")
+        ]
         [used] = [row for row in await api.get("/nodes/pve1/disks/list") if row["devpath"] == "/dev/sda"]
         assert (used["osdid"], used["used"]) == (0, "LVM")
         assert "mon_host = 10.31.0.11 10.31.0.12 10.31.0.13" in await api.get(f"{C}/cfg/raw")

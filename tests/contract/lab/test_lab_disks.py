@@ -10,6 +10,7 @@ from tests.support.lab_lxc import as_root
 from tests.support.lab_qemu import Q, done, failed, with_lab
 
 from stackyard.lab.physical import Disk, declare_disks
+from stackyard.lab.seeds import SeedError, parse_seed
 
 D = "/nodes/pve1/disks"
 SCAN = "/nodes/pve1/scan"
@@ -45,6 +46,27 @@ def test_a_node_can_have_other_disks() -> None:
         assert len(await api.get("/nodes/pve2/disks/list")) > 1
 
     with_lab(main)
+
+
+def test_a_seed_says_which_disks_a_node_has() -> None:
+    given = {"path": "/dev/sdx", "size": 10**12, "type": "hdd", "serial": "S7"}
+
+    async def main(api: LabClient) -> None:
+        [row] = await api.get("/nodes/pve1/disks/list")
+        assert (row["devpath"], row["type"], row["serial"]) == ("/dev/sdx", "hdd", "S7")
+
+    with_lab(main, nodes=None, seed=parse_seed({"nodes": [{"name": "pve1", "disks": [given]}]}))
+    for wrong in (
+        {**given, "size": 0},
+        {**given, "path": "sdx"},
+        {**given, "type": "tape"},
+        {**given, "x": 1},
+        1,
+    ):
+        with pytest.raises(SeedError):
+            parse_seed({"nodes": [{"name": "pve1", "disks": [wrong]}]})
+    with pytest.raises(SeedError):
+        parse_seed({"nodes": [{"name": "pve1", "disks": [given, given]}]})
 
 
 @pytest.mark.parametrize(

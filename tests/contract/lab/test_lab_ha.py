@@ -565,6 +565,43 @@ def test_a_killed_lab_goes_on_where_it_was(tmp_path: Path) -> None:
     asyncio.run(go_on())
 
 
+def test_a_guest_that_cannot_be_stopped_is_not_told_again_at_once() -> None:
+    async def test(api: LabClient) -> None:
+        await make_vm(api, 100)
+        await api.post("/cluster/ha/resources", sid="vm:100", state="stopped")
+        with api.world.store.transaction():
+            guest = api.world.guests.require("qemu", "pve1", 100)
+            config = {**guest["config"], "lock": "backup"}
+            api.world.guests.update(guest, config=config, status="running", started=0.0, run={"pid": 1})
+        await api.get("/version")
+        assert (await kinds(api)).count("qmshutdown") == 1
+        with api.world.store.transaction():
+            guest = api.world.guests.require("qemu", "pve1", 100)
+            config = {key: value for key, value in guest["config"].items() if key != "lock"}
+            api.world.guests.update(guest, config=config)
+        await api.pass_time(11)
+        assert await where(api, 100) == ("pve1", "stopped")
+
+    run(test)
+
+
+def test_a_lab_that_was_killed_while_a_node_went_down_manages_it_again(tmp_path: Path) -> None:
+    async def begin(api: LabClient) -> None:
+        await make_vm(api, 100)
+        await api.post("/cluster/ha/resources", sid="vm:100", state="stopped")
+        node = api.world.cluster.nodes()["pve1"]
+        with api.world.store.transaction():
+            api.world.store.put("nodes", "pve1", {**node, "ha_mode": "shutdown"})
+
+    async def go_on() -> None:
+        async with lab_client(data=tmp_path) as api:
+            await api.put("/cluster/ha/resources/vm:100", state="started")
+            assert await where(api, 100) == ("pve1", "running")
+
+    run(begin, data=tmp_path)
+    asyncio.run(go_on())
+
+
 def test_a_new_vm_can_be_given_to_ha_at_once() -> None:
     async def test(api: LabClient) -> None:
         upid = await api.post("/nodes/pve1/qemu", vmid=100, start=1, ha__managed=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import tarfile
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tests.support.lab_lxc import as_root
 from tests.support.lab_qemu import Q, done, failed, make, with_lab
 
 from stackyard import serving
+from stackyard.lab.contents import put_file, put_stand_in
 
 N = "/nodes/pve1"
 CERTIFICATES = f"{N}/certificates"
@@ -354,5 +357,55 @@ def test_tags_and_identities_are_told() -> None:
         one, other = [await api.get(f"/nodes/{node}/storage/local/identity") for node in ("pve1", "pve2")]
         assert one["type"] == "dir"
         assert one["id"] != other["id"]
+
+    with_lab(main)
+
+
+# --- appliances
+
+OVF = """<?xml version="1.0"?>
+<Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1"
+ xmlns:rasd="http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/CIM_ResourceAllocationSettingData">
+ <References><File ovf:id="file1" ovf:href="web-disk1.vmdk"/></References>
+ <DiskSection>
+  <Disk ovf:capacity="8" ovf:capacityAllocationUnits="byte * 2^30" ovf:fileRef="file1"/>
+ </DiskSection>
+ <VirtualSystem ovf:id="web 1"><VirtualHardwareSection>
+  <Item><rasd:ResourceType>3</rasd:ResourceType><rasd:VirtualQuantity>2</rasd:VirtualQuantity></Item>
+  <Item><rasd:AllocationUnits>byte * 2^20</rasd:AllocationUnits><rasd:ResourceType>4</rasd:ResourceType>
+   <rasd:VirtualQuantity>4096</rasd:VirtualQuantity></Item>
+  <Item><rasd:ResourceSubType>VmxNet3</rasd:ResourceSubType><rasd:ResourceType>10</rasd:ResourceType></Item>
+ </VirtualHardwareSection></VirtualSystem>
+</Envelope>"""
+
+
+def test_description_in_an_appliance_becomes_the_arguments_of_a_vm() -> None:
+    async def main(api: LabClient) -> None:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            member = tarfile.TarInfo("web.ovf")
+            member.size = len(OVF)
+            archive.addfile(member, io.BytesIO(OVF.encode()))
+        blob = api.world.blobs.put(packed.getvalue())
+        with api.world.store.transaction():
+            put_file(api.world, "local:import/web.ova", "pve1", blob)
+            put_stand_in(api.world, "local:import/plain.qcow2", "pve1", 2**20)
+            put_stand_in(api.world, "local:import/none.ova", "pve1", 2**20)
+        path = f"{N}/storage/local/import-metadata"
+        found = await api.get(path, volume="local:import/web.ova")
+        assert found["create-args"] == {"name": "web-1", "cores": 2, "memory": 4096}
+        assert found["disks"] == {
+            "scsi0": {"volid": "local:import/web.ova/web-disk1.vmdk", "size": 8 * 2**30}
+        }
+        assert found["net"] == {"net0": {"model": "vmxnet3"}}
+        for volume, text in (
+            ("local:import/plain.qcow2", "is not an OVA/OVF file"),
+            ("local:import/none.ova", "the lab has no bytes of it"),
+            ("local:import/absent.ova", "does not exist"),
+            ("local:iso/x.iso", "content type needs to be 'import'"),
+            ("local-lvm:vm-1-disk-0", "storage ID mismatch"),
+        ):
+            with pytest.raises(Refused, match=text):
+                await api.get(path, volume=volume)
 
     with_lab(main)

@@ -240,23 +240,6 @@ def test_the_agent_tells_what_the_lab_knows_of_the_guest() -> None:
     with_lab(test)
 
 
-@pytest.mark.parametrize(
-    ("method", "command", "params"),
-    [
-        ("POST", "exec", {"command": "ls"}),
-        ("GET", "file-read", {"file": "/etc/hosts"}),
-        ("POST", "suspend-ram", {}),
-    ],
-)
-def test_what_the_agent_does_not_have_says_so(method: str, command: str, params: dict[str, str]) -> None:
-    async def test(api: LabClient) -> None:
-        await make(api, agent=1)
-        with pytest.raises(Refused, match="501"):
-            await api.call(method, f"{A}/{command}", params)
-
-    with_lab(test)
-
-
 def test_a_password_that_is_hashed_already_and_that_of_windows_are_kept() -> None:
     async def test(api: LabClient) -> None:
         hashed = "$5$abc$0123456789"

@@ -224,3 +224,50 @@ def test_the_nodes_of_a_lab_stand_for_those_of_the_seed() -> None:
             assert (await api.get("/nodes/one/qemu/101/firewall/rules"))[0]["action"] == "webserver"
 
     asyncio.run(main())
+
+
+def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
+    seed = parse_seed(
+        {
+            "guests": [
+                {
+                    "vmid": 100,
+                    "config": {
+                        "scsi0": "local-lvm:vm-100-disk-0,size=4G",
+                        "scsi1": "local:100/vm-100-disk-0.qcow2,size=2G",
+                        "scsi2": "local-lvm:mysql_data,size=1G",
+                        "ide2": "local:iso/gone.iso,media=cdrom",
+                        "scsi3": "/dev/disk/by-id/x,size=9G",
+                    },
+                },
+                {"vmid": 101, "type": "lxc", "config": {"rootfs": "local-lvm:vm-101-disk-0,size=8G"}},
+            ]
+        }
+    )
+
+    async def main() -> None:
+        async with lab_client(seed=seed) as api:
+            rows = await api.get("/nodes/pve1/storage/local-lvm/content")
+            assert {row["volid"]: (row["size"] >> 30, row["content"]) for row in rows} == {
+                "local-lvm:vm-100-disk-0": (4, "images"),
+                "local-lvm:mysql_data": (1, "images"),
+                "local-lvm:vm-101-disk-0": (8, "rootdir"),
+            }
+            [image] = await api.get("/nodes/pve1/storage/local/content", content="images")
+            assert (image["volid"], image["format"]) == ("local:100/vm-100-disk-0.qcow2", "qcow2")
+            assert await api.done(await api.post("/nodes/pve1/lxc/101/status/start")) == "OK"
+
+    asyncio.run(main())
+
+
+def test_a_lab_with_data_keeps_what_its_seed_put_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
+            before = await portrait(api)
+            await api.done(await api.delete("/nodes/pve2/qemu/105"))
+        async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
+            after = await portrait(api)
+            gone = [path for path in before if path not in after]
+            assert gone == [path for path in before if path.startswith("/nodes/pve2/qemu/105")]
+
+    asyncio.run(main())

@@ -133,6 +133,29 @@ def test_a_failed_task_is_the_error_of_the_command() -> None:
     with_shell(test)
 
 
+def test_the_log_of_a_task_is_printed_while_it_works() -> None:
+    async def main() -> None:
+        options = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0}
+        command = "qm clone 9000 300 --full"
+        async with (
+            lab_client(latency_s={lab.Work.CLONE: 3600.0}, **options) as api,
+            ssh_to(api) as ssh,
+            ssh.create_process(command, encoding="utf-8") as process,
+        ):
+            first = await process.stdout.readline()
+            assert first == "creating a clone of VM 9000 with ID 300\n"
+            [upid] = [upid for upid in api.world.store.items("tasks") if ":qmclone:" in upid]
+            assert api.world.tasks.is_running(upid)
+            while api.world.tasks.is_running(upid):
+                api.world.clock.advance(3600)
+                await asyncio.sleep(0)
+            assert "allocated target volume" in await process.stdout.read()
+            await process.wait()
+            assert process.exit_status == 0
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("command", "status", "wanted"),
     [
@@ -308,6 +331,8 @@ def test_users_tokens_and_permissions_are_managed() -> None:
             "group",
             "ops",
         ]
+        assert await say("pveum user tfa list") == (0, "", "")
+        assert await say("pveum user tfa list eve@pve") == (0, "", "")
         assert await say("pveum user delete eve@pve") == (0, "", "")
 
     with_shell(test)
@@ -361,11 +386,24 @@ def test_high_availability_is_managed() -> None:
         assert await say("ha-manager add vm:104 --state started --comment third") == (0, "", "")
         assert "vm:104\n\tcomment third\n" in (await say("ha-manager config"))[1]
         assert (await say("ha-manager set vm:104 --state ignored"))[0] == 0
+        assert await say("ha-manager crm-command node-maintenance enable pve1") == (0, "", "")
+        # What HA manages leaves a node that is to be worked on.
+        while not await left(api, 102, "pve1"):
+            await asyncio.sleep(0)
+        assert await say("ha-manager crm-command node-maintenance disable pve1") == (0, "", "")
+        assert (await say("ha-manager crm-command stop vm:104 0"))[
+            2
+        ] == "resource 'vm:104' is not HA managed\n"
         assert (await say("ha-manager remove vm:104"))[0] == 0
         assert (await say("ha-manager remove vm:104"))[0] == 255
         assert {row["sid"] for row in await api.get("/cluster/ha/resources")} == {"vm:102", "vm:103"}
 
     with_shell(test)
+
+
+async def left(api: LabClient, vmid: int, node: str) -> bool:
+    rows = await api.get("/cluster/resources", type="vm")
+    return all(row["node"] != node for row in rows if row["vmid"] == vmid)
 
 
 # --- pvesh

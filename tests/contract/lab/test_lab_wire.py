@@ -53,7 +53,7 @@ def test_a_success_is_data_in_an_envelope() -> None:
         ),
         ("GET", "/nodes/pve1/foo", 501, "Method 'GET /nodes/pve1/foo' not implemented", None),
         (
-            *("GET", "/cluster/ceph/status", 501, "Method 'GET /cluster/ceph/status' not implemented"),
+            *("POST", "/nodes/pve1/execute", 501, "Method 'POST /nodes/pve1/execute' not implemented"),
             None,
         ),
         ("PATCH", "/version", 501, "method 'PATCH' not available", None),
@@ -84,8 +84,8 @@ def test_a_refusal_has_its_text_in_the_reason_and_closes_the_connection(
 
 
 def test_a_method_that_only_the_lab_lacks_is_named() -> None:
-    reply = asked("GET", "/cluster/ceph/status")
-    assert reply.reason.endswith(": the lab does not have GET /cluster/ceph/status")
+    reply = asked("POST", "/nodes/pve1/execute")
+    assert reply.reason.endswith(": the lab does not have POST /nodes/{node}/execute")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.controller import REPO_TOKEN, Asking, asking, make_site, repo
 from tests.support.repositories import commit, git, new_repository
 
 from stackyard.controller import RunningController
-from stackyard.controller.repositories import NoRepositoriesError
+from stackyard.controller.repositories.library import NoRepositoriesError
 
 
 def ask(

@@ -147,13 +147,13 @@ def test_no_value_is_ever_run(tmp_path: Path, shell: str) -> None:
     document = spec(
         identity={"hostname": evil, "domain": evil}, config={"timezone": "UTC", "note": f"a\n{evil}"}
     )
-    document["access"]["users"][0]["ssh_keys"] = [evil, "STACKYARD_END", "STACKYARD_END_"]
+    document["access"]["users"][0]["ssh_keys"] = [evil, "END-OF-TEXT", "END-OF-TEXT_"]
     document["platform"] = {"packages": [evil], "services": {"enable": [evil], "disable": []}}
     ended = apply(root, document, shell)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert not trap.exists()
     assert (root / "etc/hostname").read_text() == f"{evil}\n"
-    assert "STACKYARD_END_" in (root / "srv/ops/.ssh/authorized_keys").read_text()
+    assert "END-OF-TEXT_" in (root / "srv/ops/.ssh/authorized_keys").read_text()
 
 
 def test_a_step_that_fails_is_reported_and_leaves_word(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_pin_is_that_of_the_certificate_kept_with_the_site(tmp_path: Path) -
 
 
 def test_without_a_server_or_a_spec_there_is_no_bootstrap(tmp_path: Path) -> None:
-    plain = boot(make_site(tmp_path / "a"), "dev", "test")
+    plain = boot(make_site(tmp_path / "a", nodes__pve=None), "dev", "test")
     assert (plain.files, plain.commands) == ((), ())
     no_server = boot(write_site(tmp_path / "b", FULL), "shop", "web1")
     assert no_server.files == ()
@@ -74,7 +74,8 @@ def test_the_user_data_holds_the_token_as_a_variable_and_never_in_clear(tmp_path
 
 def test_a_guest_keeps_the_files_and_commands_of_its_own(tmp_path: Path) -> None:
     env = (
-        "posture: prod\nnode: father\nvms:\n  - name: web1\n    spec: web\n    image: debian-12\n    preset: small\n"
+        "posture: prod\nnode: father\nvms:\n"
+        "  - name: web1\n    spec: web\n    image: debian-12\n    preset: small\n"
         "    cloud_init: {commands: [own command], files: [{path: /own, content: own}]}\n"
     )
     found = boot(make_site(tmp_path, envs__shop=env), "shop", "web1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +15,20 @@ from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.views.changes import show_changes, show_verdict
 from stackyard.diagnostics import describe
-from stackyard.errors import ExitStatus, UsageError
+from stackyard.errors import ExitStatus, StackyardError, UsageError
 from stackyard.path.applying import Outcome, apply_plan
 from stackyard.path.planfile import PlanFile
 from stackyard.path.planning import Made, Wishes, planned, reopened
+from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from stackyard.cli.views.paper import Paper
+    from stackyard.inventory.publishing import Published
     from stackyard.path.run import Run
 
-__all__ = ["apply", "nothing_result", "outcome_result"]
+__all__ = ["Shelved", "apply", "nothing_result", "outcome_result"]
 
 
 @click.command("apply", cls=Command)
@@ -62,7 +65,24 @@ async def _apply(session: Session, values: dict[str, Any]) -> Result:
         if made.changes.is_empty:
             return nothing_result(made)
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
-    return outcome_result(made, outcome)
+        shelved = None if values["no_verify"] or outcome.down else _shelved(run, outcome)
+    return outcome_result(made, outcome, shelved)
+
+
+def _shelved(run: Run, outcome: Outcome) -> Shelved:
+    from stackyard.path.publishing import publish  # lazy: its schema, only after an apply
+
+    seen = {
+        address_of(guest): up.addresses
+        for guest in run.resolved.desired.guests
+        for up in outcome.up
+        if up.key == guest.key
+    }
+    try:
+        return Shelved(published=publish(run, seen=seen))
+    except StackyardError as err:
+        # What was applied stays applied; that nobody is told of it is a failure of its own.
+        return Shelved(error=err)
 
 
 def _made(run: Run, wishes: Wishes, plan_file: str | None) -> AbstractAsyncContextManager[Made]:
@@ -79,9 +99,23 @@ def nothing_result(made: Made) -> Result:
     )
 
 
-def outcome_result(made: Made, outcome: Outcome) -> Result:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelved:
+    """What became of the inventory after an apply."""
+
+    published: Published | None = None
+    error: StackyardError | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON view."""
+        where = None if self.published is None else self.published.where
+        return {"where": where, "error": None if self.error is None else describe(self.error)}
+
+
+def outcome_result(made: Made, outcome: Outcome, shelved: Shelved | None = None) -> Result:
     """Return what a human and a program see of an apply."""
     applied = outcome.applied
+    is_well = not outcome.down and (shelved is None or shelved.error is None)
     return Result(
         document={
             **plan_document(made),
@@ -97,13 +131,14 @@ def outcome_result(made: Made, outcome: Outcome) -> Result:
                 for up in outcome.up
             ],
             "down": [describe(error) for error in outcome.down],
+            "inventory": None if shelved is None else shelved.document(),
         },
-        show=lambda paper: _show(paper, made, outcome),
-        status=ExitStatus.FAILED if outcome.down else ExitStatus.DONE,
+        show=lambda paper: _show(paper, made, outcome, shelved),
+        status=ExitStatus.DONE if is_well else ExitStatus.FAILED,
     )
 
 
-def _show(paper: Paper, made: Made, outcome: Outcome) -> None:
+def _show(paper: Paper, made: Made, outcome: Outcome, shelved: Shelved | None) -> None:
     show_verdict(paper, made.verdict)
     applied = outcome.applied
     paper.line(
@@ -118,3 +153,9 @@ def _show(paper: Paper, made: Made, outcome: Outcome) -> None:
         paper.table(("guest", "vm id", "node", "addresses", "up after"), rows)
     for error in outcome.down:
         paper.line(f"{error.detail} {error.remedy}", style="red")
+    if shelved is not None and shelved.published is not None:
+        paper.line(f"Inventory: {shelved.published.where}")
+    if shelved is not None and shelved.error is not None:
+        paper.line(f"{shelved.error.summary}: {shelved.error.detail}", style="red")
+        for finding in shelved.error.diagnostics:
+            paper.line(f"  {finding.detail} {finding.kind.remedy}", style="red")

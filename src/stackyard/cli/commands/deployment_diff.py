@@ -19,8 +19,8 @@ __all__ = ["diff"]
 
 
 @click.command("diff", cls=Command)
-@click.argument("before", default="~1")
-@click.argument("after", default="~0")
+@click.argument("before", default="@1")
+@click.argument("after", default="@0")
 @store_option
 def diff(before: str, after: str, store: str | None) -> Result:
     """Show what differs between two versions, guest by guest.

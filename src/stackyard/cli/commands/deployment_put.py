@@ -97,7 +97,7 @@ def _base(place: Place, path: Path, said: str | None) -> Version | None:
             raise UsageError(
                 f"There is an object already, and nothing says which version {path} was made from: an older"
                 " one would take back what others wrote since. Fetch it with `stackyard deployment get` and"
-                " change that, or name the version with --base (`--base ~0` is the current one)."
+                " change that, or name the version with --base (`--base @0` is the current one)."
             )
         return choose_version(store, named)
     finally:

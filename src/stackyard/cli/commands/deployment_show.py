@@ -15,12 +15,12 @@ __all__ = ["show"]
 
 
 @click.command("show", cls=Command)
-@click.argument("version", default="~0")
+@click.argument("version", default="@0")
 @store_option
 def show(version: str, store: str | None) -> Result:
     """Print a VERSION of the object; without one, the current version.
 
-    A version is named by its id, by the beginning of it, or as `~1`: one before the current.
+    A version is named by its id, by the beginning of it, or as `@1`: one before the current.
     """
     from stackyard.deployment.fetch import open_history  # lazy: only when this verb runs
     from stackyard.deployment.store import choose_version  # lazy: as above

@@ -6,7 +6,3 @@ what git answers once for everybody who asks the same.
 """
 
 from __future__ import annotations
-
-from stackyard.controller.repositories.library import Library, NoRepositoriesError
-
-__all__ = ["Library", "NoRepositoriesError"]

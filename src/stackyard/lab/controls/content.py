@@ -12,7 +12,7 @@ __all__ = ["list_seeds", "read_status", "reset_lab"]
 
 
 @control("GET /status")
-def read_status(call: ControlCall) -> Any:
+async def read_status(call: ControlCall) -> Any:
     """Tell what the lab holds and how it runs."""
     world = call.world
     return {
@@ -27,6 +27,7 @@ def read_status(call: ControlCall) -> Any:
         "faults": len(world.faults.rules()),
         "time": world.clock.now(),
         "speed": world.latency.speed.value,
+        "inside": str(await world.machines.kind()),
     }
 
 
@@ -54,4 +55,4 @@ async def reset_lab(call: ControlCall) -> Any:
     except SeedError as err:
         details = "".join(f" {found.detail}" for found in err.diagnostics)
         raise PveError(f"{err.detail}{details}", status=400) from err
-    return read_status.handler(call)
+    return await read_status.handler(call)

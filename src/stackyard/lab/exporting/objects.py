@@ -15,15 +15,20 @@ __all__ = ["early_calls", "late_calls"]
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A kind of object: where its list is, what makes one, and the path of one if the list tells little."""
+    """A kind of object: where its list is, what makes one, and the path of one if the list tells little.
+
+    Objects that every cluster has (`origin`) are changed instead, where they are not as they came.
+    """
 
     listed: str
     made_by: str
     one: str | None = None
+    changed_by: str | None = None
 
 
 # Before the guests' places in them are taken: what these refer to.
 _EARLY = (
+    _Listed("/cluster/qemu/custom-cpu-models", "POST /cluster/qemu/custom-cpu-models"),
     _Listed("/cluster/mapping/pci", "POST /cluster/mapping/pci"),
     _Listed("/cluster/mapping/usb", "POST /cluster/mapping/usb"),
     _Listed("/cluster/mapping/dir", "POST /cluster/mapping/dir"),
@@ -32,7 +37,19 @@ _EARLY = (
     _Listed("/cluster/sdn/zones", "POST /cluster/sdn/zones"),
     _Listed("/cluster/sdn/vnets", "POST /cluster/sdn/vnets"),
 )
+_NOTIFICATIONS = "/cluster/notifications"
 _LATE = (
+    *(
+        _Listed(
+            f"{_NOTIFICATIONS}/{kind}",
+            f"POST {_NOTIFICATIONS}/{kind}",
+            changed_by=f"PUT {_NOTIFICATIONS}/{kind}/{{name}}",
+        )
+        for kind in (*(f"endpoints/{way}" for way in ("sendmail", "smtp", "gotify", "webhook")), "matchers")
+    ),
+    _Listed(
+        "/cluster/jobs/realm-sync", "POST /cluster/jobs/realm-sync/{id}", one="/cluster/jobs/realm-sync/{id}"
+    ),
     _Listed("/cluster/ha/resources", "POST /cluster/ha/resources"),
     _Listed("/cluster/ha/rules", "POST /cluster/ha/rules"),
     _Listed("/cluster/replication", "POST /cluster/replication"),
@@ -74,6 +91,13 @@ async def _options(source: Source) -> list[dict[str, Any]]:
 async def _calls(source: Source, kind: _Listed) -> list[dict[str, Any]]:
     calls = []
     for row in await source.rows(kind.listed):
+        origin = str(row.get("origin", ""))
+        if origin == "builtin":
+            continue
+        if origin.startswith("modified") and kind.changed_by is not None:
+            changed = kind.changed_by.partition(" ")[2].format(**row)
+            calls.append(create_call(source, kind.changed_by, row, changed))
+            continue
         told = row
         path = None
         if kind.one is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.journal import is_secret
+from stackyard.lab.problems import PveError
 from stackyard.lab.storages import KNOWN_TYPES, Storages
+from stackyard.lab.volume_names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +60,22 @@ async def read_volumes(
     listed = await source.all(
         source.rows(f"/nodes/{node}/storage/{storage}/content") for storage, node in places
     )
-    return [_volume(row, node) for (_, node), rows in zip(places, listed, strict=True) for row in rows]
+    return [
+        _volume(row, node)
+        for (storage, node), rows in zip(places, listed, strict=True)
+        for row in rows
+        if _fits(source, storages[storage], str(row["volid"]))
+    ]
+
+
+def _fits(source: Source, config: Mapping[str, Any], volid: str) -> bool:
+    """Tell whether a volume has a name that the lab can read."""
+    try:
+        parse_name(config, volid.partition(":")[2])
+    except PveError as err:
+        source.note(volid, err.text)
+        return False
+    return True
 
 
 def _volume(row: Mapping[str, Any], node: str) -> dict[str, Any]:

@@ -151,6 +151,9 @@ class Agent:
             self._judge_start(sid, job, max_restart, is_up=is_up)
         else:
             self._set(job, Outcome.ERROR if is_up else Outcome.SUCCESS)
+            if is_up:
+                # Something keeps it up, a lock perhaps; it is not told to stop again at once.
+                self.retry_at[sid] = self._world.clock.now() + PAUSE_S
 
     def _judge_start(self, sid: str, job: _Job, max_restart: int, *, is_up: bool) -> None:
         tries = self._tries.pop(sid, 0)

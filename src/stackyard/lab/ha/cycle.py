@@ -42,6 +42,7 @@ class Cycle:
     def __init__(self, world: World, hands: Hands) -> None:
         self._world = world
         self.agent = Agent(world, hands)
+        self._is_first = True
         self._away_since: dict[str, float] = {}
         self._held: dict[str, float] = {}
         # The nodes whose fencing was told of, until they come back.
@@ -52,6 +53,7 @@ class Cycle:
         world = self._world
         if not world.cluster.is_quorate:
             return None
+        self._forget_switched_off()
         status: dict[str, Any] = copy.deepcopy(dict(config.status(world.store)))
         status.setdefault("service_status", {})
         resources = config.effective(world.store, world.guests)
@@ -111,6 +113,16 @@ class Cycle:
             recover=self._recover,
             rebalance=bool(isinstance(placing, dict) and placing.get("ha-rebalance-on-start")),
         )
+
+    def _forget_switched_off(self) -> None:
+        """Let nodes take part that are up although they were going down when an earlier lab was killed."""
+        if not self._is_first:
+            return
+        self._is_first = False
+        store = self._world.store
+        for name, node in list(self._world.cluster.nodes().items()):
+            if "ha_mode" in node and self._world.cluster.is_online(name):
+                store.put("nodes", name, {key: value for key, value in node.items() if key != "ha_mode"})
 
     def _orders(self) -> list[str]:
         store = self._world.store

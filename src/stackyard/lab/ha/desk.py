@@ -44,6 +44,7 @@ class Desk:
         self._wake = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._timers: set[asyncio.Task[None]] = set()
+        self._timer_at = 0.0
         self._act: Callable[[], float | None] | None = None
         self._is_ours: Callable[[str], bool] = lambda _upid: False
         for collection in (config.RESOURCES, config.RULES, config.COMMANDS, "nodes", "cluster"):
@@ -127,9 +128,17 @@ class Desk:
             if not turn.done():
                 turn.set_result(None)
         if again_at is not None:
-            timer = asyncio.get_running_loop().create_task(self._wake_at(again_at), name="ha-timer")
-            self._timers.add(timer)
-            timer.add_done_callback(self._timers.discard)
+            self._set_timer(again_at)
+
+    def _set_timer(self, moment: float) -> None:
+        if self._timers and self._timer_at <= moment:
+            return
+        for old in self._timers:
+            old.cancel()
+        self._timer_at = moment
+        timer = asyncio.get_running_loop().create_task(self._wake_at(moment), name="ha-timer")
+        self._timers.add(timer)
+        timer.add_done_callback(self._timers.discard)
 
     async def _wake_at(self, moment: float) -> None:
         await self._clock.sleep(moment - self._clock.now())

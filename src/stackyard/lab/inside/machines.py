@@ -61,6 +61,11 @@ class Machines:
         """Whether VMs are real ones: QEMU runs them."""
         return self._wanted is Kind.QEMU
 
+    @property
+    def roots_folder(self) -> Path:
+        """Where the root directories of sandboxed guests are."""
+        return self._roots.folder
+
     def add(self, wrap: Callable[[MachineMaker], MachineMaker]) -> None:
         """Put something around what makes the machines, before anybody looks inside a guest."""
         self._wraps.append(wrap)

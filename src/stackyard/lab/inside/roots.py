@@ -53,6 +53,11 @@ class Roots:
         self._lasting = folder
         self._folder: Path | None = None
 
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self._place()
+
     def of(self, vmid: int, bubblewrap: Bubblewrap) -> Path:
         """Return the folder of a guest, made anew if it has none: `root` and `local` are in it.
 

@@ -33,6 +33,7 @@ _BOOT_TIMEOUT_S = 60.0
 _CLOUD_INIT_WAIT_S = 30.0
 # How long what a program left in the background may hold on to its output.
 _LAST_WORDS_S = 1.0
+_LETTING_GO_S = 5.0
 _MOST_OUTPUT = 64 * 2**20
 _CANNOT = 126
 
@@ -83,6 +84,9 @@ class SandboxMachine:
         self._network: Network | None = None
         self._init: Attached | None = None
         self._applying: asyncio.Task[int] | None = None
+        self._runs = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._said: deque[str] = deque(maxlen=20)
 
     @property
@@ -166,6 +170,10 @@ class SandboxMachine:
         if self._applying is not None:
             # It has ended with the guest, in whatever way.
             await asyncio.gather(self._applying, return_exceptions=True)
+        # Whoever ran something lets go of its pipes; a client that does not listen must not keep us.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), _LETTING_GO_S)
+        await asyncio.sleep(0)
 
     async def _boot(self) -> None:
         facts = self._facts()
@@ -218,8 +226,18 @@ class SandboxMachine:
         return self._link
 
     async def _run(self, wanted: Execution, streams: Streams) -> int:
-        if wanted.terminal is not None:
-            return await self._run_on_terminal(wanted, wanted.terminal, streams)
+        self._runs += 1
+        self._idle.clear()
+        try:
+            if wanted.terminal is not None:
+                return await self._run_on_terminal(wanted, wanted.terminal, streams)
+            return await self._run_on_pipes(wanted, streams)
+        finally:
+            self._runs -= 1
+            if not self._runs:
+                self._idle.set()
+
+    async def _run_on_pipes(self, wanted: Execution, streams: Streams) -> int:
         ends = [pipes.pipe() for _ in range(3)]
         theirs = (ends[0][0], ends[1][1], ends[2][1])
         try:

@@ -1,16 +1,19 @@
 """Which addresses answer, in a lab and all labs inside it: kept up to date, told to whoever asks.
 
 Guests that run in a sandbox have a real network interface, and behind it only those addresses that answer at
-the time. This tells them: one directory for a lab and everything inside it.
+the time. This tells them: one directory for a lab and everything inside it. It costs nothing until somebody
+asks for the first time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from stackyard.lab.addresses import addresses_of, boot_seconds, has_booted
+from stackyard.lab.nested.place import Place
 
 if TYPE_CHECKING:
     from stackyard.lab.store import Document
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Directory", "Listener"]
 
-# Told of addresses that answer from now on, and of those that do no longer.
-Listener = Callable[[set[str], set[str]], None]
+# Told of addresses that answer from now on and whose they are, and of those that do no longer.
+Listener = Callable[[Mapping[str, Place], set[str]], None]
 
 
 class Directory:
@@ -27,27 +30,26 @@ class Directory:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], frozenset[str]] = {}
+        self._places: dict[str, Place] = {}
+        self._holders: Counter[str] = Counter()
         self._listeners: list[Listener] = []
         self._worlds: dict[int, World] = {}
         self._waiting: set[asyncio.Task[None]] = set()
         self._is_asked = False
 
     def follow(self, world: World) -> None:
-        """Take in a lab; nobody looks at its guests before somebody asks."""
+        """Take in a lab."""
         self._worlds[id(world)] = world
+        world.store.watch("guests", lambda key, _, new: self._guest_changed(world, key, new))
+        world.store.watch("nodes", lambda key, _, new: self._node_changed(world, key, new))
         if self._is_asked:
-            self._watch(world)
-
-    def _watch(self, world: World) -> None:
-        with world.store.transaction():
-            world.store.watch("guests", lambda key, _, new: self._guest_changed(world, key, new))
-            world.store.watch("nodes", lambda key, _, new: self._node_changed(world, key, new))
+            self._read(world)
 
     async def leave(self, world: World) -> None:
         """Forget a lab that ends; with the last one nothing more is waited for."""
         del self._worlds[id(world)]
         for key in [key for key in self._known if key[0] == id(world)]:
-            self._note(key, frozenset())
+            self._note(key, frozenset(), Place(world=world))
         if not self._worlds:
             for task in self._waiting:
                 task.cancel()
@@ -59,32 +61,40 @@ class Directory:
         if not self._is_asked:
             self._is_asked = True
             for world in list(self._worlds.values()):
-                self._watch(world)
+                self._read(world)
         self._listeners.append(listener)
-        listener(set().union(*self._known.values()), set())
+        listener(dict(self._places), set())
 
     def unlisten(self, listener: Listener) -> None:
         """Tell somebody nothing more."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 
+    def _read(self, world: World) -> None:
+        # One transaction for all leases that are given out meanwhile.
+        with world.store.transaction():
+            for key, guest in list(world.guests.all().items()):
+                self._look(world, key, guest)
+            for key, node in world.cluster.nodes().items():
+                self._node_changed(world, key, node)
+
     def _guest_changed(self, world: World, key: str, new: Document | None) -> None:
-        if id(world) in self._worlds:
+        if self._is_asked and id(world) in self._worlds:
             world.store.after_commit(lambda: self._look(world, key, new))
 
     def _look(self, world: World, key: str, guest: Document | None) -> None:
         place = (id(world), f"guest {key}")
         if guest is None or guest["status"] != "running":
-            self._note(place, frozenset())
-            return
-        if not has_booted(world, guest):
-            self._note(place, frozenset())
+            self._note(place, frozenset(), Place(world=world, guest=guest))
+        elif not has_booted(world, guest):
+            self._note(place, frozenset(), Place(world=world, guest=guest))
             task = asyncio.get_running_loop().create_task(self._look_later(world, key, guest))
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
-            return
-        found = (one for interface in addresses_of(world, guest) for one in interface.addresses)
-        self._note(place, frozenset(one.address for one in found if one.family == "inet"))
+        else:
+            found = (one for interface in addresses_of(world, guest) for one in interface.addresses)
+            addresses = frozenset(one.address for one in found if one.family == "inet")
+            self._note(place, addresses, Place(world=world, guest=guest))
 
     async def _look_later(self, world: World, key: str, guest: Document) -> None:
         since = guest["run"].get("booting_since", guest["started"])
@@ -94,19 +104,27 @@ class Directory:
 
     def _node_changed(self, world: World, key: str, new: Document | None) -> None:
         # The node of a nested lab is a guest, which has the address already.
-        if world.uplink is None:
-            up = new is not None and new.get("online", 1)
-            address: Any = new["ip"] if new is not None and up else None
-            self._note((id(world), f"node {key}"), frozenset([str(address)] if address else []))
+        if self._is_asked and world.uplink is None:
+            is_up = new is not None and new.get("online", 1)
+            addresses = frozenset([str(new["ip"])] if new is not None and is_up else [])
+            self._note((id(world), f"node {key}"), addresses, Place(world=world, node=key))
 
-    def _note(self, place: tuple[int, str], addresses: frozenset[str]) -> None:
-        before = self._known.get(place, frozenset())
+    def _note(self, key: tuple[int, str], addresses: frozenset[str], place: Place) -> None:
+        before = self._known.get(key, frozenset())
         if before == addresses:
             return
         if addresses:
-            self._known[place] = addresses
+            self._known[key] = addresses
         else:
-            del self._known[place]
-        gone = {one for one in before - addresses if not any(one in known for known in self._known.values())}
+            del self._known[key]
+        added = dict.fromkeys(addresses - before, place)
+        # Two may have the same address; it is gone with the second.
+        self._holders.update(added.keys())
+        self._holders.subtract(before - addresses)
+        gone = {one for one in before - addresses if not self._holders[one]}
+        self._places.update(added)
+        for address in gone:
+            del self._places[address]
+            del self._holders[address]
         for listener in list(self._listeners):
-            listener(set(addresses - before), gone)
+            listener(added, gone)

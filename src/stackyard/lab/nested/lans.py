@@ -13,7 +13,7 @@ from stackyard.lab.addresses import MAIN, addresses_of, network_of
 
 if TYPE_CHECKING:
     from stackyard.lab.addresses import Interface
-    from stackyard.lab.nested.reach import Place
+    from stackyard.lab.nested.place import Place
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 

@@ -11,11 +11,11 @@ import errno
 import ipaddress
 import os
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.lab.addresses import guest_at
 from stackyard.lab.inside.machine import Endpoint, MachineError
+from stackyard.lab.nested.place import Place
 from stackyard.lab.nested.ports import API_PORT, SSH_PORT
 from stackyard.lab.problems import PveError
 
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Place", "connect", "locate"]
 
 _LOCAL = "127.0.0.1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where an address is: a guest of a lab, or a node of the outermost one."""
-
-    world: World
-    guest: Document | None = None
-    node: str = ""
 
 
 def locate(world: World, address: str) -> Place | None:

@@ -15,7 +15,8 @@ import orjson
 
 from stackyard.lab.addresses import addresses_of
 from stackyard.lab.nested.lans import gateways_of, may_talk
-from stackyard.lab.nested.reach import Place, connect, locate
+from stackyard.lab.nested.place import Place
+from stackyard.lab.nested.reach import connect, locate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,25 +151,21 @@ class Switch:
             return sock
         raise OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
 
-    def _addresses_changed(self, added: set[str], removed: set[str]) -> None:
+    def _addresses_changed(self, added: Mapping[str, Place], removed: set[str]) -> None:
         guest = self._world.guests.get(self._vmid)
         if guest is None or not self._is_open:
             return
         own = Place(world=self._world, guest=guest)
         mine = {one.address for interface in addresses_of(self._world, guest) for one in interface.addresses}
+        wanted = {address for address, place in added.items() if address not in mine and may_talk(own, place)}
         if not self._given:
-            added = added | set(gateways_of(self._world, guest))
-        wanted = []
-        for address in sorted(added - mine - self._given):
-            place = locate(self._world, address)
-            if place is None or may_talk(own, place):
-                wanted.append(address)
-        self._given.update(wanted)
-        gone = sorted(removed & self._given)
-        self._given.difference_update(gone)
-        for start in range(0, max(len(wanted), len(gone)), _MOST_AT_ONCE):
+            # Behind the gateway is what this machine exposes.
+            wanted |= set(gateways_of(self._world, guest))
+        new, gone = sorted(wanted - self._given), sorted(removed & self._given)
+        self._given = (self._given | wanted) - set(gone)
+        for start in range(0, max(len(new), len(gone)), _MOST_AT_ONCE):
             part = slice(start, start + _MOST_AT_ONCE)
-            self._tell({"add": wanted[part], "remove": gone[part]})
+            self._tell({"add": new[part], "remove": gone[part]})
 
     def _tell(self, message: Mapping[str, Any]) -> None:
         # The process behind the interfaces does little else than read this; a full queue means it is gone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from stackyard.lab.contents import disk_size
+from stackyard.lab.appliances import read_appliance
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.routing import route
 from stackyard.lab.storages import type_of
@@ -51,14 +51,22 @@ def read_import_metadata(call: Call) -> Any:
     found = call.world.volumes.require(volid, call.node)
     if parsed.format not in ("ova", "ovf"):
         raise PveError(f"{volid} is not an OVA/OVF file")
-    plain = parsed.name.rpartition(".")[0]
-    disk = f"{volid}/{plain}-disk1.vmdk"
+    if "sha256" not in found:
+        # The lab knows of a stand-in no more than its name and size.
+        raise PveError(f"unable to extract the manifest of '{volid}': the lab has no bytes of it")
+    machine = read_appliance(call.world.blobs.path(str(found["sha256"])), packed=parsed.format == "ova")
+    own = volid if parsed.format == "ova" else volid.rpartition("/")[0]
+    disks = {
+        f"scsi{number}": {"volid": f"{own}/{disk.file}", "size": disk.size}
+        for number, disk in enumerate(machine.disks)
+    }
+    arguments: dict[str, Any] = {"name": machine.name, "cores": machine.cores, "memory": machine.memory_mib}
     return {
         "type": "vm",
         "source": "esxi",
-        "create-args": {"name": plain.replace("_", "-"), "cores": 2, "memory": 2048, "ostype": "l26"},
-        "disks": {"scsi0": {"volid": disk, "size": disk_size(found)}},
-        "net": {"net0": {"model": "virtio"}},
+        "create-args": {key: value for key, value in arguments.items() if value},
+        "disks": disks,
+        "net": {f"net{number}": {"model": model} for number, model in enumerate(machine.networks)},
         "warnings": [{"type": "ova-needs-extracting"}] if parsed.format == "ova" else [],
     }
 

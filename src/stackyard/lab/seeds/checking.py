@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.errors import InvalidInputError, Location
+from stackyard.lab.physical import Disk
 from stackyard.lab.seeds.model import (
     EMPTY,
     Seed,
@@ -34,7 +35,9 @@ _FIELDS = frozenset(
         *("storages", "capacities", "volumes", "guests", "files", "calls"),
     )
 )
-_MACHINE = frozenset(("name", "ip", "cpus", "memory", "rootfs", "interfaces"))
+_MACHINE = frozenset(("name", "ip", "cpus", "memory", "rootfs", "interfaces", "disks"))
+_DISK_PATH = re.compile(r"/dev/[a-z][a-z0-9]{0,31}")
+_DISK_TYPES = ("ssd", "hdd", "nvme", "usb")
 _FACTS = frozenset(
     ("content", "format", "vmid", "ctime", "notes", "protected", "parent", "borrowed", "virtual_size")
 )
@@ -148,10 +151,13 @@ class _Reading:
             given = {key: value for key, value in fields.items() if key != "name"}
             if not set(fields) <= _MACHINE or not _fits_machine(given):
                 self.refuse(
-                    f"'{name}' in 'nodes' has a 'name', and 'ip', 'cpus', 'memory' and 'rootfs' in bytes, and"
-                    " 'interfaces' as text."
+                    f"'{name}' in 'nodes' has a 'name', and 'ip', 'cpus', 'memory' and 'rootfs' in bytes,"
+                    " 'interfaces' as text, and 'disks', each with a 'path' such as /dev/sda, a 'size' in"
+                    f" bytes and perhaps a 'type' ({', '.join(_DISK_TYPES)}), 'model', 'vendor', 'serial'."
                 )
             elif given:
+                if "disks" in given:
+                    given["disks"] = tuple(Disk(**disk) for disk in given["disks"])
                 machines[name] = SeedMachine(**given)
         if len(set(names)) != len(names):
             self.refuse("'nodes' has a name twice.")
@@ -186,7 +192,24 @@ def _fits_machine(fields: Mapping[str, Any]) -> bool:
         for key in ("cpus", "memory", "rootfs")
         if key in fields
     )
-    return numbers and all(isinstance(fields[key], str) for key in ("ip", "interfaces") if key in fields)
+    texts = all(isinstance(fields[key], str) for key in ("ip", "interfaces") if key in fields)
+    return numbers and texts and _fit_disks(fields.get("disks", []))
+
+
+def _fit_disks(disks: Any) -> bool:
+    if not isinstance(disks, list) or not all(isinstance(disk, Mapping) for disk in disks):
+        return False
+    texts = ("path", "type", "model", "vendor", "serial")
+    fit = all(
+        set(disk) <= {"size", *texts}
+        and all(isinstance(disk[key], str) for key in texts if key in disk)
+        and _DISK_PATH.fullmatch(str(disk.get("path", "")))
+        and isinstance(disk.get("size"), int)
+        and disk["size"] > 0
+        and disk.get("type", "ssd") in _DISK_TYPES
+        for disk in disks
+    )
+    return fit and len({disk["path"] for disk in disks}) == len(disks)
 
 
 def _user(entry: Any) -> SeedUser:

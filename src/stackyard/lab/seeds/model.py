@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.lab.physical import Disk
+
 __all__ = [
     "EMPTY",
     "Seed",
@@ -58,6 +60,7 @@ class SeedMachine:
         memory: Its memory in bytes.
         rootfs: The size of its root file system in bytes.
         interfaces: The text of its /etc/network/interfaces.
+        disks: Its physical disks.
     """
 
     ip: str | None = None
@@ -65,6 +68,7 @@ class SeedMachine:
     memory: int | None = None
     rootfs: int | None = None
     interfaces: str | None = None
+    disks: tuple[Disk, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,10 @@
 """The SSH side of the lab: commands and files of its nodes, and the way to its guests.
 
-`serve_ssh` answers one port for each node. What a client runs there is read by a shell of the lab's own
+`server.serve_ssh` answers one port for each node. What a client runs there is read by a shell of the lab's own
 (`shell`) with programs of its own (`programs`), which make the same calls that the HTTP API has; what it
 uploads becomes content of a storage (`files`, `sftp`). A connection that is forwarded to the address of a
 running guest ends at port 22 of that guest (`guests`), with its host key and the users of its cloud-init.
 Nothing is executed on the machine, and no file of it can be reached.
+
+Nothing is imported here: the library behind the server takes longer to load than a lab takes to start.
 """
-
-from __future__ import annotations
-
-from stackyard.lab.ssh.server import serve_ssh
-
-__all__ = ["serve_ssh"]

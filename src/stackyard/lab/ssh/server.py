@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from stackyard.lab.dispatch import Dispatcher
-    from stackyard.lab.nested.reach import Place
+    from stackyard.lab.nested.place import Place
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 

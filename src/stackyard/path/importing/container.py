@@ -37,7 +37,7 @@ def translate_container(
     fields["memory"] = _memory(config)
     fields["root_disk"] = _root_disk(config)
     fields["mounts"] = [_mount(config, parts) for _, parts in config.take_numbered("mp", "volume")]
-    fields["nics"] = without_only_mac([_nic(parts) for _, parts in config.take_numbered("net", "name")])
+    fields["nics"] = _nics(config)
     fields["devices"] = [_device(parts) for _, parts in config.take_numbered("dev", "path")]
     fields["id_maps"] = _id_maps(config)
     _features(config, fields)
@@ -133,6 +133,15 @@ def _mount(config: Configuration, parts: Parts) -> dict[str, Any]:
     )
     parts.done()
     return mount
+
+
+def _nics(config: Configuration) -> list[dict[str, Any]]:
+    cards = [_nic(parts) for _, parts in config.take_numbered("net", "name")]
+    told = [place for place, card in enumerate(cards) if "ipv4" in card or "ipv6" in card]
+    for place in set(range(max(told, default=0))) - set(told):
+        # The providers count addresses, not cards.
+        config.lack(f"net{place}", "it says nothing of its address and a later one does: set ip=manual")
+    return without_only_mac(cards)
 
 
 def _nic(parts: Parts) -> dict[str, Any]:

@@ -42,10 +42,10 @@ def managed_guests(
         if content is None:
             continue
         for instance in read_view(content.body.data).instances.values():
-            values = instance.attributes
+            vm_id, node = (instance.attributes.get(key) for key in ("vm_id", "node_name"))
             # An id is the only one of its cluster, wherever there the guest has gone since.
-            if instance.type in (VM, CONTAINER) and values.get("node_name") in nodes:
-                found[int(values["vm_id"])] = name
+            if instance.type in (VM, CONTAINER) and node in nodes and isinstance(vm_id, int):
+                found[vm_id] = name
     return found
 
 

@@ -30,6 +30,11 @@ def base_fields(config: Configuration, row: Mapping[str, Any]) -> dict[str, Any]
     config.take_into(
         fields, description=("description", str), tags=("tags", tags_of), hook_script=("hookscript", str)
     )
+    text = fields.get("description", "").rstrip("\n")
+    if text != text.strip():
+        config.lack(
+            "description", "it begins or ends with blanks, which the providers take away: remove them"
+        )
     startup = config.take_parts("startup", "order")
     if startup is not None:
         said: dict[str, Any] = {}

@@ -170,6 +170,8 @@ def _small_devices(config: Configuration, fields: dict[str, Any]) -> None:
     if audio is not None:
         card: dict[str, Any] = {}
         fields["audio"] = card
+        if "driver" not in audio:
+            audio.lack("driver", "it is not set, and the providers take that for a difference: set it")
         audio.take_into(card, device=("device", str), driver=("driver", str))
         audio.done()
     numbers = config.take_parts("rng0", "source")

@@ -59,6 +59,7 @@ def container(**more: Any) -> Container:
         ({"net1": "virtio=BC:24:11:00:00:01,bridge=vmbr0"}, ["net1"]),
         ({"net0": "virtio=BC:24:11:00:00:01"}, ["net0.bridge"]),
         ({"usb0": "spice"}, ["usb0.host"]),
+        ({"audio0": "device=AC97"}, ["audio0.driver"]),
         ({"smbios1": "uuid=1,serial=abc"}, ["smbios1.serial"]),
         ({"cpu": "host,hidden=1"}, ["cpu.hidden"]),
         ({"cores": "many"}, ["cores"]),
@@ -87,6 +88,8 @@ def test_what_a_machine_has_beyond_the_model_is_named_by_its_key(
     ("config", "keys"),
     [
         ({"timezone": "host"}, ["timezone"]),
+        ({"description": " x\n"}, ["description"]),
+        ({"net0": "name=a0,bridge=vmbr0", "net1": "name=b0,bridge=vmbr0,ip=dhcp"}, ["net0"]),
         ({"lxc": [["lxc.cgroup2.devices.allow", "c 1:3 rwm"]]}, ["lxc.cgroup2.devices.allow"]),
         ({"mp0": "local-lvm:vm-200-disk-1,mp=/x,size=100M"}, ["mp0.size"]),
         ({"mp1": "/mnt/a,mp=/a"}, ["mp1"]),

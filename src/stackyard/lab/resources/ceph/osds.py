@@ -46,7 +46,7 @@ def list_osds(call: Call) -> Any:
         hosts[str(osd["node"])][-1]["pgs"] = groups * 3 // max(1, len(osds))
     children = [
         {
-            "id": -(3 + 2 * position),
+            "id": str(-(3 + 2 * position)),
             "name": host,
             "type": "host",
             "version": VERSION,
@@ -55,7 +55,7 @@ def list_osds(call: Call) -> Any:
         }
         for position, (host, leaves) in enumerate(sorted(hosts.items()))
     ]
-    root = {"id": -1, "name": "default", "type": "root", "leaf": 0, "children": children}
+    root = {"id": "-1", "name": "default", "type": "root", "leaf": 0, "children": children}
     answer: dict[str, Any] = {"root": {"leaf": 0, "children": [root]}}
     if ceph.flags():
         answer["flags"] = ",".join(sorted(ceph.flags()))
@@ -65,7 +65,8 @@ def list_osds(call: Call) -> Any:
 def _leaf(ceph: Ceph, number: int, osd: Document, share: float) -> dict[str, Any]:
     size = int(osd["size"])
     return {
-        "id": number,
+        # Numbers that were keys of a table before are texts in the answer, these among them.
+        "id": str(number),
         "name": f"osd.{number}",
         "type": "osd",
         "host": osd["node"],

@@ -22,6 +22,7 @@ from stackyard.lab.resources.lxc.planning import (
 )
 from stackyard.lab.resources.lxc.power import start_container
 from stackyard.lab.resources.lxc.settings import normalized
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_access import check_volume_access
 from stackyard.lab.volumes import parse_volume_id
 
@@ -133,15 +134,14 @@ class _Restore:
         """Restore the container; a new one that fails is gone, an old one keeps what it had."""
         params, world, vmid = self.call.params, self.world, self.vmid
         maker = VolumeMaker(world=world, worker=task, node=self.node, vmid=vmid, rescan=False)
-        try:
-            async with world.locks.guest("lxc", vmid):
-                await self._restore(task, maker)
-        except BaseException as err:
+
+        def give_up() -> None:
             maker.undo()
             self._give_up(task)
-            if isinstance(err, PveError):
-                raise PveError(f"unable to restore CT {vmid} - {err.text}") from err
-            raise
+
+        with undo_on_failure(give_up, failing=f"unable to restore CT {vmid} - "):
+            async with world.locks.guest("lxc", vmid):
+                await self._restore(task, maker)
         if params.get("start"):
             await start_container(world, task, vmid, self.node)
         if params.get("ha-managed"):

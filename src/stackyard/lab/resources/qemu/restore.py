@@ -19,6 +19,7 @@ from stackyard.lab.resources.qemu.power import start_guest
 from stackyard.lab.resources.qemu.settings import NOT_CONFIG, normalized
 from stackyard.lab.resources.qemu.template import base_disks
 from stackyard.lab.storages import type_of
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_access import check_volume_access
 from stackyard.lab.volume_features import owner_of
 from stackyard.lab.volume_names import path_of
@@ -119,17 +120,17 @@ class _Restore:
     async def run(self, task: Task) -> None:
         """Restore the VM; what fails leaves the VM as it is, without its lock."""
         params, vmid = self.call.params, self.vmid
-        try:
-            await self._restore(task)
-        except BaseException as err:
+
+        def give_up() -> None:
             free_all(self.world, task, self.made, self.node)
             self._unlock(task)
-            if isinstance(err, PveError):
-                task.log(
-                    "error before or during data restore, some or all disks were not completely restored."
-                    f" VM {vmid} state is NOT cleaned up."
-                )
-            raise
+            task.log(
+                "error before or during data restore, some or all disks were not completely restored."
+                f" VM {vmid} state is NOT cleaned up."
+            )
+
+        with undo_on_failure(give_up):
+            await self._restore(task)
         if params.get("start") or params.get("live-restore"):
             task.log("Execute autostart")
             try:

@@ -16,6 +16,7 @@ from stackyard.lab.resources.lxc.power import start_container, stop_container
 from stackyard.lab.resources.qemu.power import start_guest, stop_guest
 from stackyard.lab.resources.vzdump.archives import archive_of, archive_size, guest_volumes
 from stackyard.lab.rows import guest_name
+from stackyard.lab.undoing import undo_on_failure
 from stackyard.lab.volume_names import file_folder
 
 if TYPE_CHECKING:
@@ -143,21 +144,20 @@ class _GuestBackup:
 
     async def run(self) -> bool:
         """Make the backup; False if it failed, for a reason that is in the log."""
-        started = self.job.world.clock.now()
-        try:
-            await self._run()
-        except PveError as err:
-            self._clean_up()
-            self._say("ERROR", f"Backup of VM {self.vmid} failed - {err.text}")
-            self._say("INFO", f"Failed at {self._stamp('%F %H:%M:%S')}")
-            return False
-        except BaseException:
-            # A stopped task is a cancelled one; the guest is not to stay locked.
-            self._clean_up()
-            raise
+        started, problem = self.job.world.clock.now(), None
+        # Whatever ends it, the end of its task too: the guest is not to stay locked.
+        with undo_on_failure(self._clean_up):
+            try:
+                await self._run()
+            except PveError as err:
+                problem = err.text
         self._clean_up()
         if self.restart:
             await self._start_again()
+        if problem is not None:
+            self._say("ERROR", f"Backup of VM {self.vmid} failed - {problem}")
+            self._say("INFO", f"Failed at {self._stamp('%F %H:%M:%S')}")
+            return False
         seconds = int(self.job.world.clock.now() - started)
         spent = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
         self._say("INFO", f"Finished Backup of VM {self.vmid} ({spent})")

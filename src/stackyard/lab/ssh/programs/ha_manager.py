@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.ha import config
+from stackyard.lab.ha.requests import check_state
 from stackyard.lab.problems import PveError
 from stackyard.lab.ssh.programs.cli.formatting import pretty_json, print_result
-from stackyard.lab.ssh.programs.cli.model import BOOLEAN, Alias, Command, Shown, Tree
+from stackyard.lab.ssh.programs.cli.model import BOOLEAN, INTEGER, STRING, Alias, Command, Shown, Tree
 from stackyard.lab.ssh.programs.cli.running import Tool
-from stackyard.lab.ssh.programs.guest_shared import refused
 
 if TYPE_CHECKING:
     from stackyard.lab.ssh.programs.cli.model import Asked
@@ -85,6 +86,32 @@ def _print_motion(verb: str) -> Any:
     return show
 
 
+async def _stop(asked: Asked) -> int:
+    world = asked.seat.world
+    sid = config.full_sid(world.guests, str(asked.parameters["sid"]))
+    config.require_managed(world.store, sid)
+    check_state(world, sid)
+    _order(asked, f"stop {sid} {asked.parameters['timeout']}")
+    return 0
+
+
+def _maintenance(word: str) -> Command:
+    async def set_maintenance(asked: Asked) -> int:
+        node = str(asked.parameters["node"])
+        if node not in asked.seat.world.cluster.nodes():
+            raise PveError(f"no such cluster node '{node}'")
+        _order(asked, f"{word}-node-maintenance {node}")
+        return 0
+
+    return Command(own=set_maintenance, arguments=("node",), parameters={"node": STRING})
+
+
+def _order(asked: Asked, text: str) -> None:
+    world = asked.seat.world
+    with world.cluster.locked("ha"), world.store.transaction():
+        config.order(world.store, text)
+
+
 def _motion(verb: str) -> Command:
     return Command(
         route=f"POST {_RESOURCES}/{{sid}}/{verb}", arguments=("sid", "node"), show=_print_motion(verb)
@@ -99,11 +126,13 @@ _TREE: Tree = {
         "disarm-ha": Command(route="POST /cluster/ha/status/disarm-ha", arguments=("resource-mode",)),
         "migrate": _motion("migrate"),
         "node-maintenance": {
-            "disable": refused("a node is taken down by a fault (`stackyard lab faults add node-down`)"),
-            "enable": refused("a node is taken down by a fault (`stackyard lab faults add node-down`)"),
+            "disable": _maintenance("disable"),
+            "enable": _maintenance("enable"),
         },
         "relocate": _motion("relocate"),
-        "stop": refused("ask for the state with `ha-manager set SID --state stopped`"),
+        "stop": Command(
+            own=_stop, arguments=("sid", "timeout"), parameters={"sid": STRING, "timeout": INTEGER}
+        ),
     },
     "groupadd": Command(route=f"POST {_GROUPS}", arguments=("group",)),
     "groupconfig": Command(route=f"GET {_GROUPS}", show=_print_groups),

@@ -188,6 +188,7 @@ _TREE: Tree = {
         arguments=("vmid", "file", "destination"),
         parameters={"vmid": VMID, "file": STRING, "destination": STRING, **_TO_FILE},
     ),
+    "remote-migrate": refused("there is no other cluster that it could migrate to"),
     "rescan": rescan_command("lxc"),
     "resize": Command(route=f"PUT {_GUEST}/resize", arguments=("vmid", "disk", "size")),
     "restore": Command(

@@ -165,7 +165,7 @@ class _Call:
         return shown + "".join(sign if self._find(method, path) else "-" for method, sign in signs)
 
     async def _print_usage(self) -> int:
-        declared = {
+        declared: dict[str, Mapping[str, Any]] = {
             "api_path": {"type": "string"},
             "verbose": _SWITCH,
             "returns": _SWITCH,

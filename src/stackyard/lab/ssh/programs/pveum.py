@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.ssh.programs.cli.formatting import Columns, print_result, table
 from stackyard.lab.ssh.programs.cli.model import STRING, Alias, Command, Tree, optional
 from stackyard.lab.ssh.programs.cli.running import Tool
-from stackyard.lab.ssh.programs.guest_shared import refused
 from stackyard.lab.ssh.programs.reading import password_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stackyard.lab.ssh.programs.cli.model import Asked, Shown
 
 __all__ = ["PVEUM"]
 
 _TOKEN = "/access/users/{userid}/token/{tokenid}"  # noqa: S105 - a path
-_SECOND_FACTORS = "its users have no second factors"
 
 
 async def _print_permissions(shown: Shown) -> None:
@@ -45,6 +43,34 @@ async def _print_permissions(shown: Shown) -> None:
 
 async def _print_ticket(shown: Shown) -> None:
     await shown.streams.say(str(shown.data["ticket"]))
+
+
+async def _list_factors(asked: Asked) -> int:
+    user = asked.parameters.get("userid")
+    if user is not None:
+        rows = await asked.seat.call("GET", f"/access/tfa/{user}")
+        await _print_factors(asked, rows, "")
+        return 0
+    users = await asked.seat.call("GET", "/access/tfa")
+    for number, row in enumerate(sorted(users, key=lambda row: str(row["userid"]))):
+        await asked.streams.say(f"{chr(10) if number else ''}{row['userid']}:")
+        await _print_factors(asked, row["entries"], "    ")
+    return 0
+
+
+async def _print_factors(asked: Asked, rows: Sequence[Mapping[str, Any]], indent: str) -> None:
+    for number, row in enumerate(rows):
+        kind, ident, told = f"{row['type']}:", row["id"], row.get("description") or ""
+        start = "\n" if number else ""
+        await asked.streams.say(f"{start}{indent}{kind:<9} {ident}\n{indent}    {told}")
+
+
+async def _delete_factors(asked: Asked) -> int:
+    user, wanted = asked.parameters["userid"], asked.parameters.get("id")
+    rows = await asked.seat.call("GET", f"/access/tfa/{user}")
+    for ident in [row["id"] for row in rows] if wanted is None else [wanted]:
+        await asked.seat.call("DELETE", f"/access/tfa/{user}/{ident}")
+    return 0
 
 
 async def _of_token(asked: Asked) -> Mapping[str, Any]:
@@ -135,8 +161,14 @@ _TREE: Tree = {
         **_managed("/access/users", "userid"),
         "permissions": _PERMISSIONS,
         "tfa": {
-            "delete": refused(_SECOND_FACTORS),
-            "list": refused(_SECOND_FACTORS),
+            "delete": Command(
+                own=_delete_factors,
+                arguments=("userid",),
+                parameters={"userid": STRING, "id": optional(STRING)},
+            ),
+            "list": Command(
+                own=_list_factors, arguments=("userid",), parameters={"userid": optional(STRING)}
+            ),
             "unlock": Command(route="PUT /access/users/{userid}/unlock-tfa", arguments=("userid",)),
         },
         "token": _TOKENS,

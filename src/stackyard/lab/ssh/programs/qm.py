@@ -246,6 +246,7 @@ _INSIDE: Tree = {
 _TREE: Tree = {
     **shared_verbs("qemu"),
     "agent": Alias("guest cmd"),
+    "cleanup": refused("there is no QEMU process to clean up after"),
     "cloudinit": {
         "dump": Command(route=f"GET {_GUEST}/cloudinit/dump", arguments=("vmid", "type"), show=_print_text),
         "pending": Command(route=f"GET {_GUEST}/cloudinit", arguments=("vmid",), show=print_pending),
@@ -255,6 +256,8 @@ _TREE: Tree = {
     "create": Command(route=f"POST {_BASE}", arguments=("vmid",), adapt=_settings, follows_task=True),
     "disk": _DISK,
     "guest": _INSIDE,
+    "enroll-efi-keys": refused("its EFI disks hold no keys"),
+    "import": refused("make the VM with `qm create` and `import-from`"),
     "importdisk": Alias("disk import"),
     "importovf": refused("it reads no OVF manifests"),
     "list": Command(route=f"GET {_BASE}", show=_print_list),
@@ -262,6 +265,8 @@ _TREE: Tree = {
     "move-disk": Alias("disk move"),
     "move_disk": Alias("disk move"),
     "mtunnel": refused("no other cluster migrates to it by SSH"),
+    "nbdstop": refused("there is no QEMU process behind its guests"),
+    "remote-migrate": refused("there is no other cluster that it could migrate to"),
     "rescan": Alias("disk rescan"),
     "reset": Command(route=f"POST {_GUEST}/status/reset", arguments=("vmid",), follows_task=True),
     "resize": Alias("disk resize"),

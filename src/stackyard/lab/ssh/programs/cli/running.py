@@ -41,14 +41,14 @@ class Tool:
 
     def __init__(self, name: str, tree: Tree | Command) -> None:
         self.name = name
-        self._tree = tree
+        self.tree = tree
 
     async def run(self, seat: Seat, shell: Shell, words: list[str], streams: Streams) -> int:
         """Run it with its words, the first of which is its name, and return its exit status."""
         facts = seat.world.facts
         try:
-            if isinstance(self._tree, Command):
-                prefix, command, rest = self.name, self._tree, words[1:]
+            if isinstance(self.tree, Command):
+                prefix, command, rest = self.name, self.tree, words[1:]
             else:
                 if words[1:2] in (["help"], ["--help"], ["-h"]):
                     return await self._help(facts, words[2:], streams)
@@ -61,9 +61,9 @@ class Tool:
     def _resolve(self, words: list[str]) -> tuple[str, Command, list[str]]:
         if not words:
             raise _UnknownCommand("no command specified")
-        if isinstance(self._tree, Command):
-            return self.name, self._tree, words
-        found: Tree | Command = self._tree
+        if isinstance(self.tree, Command):
+            return self.name, self.tree, words
+        found: Tree | Command = self.tree
         prefix, rest = self.name, list(words)
         while not isinstance(found, Command):
             if not rest:
@@ -85,7 +85,7 @@ class Tool:
         if wanted:
             start = " ".join((self.name, *wanted))
             lines = [
-                line for line in _usages(facts, self.name, self._tree) if f"{line} ".startswith(f"{start} ")
+                line for line in _usages(facts, self.name, self.tree) if f"{line} ".startswith(f"{start} ")
             ]
             if not lines:
                 await streams.complain(f"ERROR: unknown command '{start}'\n{shown}")
@@ -95,7 +95,7 @@ class Tool:
         return 0
 
     def _usage(self, facts: Facts) -> str:
-        lines = [f"       {line}" for line in _usages(facts, self.name, self._tree)]
+        lines = [f"       {line}" for line in _usages(facts, self.name, self.tree)]
         return "\n".join([f"USAGE: {self.name} <COMMAND> [ARGS] [OPTIONS]", "", *lines])
 
 
@@ -207,9 +207,9 @@ async def show_task(seat: Seat, data: Any, streams: Streams) -> bool:
     """
     if not isinstance(data, str) or not data.startswith("UPID:"):
         return False
-    outcome = await seat.finish(data)
-    for line in outcome.lines:
+    async for line in seat.world.tasks.follow(data):
         await streams.say(line)
+    outcome = await seat.finish(data)
     if outcome.problem is not None:
         await streams.complain(outcome.problem)
     elif outcome.warnings:

@@ -1,0 +1,146 @@
+"""What a large deployment object costs, beside parsing its JSON alone; and writing it while others do."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tests.support.deployment import CONTAINER, large, place_in, text_of
+
+from bench.figure import Figure
+from stackyard.deployment.editing import set_values, written
+from stackyard.deployment.explain import explain
+from stackyard.deployment.fetch import Object
+from stackyard.deployment.text import parse
+from stackyard.deployment.validate import Checked, check
+from stackyard.deployment.writing import Request, write
+from stackyard.objects import ANYTHING, SqliteObjects
+from stackyard.render import render
+
+__all__ = ["measure"]
+
+SIZES = (1000, 10_000)
+ROUNDS = 3
+WRITERS = 20
+# Against reading the JSON with the reader of the standard library.
+AIM_VALIDATE, AIM_EXPLAIN, AIM_RENDER = 60.0, 90.0, 130.0
+# A write under contention is some dozen commits: two of the lease, the object, signs of life, and waiting.
+AIM_PUT = 60.0
+
+
+def measure() -> list[Figure]:
+    """Return the figures of objects of each size, and of writers that meet."""
+    found: list[Figure] = []
+    for size in SIZES:
+        found += _sized(size)
+    return [*found, _contention()]
+
+
+def _sized(size: int) -> list[Figure]:
+    data = text_of(large(size)).encode()
+    best: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        # In turn, so that a busy moment of the machine hits all of them.
+        checked = _keep(best, "validate", lambda: check(parse(data, "object")))
+        checked.require()
+        _keep(best, "parse", lambda: json.loads(data))
+        _keep(best, "fast parse", lambda: orjson.loads(data))
+        _keep(best, "explain", lambda: _explain_all(checked))
+        _keep(best, "render", lambda: _rendered(checked))
+    what = f"{size} guests ({len(data) / 2**20:.1f} MiB)"
+    floor = {"floor_name": "parsing the JSON", "floor_s": best["parse"]}
+    return [
+        Figure(
+            name=f"validate an object of {what} with every cross-check",
+            measured_s=best["validate"],
+            aim_ratio=AIM_VALIDATE,
+            note=f"{best['validate'] / best['fast parse']:.0f} x orjson",
+            **floor,  # type: ignore[arg-type]
+        ),
+        Figure(
+            name=f"explain every guest of {what}",
+            measured_s=best["explain"],
+            aim_ratio=AIM_EXPLAIN,
+            **floor,  # type: ignore[arg-type]
+        ),
+        Figure(
+            name=f"render {what} for the engine",
+            measured_s=best["render"],
+            aim_ratio=AIM_RENDER,
+            **floor,  # type: ignore[arg-type]
+        ),
+    ]
+
+
+def _keep(best: dict[str, float], name: str, work: Callable[[], Any]) -> Any:
+    """Do something, and keep the least time of the processor that it took."""
+    gc.collect()
+    began_s = time.process_time()
+    result = work()
+    best[name] = min(best.get(name, float("inf")), time.process_time() - began_s)
+    return result
+
+
+def _explain_all(checked: Checked) -> int:
+    return sum(len(explain(guest, checked.document)) for guest in checked.require().guests)
+
+
+def _rendered(checked: Checked) -> int:
+    if checked.desired is None:
+        raise ValueError("the object of the measurement is not valid")
+    return len(render(checked.desired).files)
+
+
+def _contention() -> Figure:
+    """Measure writers that all want to write at once, each a guest of its own, for each write."""
+    with tempfile.TemporaryDirectory(prefix="stackyard-bench-") as name:
+        folder = Path(name)
+        place = place_in(folder)
+        first = text_of(large(100)).encode()
+        write(place, Request(kind="put", make=lambda current: first))
+        threads = [threading.Thread(target=write, args=(place, _adding(n))) for n in range(WRITERS)]
+        began_s = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        each_s = (time.perf_counter() - began_s) / WRITERS
+        floor_s = _commit_s(folder / "floor.sqlite", first)
+    return Figure(
+        name=f"put by {WRITERS} writers at once, each",
+        measured_s=each_s,
+        floor_name="a durable write of the object",
+        floor_s=floor_s,
+        aim_ratio=AIM_PUT,
+        note=f"{1 / each_s:.0f} writes a second",
+    )
+
+
+def _adding(number: int) -> Request:
+    entry = json.dumps({**CONTAINER, "vm_id": 900_000 + number, "hostname": f"g{number}", "pool_id": "pool0"})
+
+    def make(current: Object | None) -> bytes:
+        data = {} if current is None else current.document.data
+        key = f"containers.g{number}"
+        settings = [f"{key}={entry}", f"{key}.vlan=net0", f"{key}.dhcp=true"]
+        return written(set_values(data, settings))
+
+    return Request(kind="edit", make=make, can_repeat=True, wait_s=300)
+
+
+def _commit_s(path: Path, data: bytes) -> float:
+    objects = SqliteObjects(path)
+    best_s = float("inf")
+    for number in range(20):
+        began_s = time.perf_counter()
+        objects.put(f"o{number}", data, expect=ANYTHING)
+        best_s = min(best_s, time.perf_counter() - began_s)
+    objects.close()
+    return best_s

@@ -1,0 +1,202 @@
+"""`stackyard inventory`: what runs where, for Ansible."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import group
+from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackyard.cli.path_options import Chosen
+    from stackyard.cli.views.paper import Paper
+    from stackyard.inventory import Inventory
+
+__all__ = ["inventory"]
+
+_FORMS = ("json", "yaml", "list")
+
+
+@group("inventory")
+def inventory() -> None:
+    """Render, publish and read the inventory of a target: what runs where, for Ansible."""
+
+
+def _target(function: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.argument("target"),
+        click.option("-H", "--host", metavar="NODE", help="The node, where the target names none."),
+        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+_form = click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMS),
+    default=_FORMS[0],
+    show_default=True,
+    help="The document, Ansible's YAML, or what Ansible asks of a program (`--list`).",
+)
+
+
+@inventory.command("render")
+@_target
+@_form
+@click.option("--out", metavar="FILE", help="Write it there.")
+@pass_session
+def render(session: Session, /, **values: Any) -> Result:
+    """Print the inventory of TARGET as it is now, from its input and its state, without publishing it.
+
+    \b
+    stackyard inventory render dev --format yaml > inventory.yml
+    """  # noqa: D301 - click reads the control character
+    from stackyard.path.publishing import inventory_of  # lazy: pydantic, only when this verb runs
+
+    chosen = _chosen(session, values)
+    found = inventory_of(chosen.base, chosen.resolved)
+    return _printed(found, values["form"], values["out"])
+
+
+@inventory.command("show")
+@_target
+@_form
+@click.option("--from", "place", metavar="PLACE", help="Where it was published, if not in the usual place.")
+@pass_session
+def show(session: Session, /, **values: Any) -> Result:
+    """Print the inventory that was published last, and whether it is current.
+
+    It is `current`, or an `apply` is `owed`, or that is `unknown` because the input or the state cannot be
+    read; it is never called current without proof.
+    """
+    from stackyard.errors import StackyardError  # lazy: as below
+    from stackyard.inventory import IncompleteError, freshness  # lazy: only when this verb runs
+    from stackyard.path.publishing import origin_of  # lazy: as above
+
+    chosen = _chosen(session, values)
+    published = _shelf(chosen, values["place"]).read()
+    if published is None:
+        raise IncompleteError(
+            f"No inventory of {chosen.resolved.target} was published there.",
+            remedy="Apply the target, or publish with `stackyard inventory publish`.",
+        )
+    try:
+        now = origin_of(chosen.base, chosen.resolved)
+    except StackyardError:
+        now = None
+    state = freshness(published, now)
+    printed = _printed(published, values["form"], None)
+    return Result(document={**printed.document, "freshness": state.value}, show=printed.show)
+
+
+@inventory.command("validate")
+@click.argument("file")
+def validate(file: str) -> Result:
+    """Check a published document against its schema and version."""
+    from stackyard.errors import FileError  # lazy: as below
+    from stackyard.inventory.contract import parse  # lazy: only when this verb runs
+
+    path = Path(file)
+    try:
+        found = parse(path.read_bytes())
+    except OSError as err:
+        raise FileError.from_os_error(err, "read", path) from err
+    count = sum(1 for _ in found.hosts())
+    return Result(
+        document={"file": file, "schema_version": found.document["schema_version"], "guests": count},
+        show=lambda paper: paper.line(f"{file} is valid: {count} {'guest' if count == 1 else 'guests'}."),
+    )
+
+
+@inventory.command("publish")
+@_target
+@click.option("--to", "place", metavar="PLACE", help="A folder, or s3://bucket/prefix?endpoint=URL.")
+@pass_session
+def publish(session: Session, /, **values: Any) -> Result:
+    """Publish the inventory of TARGET, as a whole or not at all.
+
+    It is refused, and the one before stays, unless the state has exactly the guests that should be there and
+    every one that runs has an address. `apply` publishes by itself.
+    """
+    from stackyard.path.publishing import inventory_of  # lazy: pydantic, only when this verb runs
+
+    chosen = _chosen(session, values)
+    done = _shelf(chosen, values["place"]).publish(inventory_of(chosen.base, chosen.resolved))
+    said = f"Published at {done.where}." if done.is_new else f"{done.where} is up to date."
+    return Result(document={"where": done.where, "is_new": done.is_new}, show=lambda paper: paper.line(said))
+
+
+@inventory.command("script")
+@_target
+@click.option("--out", metavar="FILE", required=True, help="Where to write it.")
+@pass_session
+def script(session: Session, /, **values: Any) -> Result:
+    """Write a program that `ansible -i` takes, and that answers with what is so whenever it is asked.
+
+    \b
+    stackyard inventory script dev --out inventory.sh
+    ansible-playbook -i inventory.sh site.yml
+    """  # noqa: D301 - click reads the control character
+    from stackyard.files import replace_file  # lazy: only when this verb runs
+
+    chosen = _chosen(session, values)
+    command = ["stackyard", "--chdir", os.getcwd(), "inventory", "render", str(chosen.resolved.target)]
+    for name in ("host", "site"):
+        command += [f"--{name}", values[name]] if values[name] else []
+    text = (
+        "#!/bin/sh\n"
+        "# A dynamic inventory for Ansible; made by `stackyard inventory script`.\n"
+        'case "$1" in --host) echo "{}"; exit 0 ;; esac\n'
+        f"exec {shlex.join([*command, '--format', 'list'])}\n"
+    )
+    path = Path(values["out"])
+    replace_file(path, text.encode())
+    path.chmod(0o755)
+    return Result(document={"file": str(path)}, show=lambda paper: paper.line(f"Written to {path}."))
+
+
+def _chosen(session: Session, values: dict[str, Any]) -> Chosen:
+    from stackyard.cli.path_options import Chosen  # lazy: pydantic, only when a verb runs
+
+    return Chosen(session, values)
+
+
+def _shelf(chosen: Chosen, place: str | None) -> Any:
+    from stackyard.inventory import open_shelf  # lazy: only when a verb runs
+    from stackyard.path.publishing import shelf_of  # lazy: as above
+
+    return open_shelf(place) if place else shelf_of(chosen.base, chosen.resolved)
+
+
+def _printed(found: Inventory, form: str, out: str | None) -> Result:
+    import orjson  # lazy: only when a verb runs
+
+    from stackyard.inventory.ansible import as_list, as_yaml  # lazy: as above
+
+    if form == "yaml":
+        text = as_yaml(found)
+    elif form == "list":
+        text = orjson.dumps(as_list(found), option=orjson.OPT_INDENT_2).decode()
+    else:
+        text = found.data().decode()
+    if out is not None:
+        from stackyard.files import replace_file  # lazy: as above
+
+        replace_file(Path(out), text.encode())
+
+    def show(paper: Paper) -> None:
+        for line in [f"Written to {out}."] if out is not None else text.splitlines():
+            paper.line(line)
+
+    return Result(document={"inventory": dict(found.document), "file": out}, show=show)

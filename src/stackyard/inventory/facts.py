@@ -1,0 +1,78 @@
+"""What a state knows of guests that its input does not say: ids, nodes, addresses, cards."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.render.references import CONTAINER, VM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Fact", "read_facts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A guest as the state has it.
+
+    Attributes:
+        vm_id: Its id.
+        node: Where it runs.
+        addresses: What it is reached by, the most useful first.
+        mac: The hardware address of its first card.
+    """
+
+    vm_id: int
+    node: str
+    addresses: tuple[str, ...] = ()
+    mac: str | None = None
+
+
+def read_facts(state: bytes | None) -> Mapping[str, Fact]:
+    """Return the guests of a state, by the address of their resource; none where there is no state yet."""
+    document = orjson.loads(state) if state else {}
+    return {
+        f"{row['type']}.{row['name']}": _fact(row["type"], instance["attributes"])
+        for row in document.get("resources") or ()
+        if row.get("mode") == "managed" and row.get("type") in (VM, CONTAINER)
+        for instance in row.get("instances") or ()
+        # What the engine could not finish, or has let go of, is no guest to rely on.
+        if instance.get("status") != "tainted" and "deposed" not in instance
+    }
+
+
+def _fact(kind: str, attributes: Mapping[str, Any]) -> Fact:
+    known = [address for address in _addresses(kind, attributes) if _is_useful(address)]
+    macs = (
+        [card.get("mac_address") for card in attributes.get("network_interface") or ()]
+        if kind == CONTAINER
+        else [card.get("mac_address") for card in attributes.get("network_device") or ()]
+    )
+    return Fact(
+        vm_id=int(attributes.get("vm_id") or 0),
+        node=str(attributes.get("node_name") or ""),
+        addresses=tuple(dict.fromkeys(known)),
+        mac=next((mac for mac in macs if mac), None),
+    )
+
+
+def _addresses(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
+    for version in (4, 6):
+        if kind == CONTAINER:
+            yield from (attributes.get(f"ipv{version}") or {}).values()
+        else:
+            for of_card in attributes.get(f"ipv{version}_addresses") or ():
+                yield from of_card
+
+
+def _is_useful(text: str) -> bool:
+    try:
+        address = ipaddress.ip_interface(text)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_link_local)

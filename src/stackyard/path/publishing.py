@@ -1,0 +1,114 @@
+"""The inventory of a target: from its input and its state, to where its readers find it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stackyard.inventory.contract import Origin, render
+from stackyard.inventory.facts import read_facts
+from stackyard.inventory.publishing import open_shelf
+from stackyard.objects import open_objects
+from stackyard.objects.opening import DATABASE
+from stackyard.state import StateService, UnknownStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from stackyard.inventory import Inventory
+    from stackyard.inventory.publishing import Published, Shelf
+    from stackyard.path.run import Run
+    from stackyard.path.target import Resolved
+
+__all__ = ["inventory_of", "origin_of", "publish", "shelf_of"]
+
+_FOLDER = "inventory"
+
+
+def shelf_of(base: Path, resolved: Resolved) -> Shelf:
+    """Return where the inventory of a target is published unless somebody says another place.
+
+    Args:
+        base: The folder for what runs leave for the next.
+        resolved: The target.
+    """
+    return open_shelf(base / _FOLDER / resolved.target.state_name)
+
+
+def publish(run: Run, *, seen: Mapping[str, Sequence[str]]) -> Published:
+    """Publish the inventory of a target that was just applied.
+
+    Args:
+        run: The target.
+        seen: The addresses at which guests were seen to be up, by address of the resource: they may have come
+            later than the state was written.
+
+    Raises:
+        IncompleteError: Something is missing; the inventory before stays.
+        StackyardError: It cannot be written; the inventory before stays.
+    """
+    inventory = _rendered(run.resolved, run.states, seen)
+    return shelf_of(run.settings.base, run.resolved).publish(inventory)
+
+
+def inventory_of(base: Path, resolved: Resolved) -> Inventory:
+    """Return the inventory of a target as it is now.
+
+    Raises:
+        IncompleteError: The state does not have exactly what should be there.
+        StackyardError: The state cannot be read.
+    """
+    with _states(base) as states:
+        return _rendered(resolved, states, {})
+
+
+def origin_of(base: Path, resolved: Resolved) -> Origin:
+    """Return what an inventory that is rendered now comes from.
+
+    Raises:
+        StackyardError: The state cannot be read.
+    """
+    with _states(base) as states:
+        return _origin(resolved, states)
+
+
+@contextlib.contextmanager
+def _states(base: Path) -> Iterator[StateService | None]:
+    folder = base / "state"
+    if not (folder / DATABASE).exists():
+        yield None
+        return
+    with contextlib.closing(open_objects(folder, create=False)) as objects:
+        yield StateService(objects)
+
+
+def _rendered(
+    resolved: Resolved, states: StateService | None, seen: Mapping[str, Sequence[str]]
+) -> Inventory:
+    content = None if states is None else states.contents.read(resolved.target.state_name)
+    facts = read_facts(None if content is None else content.body.data)
+    known = {
+        address: fact if fact.addresses else replace(fact, addresses=tuple(seen.get(address, ())))
+        for address, fact in facts.items()
+    }
+    return render(resolved.desired, known, _origin(resolved, states), extras=resolved.extras)
+
+
+def _origin(resolved: Resolved, states: StateService | None) -> Origin:
+    return Origin(
+        target=str(resolved.target),
+        desired=hashlib.sha256(resolved.desired.model_dump_json().encode()).hexdigest(),
+        version=resolved.version,
+        state=_state_version(resolved, states),
+    )
+
+
+def _state_version(resolved: Resolved, states: StateService | None) -> str:
+    try:
+        current = None if states is None else states.head(resolved.target.state_name).current
+    except UnknownStateError:
+        return ""
+    return "" if current is None else f"{current.lineage}/{current.serial}"

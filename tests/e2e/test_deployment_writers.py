@@ -1,0 +1,119 @@
+"""Fifty writers at once, each with one guest of its own: fifty versions, fifty guests, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from tests.support.cli import PROGRAM
+from tests.support.deployment import CONTAINER, SMALL, place_in, text_of
+from tests.support.deployment_bucket import ENV, new_bucket
+from tests.support.seaweed import require_seaweed
+
+from stackyard.deployment.editing import set_values, written
+from stackyard.deployment.fetch import Object, fetch, open_history
+from stackyard.deployment.settings import BucketAddress, Place
+from stackyard.deployment.writing import Request, write
+from stackyard.errors import StackyardError
+
+WRITERS = 50
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def add_guest(number: int) -> Request:
+    entry = {**CONTAINER, "vm_id": 1000 + number, "hostname": f"guest-{number}"}
+
+    def make(current: Object | None) -> bytes:
+        assert current is not None
+        return written(set_values(current.document.data, [f"containers.g{number}={json.dumps(entry)}"]))
+
+    return Request(kind="edit", make=make, can_repeat=True, note=f"guest {number}", wait_s=500)
+
+
+def first(place: Place) -> None:
+    write(place, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
+
+
+def all_at_once(place: Place, count: int) -> list[StackyardError]:
+    failures: list[StackyardError] = []
+    start = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        start.wait()
+        try:
+            write(place, add_guest(number))
+        except StackyardError as err:
+            failures.append(err)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def require_nothing_lost(place: Place, count: int) -> None:
+    guests = fetch(place).document.data["containers"]
+    assert {name for name in guests if name.startswith("g")} == {f"g{number}" for number in range(count)}
+    store = open_history(place)
+    history = list(store.history())
+    assert len(history) == count + 1
+    sizes = [len(json.loads(store.read_version(one).data)["containers"]) for one in history]
+    # Each version has exactly one guest more than the one before it.
+    assert sizes == list(range(sizes[0], sizes[0] - count - 1, -1))
+    store.close()
+
+
+def test_fifty_writers_on_sqlite_make_fifty_versions_and_fifty_guests(tmp_path: Path) -> None:
+    place = place_in(tmp_path)
+    first(place)
+    assert all_at_once(place, WRITERS) == []
+    require_nothing_lost(place, WRITERS)
+
+
+def test_fifty_writers_on_seaweedfs_make_fifty_versions_and_fifty_guests(tmp_path: Path) -> None:
+    bucket = new_bucket(require_seaweed())
+    embedded = place_in(tmp_path)
+    place = Place(
+        root=tmp_path,
+        base=embedded.base,
+        settings=embedded.settings,
+        store=BucketAddress.parse(bucket.address),
+        environ=ENV,
+    )
+    first(place)
+    assert all_at_once(place, WRITERS) == []
+    require_nothing_lost(place, WRITERS)
+
+
+def processes(folder: Path, count: int, env: dict[str, str]) -> list[int]:
+    """Let as many processes of the program as there are writers add a guest each."""
+    running = []
+    for number in range(count):
+        entry = json.dumps({**CONTAINER, "vm_id": 1000 + number, "hostname": f"guest-{number}"})
+        command = [*PROGRAM, "deployment", "edit", "--set", f"containers.g{number}={entry}"]
+        running.append(
+            subprocess.Popen(
+                command,
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
+    return [process.wait() for process in running]
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(WRITERS, marks=pytest.mark.soak)])
+def test_writers_that_are_processes_lose_nothing_either(tmp_path: Path, count: int) -> None:
+    (tmp_path / "deployment.yaml").write_text("environment: homelab\n")
+    first(place_in(tmp_path))
+    assert processes(tmp_path, count, dict(os.environ)) == [0] * count
+    require_nothing_lost(place_in(tmp_path), count)

@@ -1,0 +1,65 @@
+"""A writer that is killed (SIGKILL, by itself) before or after the nth thing that it asks of its store.
+
+python -m tests.support.deployment_killed FOLDER before|after NTH KIND
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.deployment import SMALL, edited, place_in, text_of
+
+from stackyard.deployment.editing import set_values, written
+from stackyard.deployment.writing import Request, write
+from stackyard.objects import SqliteObjects
+
+
+class Killing:
+    """Counts what is asked of stores of this process, and ends it at the chosen moment."""
+
+    def __init__(self, moment: str, nth: int) -> None:
+        self._moment = moment
+        self._left = nth
+
+    def wrapped(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left == 0 and self._moment == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            is_last = self._left == 0
+            try:
+                return method(*arguments, **named)
+            finally:
+                # Also after what was refused.
+                if is_last:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        return call
+
+
+def main(folder: Path, moment: str, nth: int, kind: str) -> None:
+    killing = Killing(moment, nth)
+    for name in ("get", "put", "list", "delete"):
+        setattr(SqliteObjects, name, killing.wrapped(getattr(SqliteObjects, name)))
+    place = place_in(folder, lease_ttl_s=1)
+    if kind == "put":
+        new = text_of(edited(SMALL, **{"containers__my-container__cpu_cores": 4})).encode()
+        write(place, Request(kind="put", make=lambda current: new))
+    else:
+        path = "containers.my-container.cpu_cores=4"
+        write(
+            place,
+            Request(
+                kind="edit",
+                make=lambda current: written(set_values(current.document.data if current else {}, [path])),
+            ),
+        )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
