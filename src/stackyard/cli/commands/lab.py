@@ -202,10 +202,16 @@ def status(name: str) -> Result:
     \b
     export PROXMOX_VE_API_TOKEN=$(stackyard lab status --json | jq -r .api_token)
     """  # noqa: D301 - click reads the control character
-    from stackyard.cli.labs.instances import Instance  # lazy: asyncio, only when this verb runs
+    from stackyard.cli.labs.client import lab_client  # lazy: ssl, only when this verb runs
+    from stackyard.cli.labs.instances import Instance  # lazy: asyncio, as above
 
     instance = Instance(name)
-    return running_result(instance.require(), instance, "is running")
+    return running_result(
+        instance.require(),
+        instance,
+        "is running",
+        inside=lambda: str(lab_client(name).call("GET", "/status")["inside"]),
+    )
 
 
 @lab.command("reset")

@@ -24,7 +24,14 @@ def name_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def running_result(record: Record, instance: Instance, how: str, *, stays: bool = False) -> Result:
+def running_result(
+    record: Record,
+    instance: Instance,
+    how: str,
+    *,
+    stays: bool = False,
+    inside: Callable[[], str] | None = None,
+) -> Result:
     """Return the result that tells how to reach a lab.
 
     Args:
@@ -32,14 +39,23 @@ def running_result(record: Record, instance: Instance, how: str, *, stays: bool 
         instance: Its name.
         how: What to say of it: "is ready".
         stays: Whether it runs in this process.
+        inside: Tells a human what its guests are made of.
     """
     return Result(
         document={**record.document(), "log": None if stays else str(instance.log)},
-        show=lambda paper: _show(paper, record, instance, how=how, stays=stays),
+        show=lambda paper: _show(paper, record, instance, how=how, stays=stays, inside=inside),
     )
 
 
-def _show(paper: Paper, record: Record, instance: Instance, *, how: str, stays: bool) -> None:
+def _show(
+    paper: Paper,
+    record: Record,
+    instance: Instance,
+    *,
+    how: str,
+    stays: bool,
+    inside: Callable[[], str] | None,
+) -> None:
     ready = record.ready
     paper.line(f"The lab {how}: {ready['url']}", style="green")
     rows = {
@@ -51,6 +67,8 @@ def _show(paper: Paper, record: Record, instance: Instance, *, how: str, stays: 
         "nodes": ", ".join(ready["nodes"]),
         "data": record.options.get("data") or "in memory",
     }
+    if inside is not None:
+        rows["guests"] = inside()
     if not stays:
         rows["log"] = str(instance.log)
     for name, value in rows.items():

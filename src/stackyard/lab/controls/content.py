@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.control import ControlCall, control
+from stackyard.lab.inside.machine import MachineError
 from stackyard.lab.problems import PveError
 from stackyard.lab.seeds import SeedError, load_seed, parse_seed, seed_names
+
+if TYPE_CHECKING:
+    from stackyard.lab.world import World
 
 __all__ = ["list_seeds", "read_status", "reset_lab"]
 
@@ -27,7 +31,7 @@ async def read_status(call: ControlCall) -> Any:
         "faults": len(world.faults.rules()),
         "time": world.clock.now(),
         "speed": world.latency.speed.value,
-        "inside": str(await world.machines.kind()),
+        "inside": await _inside(world),
     }
 
 
@@ -56,3 +60,11 @@ async def reset_lab(call: ControlCall) -> Any:
         details = "".join(f" {found.detail}" for found in err.diagnostics)
         raise PveError(f"{err.detail}{details}", status=400) from err
     return await read_status.handler(call)
+
+
+async def _inside(world: World) -> str:
+    """Say what guests are made of, or why they are not."""
+    try:
+        return str(await world.machines.kind())
+    except MachineError as err:
+        return err.detail
