@@ -34,6 +34,11 @@ NODES = ("pve1", "pve2")
 
 _SETTINGS = {"name": "web", "scsi0": "local-lvm:0.01", "net0": "virtio,bridge=vmbr0"}
 _BARE = [sys.executable, "-m", "bench.bare_server"]
+_LAB = [
+    *(sys.executable, "-m", "stackyard", "lab", "up", "--foreground", "--json", "--port", "0"),
+    *("--name", f"bench-{os.getpid()}"),
+]
+_BIG = [*_LAB, "--seed", "big"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,10 +68,13 @@ def kind_row(kind: Kind) -> str:
     return f"| `{kind.code}` | {exit_status} | {cell(kind.summary)}. | {cell(kind.remedy)} |"
 
 
+IN_GUESTS = "stackyard.lab.inside.guest.site"
+
+
 def modules() -> Iterator[object]:
-    """Import and return every module of stackyard."""
+    """Import and return every module of stackyard but those that exist for the guests of a lab alone."""
     for found in pkgutil.walk_packages(stackyard.__path__, "stackyard."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__") and IN_GUESTS not in found.name:
             yield importlib.import_module(found.name)
 
 

@@ -25,8 +25,9 @@ def refuse(name: str) -> None:
 
 def modules() -> list[ModuleType]:
     found = pkgutil.walk_packages(stackyard.__path__, "stackyard.", onerror=refuse)
-    # The entry point runs the program when it is imported.
-    names = sorted(module.name for module in found if not module.name.endswith("__main__"))
+    # The entry point runs the program when it is imported, and some modules can be so in guests of a lab only.
+    skipped = ("__main__", ".inside.guest.site.apt", ".inside.guest.site.apt_pkg")
+    names = sorted(module.name for module in found if not module.name.endswith(skipped))
     return [importlib.import_module(name) for name in names]
 
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import urllib.parse
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
 import asyncssh
@@ -214,3 +220,54 @@ def test_the_api_of_a_nested_node_has_a_port_of_this_machine() -> None:
                 assert answer.status == 200
 
     asyncio.run(scenario())
+
+
+_OPERATE = """
+set -e
+mkdir -p /root/.ssh
+ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+quote='import sys, urllib.parse as u; print(u.quote(sys.stdin.read().strip(), safe=""))'
+keys=$(/usr/bin/python3 -c "$quote" < /root/.ssh/id_ed25519.pub)
+pvesh create /nodes/inner100/qemu --vmid 300 --name leaf --memory 512 --ide2 local-lvm:cloudinit \\
+    --net0 virtio,bridge=vmbr0 --ipconfig0 ip=10.0.12.30/24,gw=10.0.12.1 --ciuser ops --sshkeys "$keys" >&2
+qm start 300 >&2
+trust='-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR'
+ssh $trust ops@10.0.12.30 'hostname; id -un'
+"""
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("ssh", "scp", "ssh-keygen"))), reason="OpenSSH is not installed"
+)
+def test_an_operator_sends_files_to_a_nested_node_and_works_there_with_its_guests(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        key = tmp_path / "key"
+        await _program("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+        public = urllib.parse.quote(key.with_suffix(".pub").read_text().strip(), safe="")
+        archive = tmp_path / "archive.bin"
+        archive.write_bytes(os.urandom(2**20) * 8)
+        (tmp_path / "operate.sh").write_text(_OPERATE)
+        async with _sandboxed() as api, sessions() as session:
+            inner = await nested_node(api, 100, session, ipconfig0=_STATIC.format(5), sshkeys=public)
+            [guest] = (await api.raw("GET", "/guests", base="/_lab")).json["guests"]
+            options = ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path}/known"]
+            options += ["-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", "-i", str(key), "-F", "none"]
+            files = [str(archive), str(tmp_path / "operate.sh")]
+            await _program("scp", *options, "-P", str(guest["port"]), *files, "root@127.0.0.1:/root/")
+            login = ["ssh", *options, "-p", str(guest["port"]), "root@127.0.0.1"]
+            digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+            assert (await _program(*login, "sha256sum /root/archive.bin")).split()[0] == digest
+            assert await _program(*login, "sh /root/operate.sh") == "leaf\nops\n"
+            assert [vm["name"] for vm in await inner.get("/nodes/inner100/qemu")] == ["leaf"]
+
+    asyncio.run(scenario())
+
+
+async def _program(*argv: str) -> str:
+    """Run a program of this machine beside the lab, and return what it prints."""
+    started = await asyncio.create_subprocess_exec(
+        *argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = await asyncio.wait_for(started.communicate(), 100)
+    assert started.returncode == 0, (argv, out, err)
+    return out.decode()

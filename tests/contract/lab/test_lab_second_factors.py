@@ -7,9 +7,11 @@ import json
 import urllib.parse
 from collections.abc import Awaitable, Callable
 
+import proxmoxer
 import pytest
-from tests.support.lab import LabClient, Refused, lab_client
+from tests.support.lab import LabClient, Refused, lab_client, proxmoxer_client
 
+from stackyard import lab
 from stackyard.lab.access.second_factors import Totp
 
 URI = "otpauth://totp/lab:bob?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&digits=6&period=30&issuer=lab"
@@ -75,6 +77,18 @@ def test_a_login_needs_the_one_time_password_once_there_is_one() -> None:
         assert "NeedTFA" not in at_once
 
     run(test)
+
+
+def test_proxmoxer_logs_in_with_a_one_time_password() -> None:
+    with lab.running() as running:
+        root = proxmoxer_client(running)
+        root.access.users.post(userid="bob@pve", password="secret123")
+        moment = running.on_loop(running.world.clock.now)
+        root.access.tfa("bob@pve").post(type="totp", description="x", totp=URI, value=TOTP.at(moment))
+        given = {"user": "bob@pve", "password": "secret123", "verify_ssl": False}
+        password = TOTP.at(running.on_loop(running.world.clock.now))
+        bob = proxmoxer.ProxmoxAPI("127.0.0.1", port=running.port, otp=password, timeout=60, **given)
+        assert bob.version.get()["release"]
 
 
 def test_recovery_keys_are_good_once() -> None:

@@ -60,8 +60,8 @@ def lab() -> None:
     """Run a Proxmox VE API without hardware, to try and test things on.
 
     It answers as Proxmox VE does to clients such as the bpg/proxmox provider, proxmoxer and Ansible, and has
-    an SSH side for what these send there. Programs of this machine run in the sandboxes of its guests only, and
-    not at all where there is no bubblewrap.
+    an SSH side for what these send there. Programs of this machine run in the sandboxes of its guests only,
+    and not at all where there is no bubblewrap.
 
     \b
     stackyard lab up        start it in the background; it is ready when the command returns

@@ -66,7 +66,7 @@ async def _reached(world: World, guest: Document) -> dict[str, Any]:
     forwards = world.machines.forwards
     vmid = int(guest["vmid"])
     machine = await world.machines.of(guest)
-    ports = {_SSH_PORT: forwards.port(vmid, _SSH_PORT)} if world.nest.answer_guest is not None else {}
+    ports = {_SSH_PORT: forwards.port(vmid, _SSH_PORT)} if world.nest.ssh_ports else {}
     for port in _MORE_PORTS:
         if await machine.endpoint(port) is not None:
             ports[port] = forwards.port(vmid, port)

@@ -23,6 +23,8 @@ __all__ = ["Forwards"]
 _CHUNK = 64 * 1024
 # More than that would use up the descriptors of the process; the others are reached through a node.
 _MOST = 256
+_LOADING_S = 30.0
+_LOOK_AGAIN_S = 0.02
 
 
 class Forwards:
@@ -90,6 +92,7 @@ class Forwards:
         with client:
             if world is None or guest is None or guest["status"] != "running":
                 return
+            await _loaded(world)
             # A guest that refuses, or goes away, ends the connection and nothing else.
             with (
                 contextlib.suppress(OSError),
@@ -104,6 +107,15 @@ class Forwards:
             sock, task = self._open.pop((vmid, port))
             task.cancel()
             sock.close()
+
+
+async def _loaded(world: World) -> None:
+    """Wait until the SSH side answers, which is loaded while the lab is already running."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LOADING_S):
+            # Nothing tells of it: it announces itself by being there.
+            while world.nest.ssh_ports and world.nest.answer_guest is None:  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _both_ways(left: socket.socket, right: socket.socket) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
+from stackyard.path.importing.configuration import as_address
 from stackyard.path.importing.shared import dns_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ def _addresses(config: Configuration, cards: list[dict[str, Any]]) -> None:
             parts.lack("ip", f"there is no net{place}")
             continue
         parts.take_into(
-            cards[place], ipv4=("ip", str), gateway4=("gw", str), ipv6=("ip6", str), gateway6=("gw6", str)
+            cards[place],
+            ipv4=("ip", as_address),
+            gateway4=("gw", str),
+            ipv6=("ip6", as_address),
+            gateway6=("gw6", str),
         )
         parts.done()
 

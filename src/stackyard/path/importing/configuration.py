@@ -5,6 +5,7 @@ Whoever takes a key has understood it. What is left over at the end cannot be ca
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Guest
 
-__all__ = ["GIB", "Configuration", "Lack", "Parts", "Translated", "as_flag", "size_bytes"]
+__all__ = [
+    "GIB",
+    "Configuration",
+    "Lack",
+    "Parts",
+    "SpellingError",
+    "Translated",
+    "as_address",
+    "as_flag",
+    "size_bytes",
+]
 
 GIB = 1024**3
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": GIB, "T": 1024**4}
@@ -68,6 +79,28 @@ def size_bytes(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]]) if found else 0
 
 
+class SpellingError(ValueError):
+    """A value is written in an unusual way, which those take for another who compare texts."""
+
+
+def as_address(text: str) -> str:
+    """Return an address, or the word in its place, that is written as everybody writes it.
+
+    Raises:
+        SpellingError: It is written otherwise.
+    """
+    if "/" not in text:
+        return text
+    usual = str(ipaddress.ip_interface(text))
+    if usual != text:
+        raise SpellingError(f"{text} is usually written {usual}, which providers compare: write it so")
+    return usual
+
+
+def _complaint(value: str, err: ValueError) -> str:
+    return str(err) if isinstance(err, SpellingError) else f"{value!r} is not understood"
+
+
 class Configuration:
     """The keys of one guest that nobody has understood yet, and what is wrong with the others.
 
@@ -109,8 +142,8 @@ class Configuration:
     ) -> None:
         try:
             fields[field] = read(value)
-        except ValueError:
-            self.lack(key, f"{value!r} is not understood")
+        except ValueError as err:
+            self.lack(key, _complaint(value, err))
 
     def take_parts(self, key: str, first: str) -> Parts | None:
         """Return a value that has parts (`local-lvm:vm-1-disk-0,size=8G`); None where it is not set."""
@@ -218,8 +251,8 @@ class Parts:
                 continue
             try:
                 fields[field] = read(value)
-            except ValueError:
-                self.lack(name, f"{value!r} is not understood")
+            except ValueError as err:
+                self.lack(name, _complaint(value, err))
 
     def lack(self, name: str, text: str) -> None:
         """Report a part that cannot be carried."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Container
-from stackyard.path.importing.configuration import GIB, Configuration, as_flag, size_bytes
+from stackyard.path.importing.configuration import GIB, Configuration, as_address, as_flag, size_bytes
 from stackyard.path.importing.shared import base_fields, dns_of, number, without_only_mac
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ def _nic(parts: Parts) -> dict[str, Any]:
         firewall=("firewall", as_flag),
         rate_limit_mb=("rate", float),
         mtu=("mtu", int),
-        ipv4=("ip", str),
+        ipv4=("ip", as_address),
         gateway4=("gw", str),
-        ipv6=("ip6", str),
+        ipv6=("ip6", as_address),
         gateway6=("gw6", str),
     )
     if "bridge" not in card:

@@ -89,6 +89,7 @@ def test_what_a_machine_has_beyond_the_model_is_named_by_its_key(
     [
         ({"timezone": "host"}, ["timezone"]),
         ({"description": " x\n"}, ["description"]),
+        ({"net0": "name=a0,bridge=vmbr0,ip6=FD00::0:1/64"}, ["net0.ip6"]),
         ({"net0": "name=a0,bridge=vmbr0", "net1": "name=b0,bridge=vmbr0,ip=dhcp"}, ["net0"]),
         ({"lxc": [["lxc.cgroup2.devices.allow", "c 1:3 rwm"]]}, ["lxc.cgroup2.devices.allow"]),
         ({"mp0": "local-lvm:vm-200-disk-1,mp=/x,size=100M"}, ["mp0.size"]),

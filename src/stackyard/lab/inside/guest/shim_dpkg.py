@@ -11,20 +11,20 @@ from . import packages
 
 __all__ = ["run"]
 
-_OPERATORS: dict[str, Callable[[int], bool]] = {
-    "lt": lambda found: found < 0,
-    "le": lambda found: found <= 0,
-    "eq": lambda found: found == 0,
-    "ne": lambda found: found != 0,
-    "ge": lambda found: found >= 0,
-    "gt": lambda found: found > 0,
-    "<<": lambda found: found < 0,
-    "<=": lambda found: found <= 0,
-    "=": lambda found: found == 0,
-    ">=": lambda found: found >= 0,
-    ">>": lambda found: found > 0,
-    "<": lambda found: found <= 0,
-    ">": lambda found: found >= 0,
+_OPERATORS: dict[str, tuple[int, ...]] = {
+    "lt": (-1,),
+    "le": (-1, 0),
+    "eq": (0,),
+    "ne": (-1, 1),
+    "ge": (0, 1),
+    "gt": (1,),
+    "<<": (-1,),
+    "<=": (-1, 0),
+    "=": (0,),
+    ">=": (0, 1),
+    ">>": (1,),
+    "<": (-1, 0),
+    ">": (0, 1),
 }
 _NOTHING = ("--audit", "-C", "--configure", "-a", "--verify", "-V", "--print-foreign-architectures")
 _HEAD = """Desired=Unknown/Install/Remove/Purge/Hold
@@ -78,9 +78,8 @@ def _act(verb: str, rest: list[str], form: str) -> int:
     if verb in ("-W", "--show"):
         return _show(rest, form)
     if verb == "--compare-versions":
-        return (
-            0 if _OPERATORS.get(rest[1], lambda _: False)(packages.compare_versions(rest[0], rest[2])) else 1
-        )
+        found = packages.compare_versions(rest[0], rest[2])
+        return 0 if (found > 0) - (found < 0) in _OPERATORS.get(rest[1], ()) else 1
     if verb in _NOTHING:
         return 0
     texts = {

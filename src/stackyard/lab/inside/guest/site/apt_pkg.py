@@ -7,8 +7,11 @@ import importlib
 import sys
 from typing import Any
 
-sys.path.append("/run/lab/lib")
-packages: Any = importlib.import_module("guest.packages")
+# In a guest this is a module of its own, and the rest is in a place that only the lab knows.
+_HOME = __name__.partition(".site.")[0] if ".site." in __name__ else "guest"
+if _HOME == "guest":
+    sys.path.append("/run/lab/lib")
+packages: Any = importlib.import_module(f"{_HOME}.packages")
 
 __all__ = [
     "CURSTATE_CONFIG_FILES",

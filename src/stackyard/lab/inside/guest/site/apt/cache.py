@@ -11,10 +11,13 @@ from .package import Package
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-sys.path.append("/run/lab/lib")
-packages: Any = importlib.import_module("guest.packages")
-accounts: Any = importlib.import_module("guest.accounts")
-apt_pkg: Any = importlib.import_module("apt_pkg")
+# In a guest this is a module of its own, and the rest is in a place that only the lab knows.
+_HOME = __name__.partition(".site.")[0] if ".site." in __name__ else "guest"
+if _HOME == "guest":
+    sys.path.append("/run/lab/lib")
+packages: Any = importlib.import_module(f"{_HOME}.packages")
+accounts: Any = importlib.import_module(f"{_HOME}.accounts")
+apt_pkg: Any = importlib.import_module("apt_pkg" if _HOME == "guest" else f"{_HOME}.site.apt_pkg")
 
 __all__ = ["Cache", "FetchCancelledException", "FetchFailedException", "FilteredCache", "LockFailedException"]
 
@@ -53,7 +56,7 @@ class Cache:
 
     def update(self, *_: object, **__: object) -> bool:
         """Do nothing: the catalogue is all there is."""
-        shim: Any = importlib.import_module("guest.shim_apt")
+        shim: Any = importlib.import_module(f"{_HOME}.shim_apt")
         saved, sys.stdout = sys.stdout, sys.stderr
         try:
             shim._update()
