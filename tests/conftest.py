@@ -25,7 +25,19 @@ from stackyard.engine.tools import managed
 LEAKING_NAMES = frozenset(
     "NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES PAGER EDITOR VISUAL".split()
 )
-LEAKING_PREFIXES = ("STACKYARD_", "TF_", "TOFU_", "PROXMOX_", "PVE_", "ANSIBLE_", "SOPS_", "GIT_", "XDG_", "S3_", "DEPLOYMENT_")
+LEAKING_PREFIXES = (
+    "STACKYARD_",
+    "TF_",
+    "TOFU_",
+    "PROXMOX_",
+    "PVE_",
+    "ANSIBLE_",
+    "SOPS_",
+    "GIT_",
+    "XDG_",
+    "S3_",
+    "DEPLOYMENT_",
+)
 KEPT_PREFIX = "STACKYARD_TEST_"
 
 # What Go and pip find below the HOME of the developer: to fill it anew for each test would take minutes.

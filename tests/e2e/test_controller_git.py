@@ -7,9 +7,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.support.controller import REPO_TOKEN, asking, git_clone, make_site, repository, running
+from tests.support.controller import REPO_TOKEN, Asking, asking, git_clone, make_site, repository, running
 from tests.support.repositories import git
 
 from stackyard.controller import RunningController
@@ -148,6 +149,39 @@ def test_many_guests_clone_at_once_while_somebody_works(tmp_path: Path) -> None:
     ended = asyncio.run(clone_many(tmp_path, MANY, at_once=MANY))
     assert [one for one in ended if one[0] != 0] == []
     assert len(ended) == MANY
+
+
+def lines(*texts: str) -> bytes:
+    """Return lines as git frames them; `|` separates, and the end is added."""
+    framed = ("0001" if text == "|" else f"{len(text) + 5:04x}{text}\n" for text in texts)
+    return ("".join(framed) + "0000").encode()
+
+
+async def fetch_all(client: Asking) -> bytes:
+    """Do what git does in a clone of version 2, fetch a spec in between, and return the pack."""
+    version = {"Git-Protocol": "version=2", "Content-Type": "application/x-git-upload-pack-request"}
+    told = await client("/bootstrap.git/info/refs?service=git-upload-pack", REPO_TOKEN, headers=version)
+    assert told.status == 200
+    post: dict[str, Any] = {"method": "POST", "headers": version}
+    asked = lines("command=ls-refs", "|", "ref-prefix refs/heads/_working")
+    refs = await client("/bootstrap.git/git-upload-pack", REPO_TOKEN, data=asked, **post)
+    commit_id = refs.body[4:44].decode()
+    assert (await client("/spec/web1", "node-token-of-web1")).status == 200
+    asked = lines("command=fetch", "|", f"want {commit_id}", "done")
+    pack = await client("/bootstrap.git/git-upload-pack", REPO_TOKEN, data=asked, **post)
+    assert (refs.status, pack.status) == (200, 200)
+    return pack.body
+
+
+def test_five_hundred_guests_fetch_everything_at_once(tmp_path: Path) -> None:
+    async def run() -> list[bytes]:
+        async with serving(tmp_path, files=50) as (found, _), asking(found) as client:
+            return await asyncio.gather(*(fetch_all(client) for _ in range(500)))
+
+    packs = asyncio.run(run())
+    assert len(packs) == 500
+    assert {b"PACK" in pack for pack in packs} == {True}
+    assert len(set(packs)) == 1
 
 
 @pytest.mark.soak

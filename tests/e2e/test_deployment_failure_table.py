@@ -18,8 +18,8 @@ from tests.support.deployment_bucket import ENV, new_bucket
 from tests.support.deployment_rig import TWO, Rig, shared_rig
 from tests.support.seaweed import require_seaweed
 
-from stackyard.deployment.lease import held_lease
-from stackyard.deployment.writing import Request, SuspectError, write
+from stackyard.deployment.lease import SuspectError, held_lease
+from stackyard.deployment.writing import Request, write
 from stackyard.objects import ANYTHING, LeaseWatch, acquire, open_objects
 from stackyard.state import Actor, StateService
 
@@ -43,10 +43,10 @@ def engine_ran(ended_stderr: str) -> bool:
     return "Planning" in ended_stderr or "Preparing" in ended_stderr
 
 
-def refused(rig: Rig, status: int = 65, *, verb: str = "apply", **env: str) -> str:
-    """Run a verb that has to refuse before the engine starts and anything changes; return its words."""
+def refused(rig: Rig, status: int = 65, **env: str) -> str:
+    """Run an apply that has to refuse before the engine starts and anything changes; return its words."""
     before = rig.yard.guests()
-    ended = rig.yard.with_env(**env).run(verb, "deployment", status=status)
+    ended = rig.yard.with_env(**env).run("apply", "deployment", status=status)
     assert not engine_ran(ended.stderr), ended.stderr
     assert rig.yard.guests() == before
     return ended.stderr
@@ -64,7 +64,7 @@ def test_a_missing_object_plans_nothing_and_says_which_store_was_tried(rig: Rig)
 
 def test_a_missing_object_in_a_bucket_plans_nothing_and_says_which_key_was_tried(rig: Rig) -> None:
     bucket = new_bucket(require_seaweed())
-    said = refused(rig, STACKYARD_DEPLOYMENT=bucket.address, **ENV)
+    said = refused(rig, 65, STACKYARD_DEPLOYMENT=bucket.address, **ENV)
     assert bucket.key in said
     assert "would destroy 2 guests" in said
 

@@ -46,7 +46,8 @@ def stackyard(*arguments: str, cwd: Path | None = None, env: dict[str, str] | No
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        # Only to end a program that hangs: many tests share few cores.
+        timeout=300,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)

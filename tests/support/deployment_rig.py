@@ -76,10 +76,12 @@ class Rig:
 
 
 @contextlib.contextmanager
-def running_rig(folder: Path, *, is_applied: bool = True, **env: str) -> Iterator[Rig]:
+def running_rig(
+    folder: Path, *, is_applied: bool = True, env: Mapping[str, str] | None = None
+) -> Iterator[Rig]:
     engine = real_engine(Flavour.TOFU)
     with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
-        yard = make_yard(running, folder / "site", STACKYARD_TOFU=str(engine.path), **env)
+        yard = make_yard(running, folder / "site", STACKYARD_TOFU=str(engine.path), **(env or {}))
         rig = Rig(yard)
         rig.plant(TWO)
         if is_applied:
@@ -96,5 +98,5 @@ def shared_rig(folder: Path) -> Iterator[Rig]:
         for name, value in env.items():
             Path(value).mkdir()
             patch.setenv(name, value)
-        with running_rig(folder, **env) as rig:
+        with running_rig(folder, env=env) as rig:
             yield rig

@@ -197,6 +197,9 @@ def _snapshots(world: World, gone: Gone) -> Iterator[str]:
                 scope = world.storages.scope(volid.partition(":")[0], guest["node"])
                 taken.add((f"{scope}|{volid}", name))
                 known = world.store.get("volume_snapshots", f"{scope}|{volid}") or {}
+                # A guest that was recovered to its replica has lost the snapshots since the last sync.
+                if any(other.startswith("__replicate_") for other in known):
+                    continue
                 if name not in known and "cloudinit" not in volid and not entry.get("snapstate"):
                     yield f"snapshot {name} of guest {vmid} lacks that of {key} {volid}"
         parents = {entry.get("parent") for entry in (guest["config"], *guest["snapshots"].values())}

@@ -25,6 +25,7 @@ from stackyard.lab import facts, resources
 from stackyard.lab.contents import put_stand_in
 from stackyard.lab.control import ControlRoute
 from stackyard.lab.fault_kinds import KINDS
+from stackyard.lab.inside.machine import Kind
 from stackyard.lab.routing import Endpoint, Table, collect
 
 __all__ = ["Fuzzer", "bound_endpoints", "seeded_lab"]
@@ -106,7 +107,8 @@ def bound_endpoints() -> list[Endpoint]:
 @contextlib.asynccontextmanager
 async def seeded_lab() -> AsyncIterator[LabClient]:
     """Run a lab with two nodes that has something of everything."""
-    async with lab_client(nodes=("pve1", "pve2")) as api:
+    # Guests of records: what a sandbox does with made-up programs is another question, and a slower one.
+    async with lab_client(nodes=("pve1", "pve2"), guests=Kind.RECORDED) as api:
         for path, params in _THINGS:
             await api.post(path, **params)
         with api.world.store.transaction():

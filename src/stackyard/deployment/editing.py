@@ -153,7 +153,7 @@ def _operate(data: dict[str, Any], operation: Any) -> None:
     verb, pointer = operation.get("op"), operation["path"]
     if not pointer.startswith("/"):
         raise PatchError(f"`{pointer}` is no JSON pointer below the top of the object.")
-    *above, last = [part.replace("@1", "/").replace("@0", "~") for part in pointer[1:].split("/")]
+    *above, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
     parent = _within(data, above, pointer, makes=False)
     if verb in ("add", "replace") and "value" not in operation:
         raise PatchError(f"`{verb}` of `{pointer}` has no `value`.")

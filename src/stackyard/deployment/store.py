@@ -75,8 +75,8 @@ class UnversionedError(StackyardError):
     code = "E-DEPLOYMENT-UNVERSIONED"
     summary = "The bucket of the deployment object keeps no versions"
     default_remedy = (
-        "Switch versions on: aws s3api put-bucket-versioning --bucket BUCKET"
-        " --versioning-configuration Status=Enabled"
+        "Set the bucket up to keep versions: `aws s3api put-bucket-versioning --bucket BUCKET"
+        " --versioning-configuration Status=Enabled`."
     )
 
 

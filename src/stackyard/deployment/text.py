@@ -6,6 +6,7 @@ Here each of these is an error with its line and column, and so is everything th
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 from dataclasses import dataclass, field
@@ -65,20 +66,18 @@ class ObjectText:
     label: str
     data: dict[str, Any] = field(repr=False)
     _places: dict[Path, int] = field(default_factory=dict, repr=False)
+    _lines: list[int] = field(default_factory=list, repr=False)
 
     def place(self, path: Path) -> Location:
         """Return where a value stands, or the nearest thing around it; the text is read again for it."""
         if not self._places:
             self._places.update(_positions(self.text))
+            self._lines.extend([0, *(match.end() for match in re.finditer("\n", self.text))])
         for length in range(len(path), -1, -1):
             if (at := self._places.get(path[:length])) is not None:
-                line, column = _line_and_column(self.text, at)
-                return Location(self.label, line, column)
+                line = bisect.bisect_right(self._lines, at)
+                return Location(self.label, line, at - self._lines[line - 1] + 1)
         return Location(self.label)
-
-    def with_data(self, data: dict[str, Any]) -> ObjectText:
-        """Return the same text with other data, as where a layer is merged under it."""
-        return ObjectText(self.text, self.label, data, self._places)
 
 
 def parse(source: bytes | str, label: str) -> ObjectText:

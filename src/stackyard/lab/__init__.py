@@ -15,6 +15,9 @@ has of it, `coverage` prints.
 Beside the API stand the `ssh` side, whose commands make the same calls, and the routes under /_lab/
 (`control`, `controls`), which order `faults`, read the `journal` and change everything at once through the
 `lifecycle`: filled from one of the `seeds`, reset, `saved` and restored.
+
+What is `inside` guests are records or sandboxes, or real VMs (`qemu`); a guest that is a Proxmox node itself
+has a lab of its own inside (`nested`, where connections between guests of all depths are carried too).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The bytes of files in storages: uploads, downloads, snippets. Each content is kept once, under its SHA-256.
 
 A volume document names its bytes by `sha256`; one without has none (a disk, or a stand-in for a download that
-was not made). A disk that was made from an image needs the bytes of the image as long as it is there. The file is there before the document says so, and goes when the last document that names it is
-gone. What a killed lab left behind is removed at the next start.
+was not made). A disk that was made from an image needs the bytes of the image as long as it is there. The
+file is there before the document says so, and goes when the last document that names it is gone. What a
+killed lab left behind is removed at the next start.
 """
 
 from __future__ import annotations

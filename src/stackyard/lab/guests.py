@@ -123,13 +123,17 @@ class Guests:
         Raises:
             PveError: Its configuration changes and there is no quorum; its running state may change.
         """
-        saved = {**document, "digest": digest_of(*(document[field] for field in _HASHED))}
+        saved = _with_digest(document)
         old = self.get(saved["vmid"])
         if old is None or old["digest"] != saved["digest"]:
             kind, node = str(saved["type"]), str(saved["node"])
             self._cluster.require_writable(config_file(kind, node, int(saved["vmid"])))
         self._store.put(COLLECTION, str(saved["vmid"]), saved)
         return saved
+
+    def plant(self, document: Mapping[str, Any]) -> None:
+        """Put a whole guest into a lab that is new, whose nodes have nothing to agree on yet."""
+        self._store.put(COLLECTION, str(document["vmid"]), _with_digest(document))
 
     def remove(self, vmid: int) -> None:
         """Drop a guest."""
@@ -155,3 +159,7 @@ class Guests:
         lock = guest["config"].get("lock")
         if lock and lock != but:
             raise PveError(f"{_NAMES[str(guest['type'])]} is locked ({lock})")
+
+
+def _with_digest(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {**document, "digest": digest_of(*(document[field] for field in _HASHED))}

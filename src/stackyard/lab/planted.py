@@ -81,7 +81,7 @@ def _put_guest(world: World, guest: SeedGuest, node: str) -> None:
     if guest.running:
         # It has been up for as long as anybody remembers, so its agent answers at once.
         run["booting_since"] = 0
-    world.guests.save(
+    world.guests.plant(
         {
             "vmid": guest.vmid,
             "node": node,

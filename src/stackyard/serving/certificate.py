@@ -201,8 +201,8 @@ def kept_certificate(folder: Path, names: Iterable[str]) -> Certificate:
     """Return the certificate kept in a folder; make and keep one when there is none that will do.
 
     A new one is made when there is none, when it has expired or will soon, and when it lacks one of the
-    names; the private key stays, so that whoever pins the key need not be told. The folder holds `server.pem` (key and certificate) and `server.crt` (the certificate alone, for
-    clients to trust).
+    names; the private key stays, so that whoever pins the key need not be told. The folder holds `server.pem`
+    (key and certificate) and `server.crt` (the certificate alone, for clients to trust).
 
     Raises:
         CertificateError: What is kept there is damaged.

@@ -22,6 +22,7 @@ LDAP = {
 def run(test: Callable[[LabClient], Awaitable[None]]) -> None:
     async def main() -> None:
         async with lab_client(nodes=("pve1", "pve2")) as api:
+            api.world.clock.hold()
             await test(api)
 
     asyncio.run(main())

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.lab import LabClient
-from tests.support.lab_inside import make_guest, open_guest, with_sandbox
+from tests.support.lab_inside import make_guest, need_sandbox, open_guest, with_sandbox
 
 from stackyard.lab.inside.machine import MachineError
+from stackyard.lab.inside.makers import SandboxMaker
+from stackyard.lab.inside.roots import Roots
 
 
 def test_packages_are_installed_removed_and_refused_in_the_records_of_the_guest() -> None:
@@ -164,5 +169,33 @@ def test_a_guest_that_stops_takes_its_programs_along() -> None:
         await api.done(await api.post("/nodes/pve1/qemu/100/status/stop"))
         with pytest.raises(MachineError):
             await asyncio.wait_for(running, 30)
+
+    with_sandbox(test)
+
+
+def test_a_sandbox_of_an_ordinary_user_has_one_number_and_shows_the_right_ones() -> None:
+    found = need_sandbox()
+
+    async def test(api: LabClient) -> None:
+        world = api.running.world
+        alone = dataclasses.replace(found, has_numbers=False)
+
+        async def answer(_vmid: int, _uid: int, _question: Mapping[str, Any]) -> Any:
+            return None
+
+        roots = Roots(world.store, None)
+        world.machines.add(lambda _maker: SandboxMaker(world, alone, roots, answer))
+        await make_guest(api, ciuser="ops")
+        guest = await open_guest(api)
+        assert await guest.out("id -un; id -u; cat /proc/self/uid_map | wc -l") == "root\n0\n1"
+        assert await guest.out(
+            "id -un; id -u; pwd; sudo -n id -un; sudo -n -u www-data id -u", user="ops"
+        ) == ("ops\n1000\n/home/ops\nroot\n33")
+        # Changes of ownership seem to succeed, and change nothing.
+        assert await guest.out("touch /root/x && chown www-data /root/x && stat -c %U /root/x") == "root"
+        assert (await guest.sh("unshare -Ur true"))[0] != 0
+        assert (await guest.sh("touch /usr/bin/mine"))[0] != 0
+        await guest.machine.kill()
+        roots.close()
 
     with_sandbox(test)

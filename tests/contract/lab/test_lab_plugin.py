@@ -17,8 +17,13 @@ def run_pytest(folder: Path, *arguments: str, **files: str) -> subprocess.Comple
     """Run pytest with the plugin on files of its own."""
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "stackyard.testing", "-p", "no:cacheprovider"]
+    # As an installed stackyard declares it, whether this one was installed before it had a plugin or after.
+    declared = folder / "installed" / "stackyard_as_installed-0.dist-info"
+    declared.mkdir(parents=True)
+    (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: stackyard-as-installed\nVersion: 0\n")
+    (declared / "entry_points.txt").write_text("[pytest11]\nstackyard = stackyard.testing\n")
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{declared.parent}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         [*command, "-p", "no:randomly", *arguments],
         cwd=folder,

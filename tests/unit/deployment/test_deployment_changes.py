@@ -149,7 +149,7 @@ def test_a_json_patch_does_its_operations_in_order() -> None:
             {"op": "test", "path": "/containers/my-container/cpu_cores", "value": 2},
             {"op": "replace", "path": "/containers/my-container/cpu_cores", "value": 4},
             {"op": "add", "path": "/containers/my-container/tags/-", "value": "x"},
-            {"op": "add", "path": "/pools/a@1b", "value": {}},
+            {"op": "add", "path": "/pools/a~1b", "value": {}},
             {"op": "remove", "path": "/_comment"},
         ],
     )

@@ -279,3 +279,24 @@ def test_the_parts_are_values_of_their_own() -> None:
     assert Snippet(kind="snippet", key="s", node="n", file_name="a.yaml", content="x").datastore == "local"
     assert Subnet(vnet="v1", cidr="10.0.0.0/8").snat is False
     assert Download(kind="download", key="d", node="n", content="iso", url="https://example.org/x").verify_tls
+
+
+def test_a_user_without_a_name_is_the_images_own_and_has_keys_alone() -> None:
+    base = {"key": "a", "name": "a", "node": "pve1"}
+    one = Vm.model_validate({**base, "cloud_init": {"users": [{"keys": ["ssh-ed25519 AAAA x"]}]}})
+    assert one.cloud_init is not None
+    assert one.cloud_init.users[0].name is None
+    for cloud_init in (
+        {"users": [{"sudo": True}]},
+        {"users": [{}, {"name": "b"}]},
+        {"users": [{}], "packages": ["curl"]},
+    ):
+        with pytest.raises(pydantic.ValidationError, match="name"):
+            Vm.model_validate({**base, "cloud_init": cloud_init})
+
+
+def test_only_an_imported_container_needs_no_beginning() -> None:
+    base = {"key": "a", "name": "a", "node": "pve1", "root_disk": {"datastore": "local"}}
+    assert Container.model_validate({**base, "imported": True}).template is None
+    with pytest.raises(pydantic.ValidationError, match="name one"):
+        Container.model_validate(base)

@@ -102,3 +102,14 @@ def test_a_secret_stands_for_the_token_of_the_site_too(tmp_path: Path) -> None:
     found = boot(make_site(tmp_path, envs__stage=env), "stage", "s1")
     content = next(file.content for file in found.files if file.path.endswith("guest.env"))
     assert Secret(secret="auth.site_token") in content
+
+
+def test_a_guest_whose_spec_asks_for_a_token_that_is_not_there_is_found_before_any_plan(
+    tmp_path: Path,
+) -> None:
+    env = "posture: dev\nnode: father\nvms:\n  - {name: web9, spec: web, image: debian-12, preset: small}\n"
+    site = make_site(tmp_path, envs__shop=env)
+    (found,) = Site.open(site).found.errors
+    assert (found.kind.code, "node_tokens.web9" in found.detail) == ("E-SITE-TOKEN", True)
+    assert found.where is not None
+    assert (found.where.path.endswith("envs/shop.yaml"), found.where.line) == (True, 4)

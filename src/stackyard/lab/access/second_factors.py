@@ -123,7 +123,7 @@ def challenge_for(store: Store, userid: str) -> dict[str, Any] | None:
 
 
 def verify(store: Store, userid: str, response: str, now: float) -> bool:
-    """Tell whether an answer (`totp:123456`, `recovery:...`) is right, use it up, and count the wrong ones."""
+    """Tell whether an answer (`totp:123456`, `recovery:...`) is right, and use it up; count wrong ones."""
     document = dict(store.get(COLLECTION, userid) or {})
     kind, _, value = response.partition(":")
     if kind == "totp":

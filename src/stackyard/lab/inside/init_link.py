@@ -158,7 +158,11 @@ class InitLink:
         if not data:
             self.close()
             return
-        self._take(orjson.loads(data), descriptors)
+        try:
+            self._take(orjson.loads(data), descriptors)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # Whatever it is that speaks there, it is no init of ours any more.
+            self.close()
 
     def _take(self, message: Mapping[str, Any], descriptors: list[int]) -> None:
         terminal = descriptors.pop(0) if descriptors else None

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.addresses import guest_at
 from stackyard.lab.inside.forwards import Forwards
 from stackyard.lab.inside.machine import Kind, MachineError
-from stackyard.lab.inside.makers import make_maker
 from stackyard.lab.inside.roots import COLLECTION, Roots
-from stackyard.lab.inside.sandbox import SandboxMachine
 from stackyard.lab.nested.commands import run_on_node
 from stackyard.lab.problems import PveError
 
@@ -54,6 +52,7 @@ class Machines:
         """Belong to a lab from now on."""
         self._world = world
         self._store.watch("guests", self._guest_changed)
+        self._roots.tidy()
         self.forwards.follow(world)
 
     @property
@@ -81,6 +80,8 @@ class Machines:
         return await asyncio.shield(self._making)
 
     async def _make_maker(self) -> MachineMaker:
+        from stackyard.lab.inside.makers import make_maker  # lazy: most labs never look inside a guest
+
         maker = await make_maker(self._require_world(), self._wanted, self._roots, self._answer)
         for wrap in self._wraps:
             maker = wrap(maker)
@@ -108,6 +109,8 @@ class Machines:
 
     def is_awake(self, vmid: int) -> bool:
         """Tell whether somebody has looked inside a sandboxed guest since it started."""
+        from stackyard.lab.inside.sandbox import SandboxMachine  # lazy: most labs never look inside a guest
+
         machine = self._machines.get(vmid)
         return isinstance(machine, SandboxMachine) and machine.has_booted
 

@@ -39,6 +39,11 @@ _TEXT_PROGRAMS = ("cat", "cut", "echo", "grep", "wc")
 _DEFAULT_MAP = ((0, 100000, 65536),)
 _WHOLE_MAP = ((0, 0, 4294967295),)
 _FIRST_UID = 1000
+_NOT_FOUND = 127
+_NO_SANDBOX = (
+    "This guest of the stackyard lab has no sandbox (bubblewrap), and answers these commands only: cat, cut,"
+    " echo, grep, hostname, id, wc, whoami, and what a shell has itself."
+)
 _NO_SHELL = (
     "This guest of the stackyard lab has no interactive shell, because there is no sandbox (bubblewrap) here:"
     " give the command to run, as in `ssh guest hostname`."
@@ -73,11 +78,15 @@ def recorded_machine(world: World, vmid: int) -> RecordedMachine:
         streams = Streams(stdin=given.stdin, stdout=_Open(given.stdout), stderr=_Open(given.stderr))
         shell = guest_shell(present(), wanted.user)
         if wanted.argv is not None:
-            return await shell.call(list(wanted.argv), streams)
-        if wanted.line is None:
+            status = await shell.call(list(wanted.argv), streams)
+        elif wanted.line is None:
             await streams.complain(_NO_SHELL)
-            return 1
-        return await shell.run(wanted.line, streams)
+            status = 1
+        else:
+            status = await shell.run(wanted.line, streams)
+        if status == _NOT_FOUND:
+            await streams.complain(_NO_SANDBOX)
+        return status
 
     return RecordedMachine(
         accounts=lambda: accounts_of(world, present()),

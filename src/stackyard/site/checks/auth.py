@@ -48,6 +48,28 @@ def check_auth(site: Site, found: Diagnostics) -> None:
     if site.secrets.is_known:
         for name in site.envs:
             _check_env(site, name, found)
+            _check_pulls(site, name, found)
+
+
+def _check_pulls(site: Site, name: str, found: Diagnostics) -> None:
+    """Check that each guest that fetches its spec has the token that the posture of the spec asks for."""
+    defaults, auth = site.settings.defaults, site.secret_values.auth
+    if defaults.spec_server is None and defaults.server_url is None:
+        return
+    for guest in site.guests(name):
+        spec = site.specs.get(guest.values.get("spec") or guest.name)
+        if spec is None or guest.values.get("imported"):
+            continue
+        posture = spec.model.access.posture
+        method = posture_of(site, posture).auth_method
+        is_missing = {
+            AuthMethod.SITE_TOKEN: auth.site_token is None,
+            AuthMethod.NODE_TOKEN: guest.name not in auth.node_tokens,
+        }
+        if method is not None and is_missing.get(method, False):
+            token = "site_token" if method is AuthMethod.SITE_TOKEN else f"node_tokens.{guest.name}"
+            detail = f"The posture '{posture}' of the spec '{spec.name}' asks for `auth.{token}`."
+            found.add(NO_TOKEN, f"{detail} secrets.yaml has none.", guest.place(("name",)))
 
 
 def _check_env(site: Site, name: str, found: Diagnostics) -> None:

@@ -8,7 +8,7 @@ import secrets
 import string
 from typing import TYPE_CHECKING, Any
 
-from . import accounts, shim_users
+from . import accounts, making
 from .accounts import replace_file
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def users_and_groups(config: Config, journal: Journal) -> None:
     for name, members in _groups(config.get("groups")):
         with accounts.locked():
             if not any(one.name == name for one in accounts.groups()):
-                shim_users.add_group(name)
+                making.add_group(name)
             for member in members:
                 if accounts.find_user(member) is not None:
-                    shim_users.set_groups(member, [name], append=True)
+                    making.set_groups(member, [name], append=True)
     for entry in _entries(config):
         try:
             with accounts.locked():
                 _make(entry, journal)
-        except shim_users.Refused as err:
+        except making.Refused as err:
             journal.warn("__init__.py", f"Failed to create user {entry.get('name')}: {err}")
 
 
@@ -93,7 +93,7 @@ def set_passwords(config: Config, journal: Journal) -> None:
 def give_password(name: str, password: str) -> None:
     """Set a password, which may be a hash already."""
     is_hash = password.startswith("$") and password.count("$") >= 3
-    shim_users.set_password(name, password if is_hash else accounts.hash_password(password))
+    making.set_password(name, password if is_hash else accounts.hash_password(password))
 
 
 def give_keys(name: str, keys: list[str]) -> None:
@@ -111,7 +111,7 @@ def give_keys(name: str, keys: list[str]) -> None:
     lines = [*have, *(key.strip() for key in keys if key.strip() not in have)]
     replace_file(path, "".join(f"{line}\n" for line in lines), 0o600)
     for one in (folder, path):
-        shim_users.own(one, user.uid, user.gid)
+        making.own(one, user.uid, user.gid)
 
 
 def _entries(config: Config) -> list[Config]:
@@ -157,19 +157,21 @@ def _make(entry: Config, journal: Journal) -> None:
         uid = entry.get("uid")
         group = entry.get("primary_group")
         if group and not any(one.name == group for one in accounts.groups()):
-            shim_users.add_group(str(group))
+            making.add_group(str(group))
         if group is None and entry.get("no_user_group"):
             group = "users"
         system = bool(entry.get("system"))
-        shim_users.add_user(
-            name,
-            uid=None if uid is None else int(uid),
-            group=None if group is None else str(group),
-            home=entry.get("homedir"),
-            shell=str(entry.get("shell") or ("/usr/sbin/nologin" if system else "/bin/bash")),
-            comment=str(entry.get("gecos") or ""),
-            system=system,
-            makes_home=not (system or entry.get("no_create_home")),
+        making.add_user(
+            making.NewUser(
+                name,
+                uid=None if uid is None else int(uid),
+                group=None if group is None else str(group),
+                home=entry.get("homedir"),
+                shell=str(entry.get("shell") or ("/usr/sbin/nologin" if system else "/bin/bash")),
+                comment=str(entry.get("gecos") or ""),
+                system=system,
+                makes_home=not (system or entry.get("no_create_home")),
+            )
         )
     _give_groups(name, entry.get("groups"))
     _give_sudo(name, entry.get("sudo"))
@@ -178,7 +180,7 @@ def _make(entry: Config, journal: Journal) -> None:
     if plain is not None or hashed is not None:
         secret = accounts.hash_password(str(plain)) if plain is not None else str(hashed)
         locked = entry.get("lock_passwd", True) and plain is None and entry.get("lock_passwd") is not False
-        shim_users.set_password(name, f"!{secret}" if locked and entry.get("lock_passwd") else secret)
+        making.set_password(name, f"!{secret}" if locked and entry.get("lock_passwd") else secret)
     give_keys(name, [str(key) for key in _list(entry.get("ssh_authorized_keys"))])
     for unknown in ("ssh_import_id",):
         if entry.get(unknown):
@@ -199,9 +201,9 @@ def _give_groups(name: str, wanted: Any) -> None:
     have = {one.name for one in accounts.groups()}
     for one in names:
         if one not in have:
-            shim_users.add_group(one)
+            making.add_group(one)
     if names:
-        shim_users.set_groups(name, names, append=True)
+        making.set_groups(name, names, append=True)
 
 
 def _give_sudo(name: str, wanted: Any) -> None:

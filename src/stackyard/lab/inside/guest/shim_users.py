@@ -8,23 +8,17 @@ import os
 import shutil
 import sys
 import time
-from typing import Callable, Optional
+from typing import TYPE_CHECKING, Callable
 
 from . import accounts
-from .accounts import Group, User
+from .making import NewUser, Refused, add_group, add_user, gid_of, set_groups, set_password
 
-__all__ = ["add_group", "add_user", "run", "set_groups", "set_password"]
+if TYPE_CHECKING:
+    from .accounts import User
 
-_FIRST = 1000
-_NAME_TAKEN, _NOT_FOUND, _NO_PERMISSION, _BAD_SYNTAX, _ID_TAKEN = 9, 6, 1, 2, 4
+__all__ = ["run"]
 
-
-class Refused(Exception):
-    """A change that is refused, with the exit status of the real program."""
-
-    def __init__(self, text: str, status: int = 1) -> None:
-        super().__init__(text)
-        self.status = status
+_NOT_FOUND, _BAD_SYNTAX = 6, 2
 
 
 def run(name: str, words: list[str]) -> int:
@@ -61,109 +55,6 @@ def run(name: str, words: list[str]) -> int:
         return _BAD_SYNTAX
 
 
-def add_group(name: str, gid: Optional[int] = None, *, system: bool = False) -> int:
-    """Add a group and return its number."""
-    found = accounts.groups()
-    if any(one.name == name for one in found):
-        raise Refused(f"group '{name}' already exists", _NAME_TAKEN)
-    taken = {one.gid for one in found}
-    if gid is not None and gid in taken:
-        raise Refused(f"GID '{gid}' already exists", _ID_TAKEN)
-    number = gid if gid is not None else _free(taken, system=system)
-    accounts.save_groups([*found, Group(name, number, [])])
-    return number
-
-
-def add_user(
-    name: str,
-    *,
-    uid: Optional[int] = None,
-    group: Optional[str] = None,
-    home: Optional[str] = None,
-    shell: str = "/bin/sh",
-    comment: str = "",
-    system: bool = False,
-    makes_home: bool = False,
-) -> User:
-    """Add a user, with a group of the same name if none is given."""
-    found = accounts.users()
-    if any(one.name == name for one in found):
-        raise Refused(f"user '{name}' already exists", _NAME_TAKEN)
-    taken = {one.uid for one in found}
-    if uid is not None and uid in taken:
-        raise Refused(f"UID {uid} is not unique", _ID_TAKEN)
-    number = uid if uid is not None else _free(taken, system=system)
-    if group is None:
-        if any(one.name == name for one in accounts.groups()):
-            raise Refused(f"group {name} exists - if you want to add this user to that group, use -g.", 9)
-        free = number if number not in {one.gid for one in accounts.groups()} else None
-        gid = add_group(name, free, system=system)
-    else:
-        gid = _gid(group)
-    user = User(name, number, gid, comment, home or f"/home/{name}", shell)
-    accounts.save_users([*found, user])
-    accounts.save_shadow({**accounts.shadow(), name: accounts.new_shadow()})
-    if makes_home:
-        make_home(user)
-    return user
-
-
-def make_home(user: User) -> None:
-    """Make the home of a user from the skeleton."""
-    if os.path.isdir(user.home):
-        return
-    os.makedirs(os.path.dirname(user.home.rstrip("/")) or "/", exist_ok=True)
-    shutil.copytree("/etc/skel", user.home) if os.path.isdir("/etc/skel") else os.mkdir(user.home)
-    os.chmod(user.home, 0o755)
-    for folder, folders, files in os.walk(user.home):
-        for path in (folder, *(os.path.join(folder, one) for one in [*folders, *files])):
-            own(path, user.uid, user.gid)
-
-
-def own(path: str, uid: int, gid: int) -> None:
-    """Give a file to somebody, where the sandbox has such numbers."""
-    with contextlib.suppress(OSError):
-        os.lchown(path, uid, gid)
-
-
-def set_password(name: str, hashed: str) -> None:
-    """Set what the shadow file has of a password."""
-    found = accounts.shadow()
-    fields = found.get(name, accounts.new_shadow())
-    fields[0] = hashed
-    fields[1] = str(int(time.time() // 86400))
-    accounts.save_shadow({**found, name: fields})
-
-
-def set_groups(name: str, wanted: list[str], *, append: bool) -> None:
-    """Make a user a member of groups, and of no others unless appended."""
-    for one in wanted:
-        _gid(one)
-    numbers = {_gid(one) for one in wanted}
-    changed = []
-    for group in accounts.groups():
-        members = list(group.members)
-        if group.gid in numbers and name not in members:
-            members.append(name)
-        elif group.gid not in numbers and name in members and not append:
-            members.remove(name)
-        changed.append(group._replace(members=members))
-    accounts.save_groups(changed)
-
-
-def _free(taken: set[int], *, system: bool) -> int:
-    if system:
-        return next(number for number in range(997, 100, -1) if number not in taken)
-    return next(number for number in range(_FIRST, 60000) if number not in taken)
-
-
-def _gid(text: str) -> int:
-    for one in accounts.groups():
-        if one.name == text or (text.isdigit() and one.gid == int(text)):
-            return one.gid
-    raise Refused(f"group '{text}' does not exist", _NOT_FOUND)
-
-
 def _require(name: str) -> User:
     found = next((one for one in accounts.users() if one.name == name), None)
     if found is None:
@@ -191,16 +82,18 @@ def _useradd(words: list[str]) -> int:
         group = "users"
     groups = options.get("-G", options.get("--groups", ""))
     for one in filter(None, groups.split(",")):
-        _gid(one)
+        gid_of(one)
     add_user(
-        rest[0],
-        uid=None if uid is None else int(uid),
-        group=group,
-        home=home,
-        shell=shell,
-        comment=options.get("-c", options.get("--comment", "")),
-        system=system,
-        makes_home=bool({"-m", "--create-home"} & set(options)),
+        NewUser(
+            rest[0],
+            uid=None if uid is None else int(uid),
+            group=group,
+            home=home,
+            shell=shell,
+            comment=options.get("-c", options.get("--comment", "")),
+            system=system,
+            makes_home=bool({"-m", "--create-home"} & set(options)),
+        )
     )
     if groups:
         set_groups(rest[0], [one for one in groups.split(",") if one], append=False)
@@ -230,16 +123,18 @@ def _adduser(words: list[str]) -> int:
     system = "--system" in options
     uid = options.get("--uid")
     add_user(
-        rest[0],
-        uid=None if uid is None else int(uid),
-        group=options.get(
-            "--ingroup", options.get("--gid", "nogroup" if system and "--group" not in options else None)
-        ),
-        home=options.get("--home"),
-        shell=options.get("--shell", "/usr/sbin/nologin" if system else "/bin/bash"),
-        comment=options.get("--gecos", options.get("--comment", "")),
-        system=system,
-        makes_home="--no-create-home" not in options,
+        NewUser(
+            rest[0],
+            uid=None if uid is None else int(uid),
+            group=options.get(
+                "--ingroup", options.get("--gid", "nogroup" if system and "--group" not in options else None)
+            ),
+            home=options.get("--home"),
+            shell=options.get("--shell", "/usr/sbin/nologin" if system else "/bin/bash"),
+            comment=options.get("--gecos", options.get("--comment", "")),
+            system=system,
+            makes_home="--no-create-home" not in options,
+        )
     )
     return 0
 
@@ -285,7 +180,7 @@ def _change_user(user: User, options: dict[str, str]) -> int:
         comment=options.get("-c", options.get("--comment", user.comment)),
         home=options.get("-d", options.get("--home", user.home)),
         shell=options.get("-s", options.get("--shell", user.shell)),
-        gid=user.gid if group is None else _gid(group),
+        gid=user.gid if group is None else gid_of(group),
         uid=user.uid if uid is None else int(uid),
         name=options.get("-l", options.get("--login", user.name)),
     )
@@ -353,7 +248,7 @@ def _groupadd(words: list[str]) -> int:
 def _groupmod(words: list[str]) -> int:
     given, rest = getopt.gnu_getopt(words, "g:n:o", "gid= new-name= non-unique".split())
     options = dict(given)
-    old = _gid(rest[0])
+    old = gid_of(rest[0])
     gid = options.get("-g", options.get("--gid"))
     name = options.get("-n", options.get("--new-name", rest[0]))
     new = [
@@ -366,7 +261,7 @@ def _groupmod(words: list[str]) -> int:
 
 def _groupdel(words: list[str]) -> int:
     _, rest = getopt.gnu_getopt(words, "f", ["force", "only-if-empty"])
-    gid = _gid(rest[0])
+    gid = gid_of(rest[0])
     holder = next((one.name for one in accounts.users() if one.gid == gid), None)
     if holder is not None:
         raise Refused(f"cannot remove the primary group of user '{holder}'", 8)
@@ -389,7 +284,7 @@ def _gpasswd(words: list[str]) -> int:
                 elif option in ("-M", "--members"):
                     members = [one for one in value.split(",") if one]
             changed.append(group._replace(members=members))
-        _gid(rest[0])
+        gid_of(rest[0])
         accounts.save_groups(changed)
     return 0
 

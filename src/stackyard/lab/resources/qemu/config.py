@@ -14,9 +14,9 @@ from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter, bad_parameters
 from stackyard.lab.resources.qemu import drives, options
-from stackyard.lab.resources.qemu.settings import normalized
 from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.pending import Changes, effective
+from stackyard.lab.resources.qemu.settings import normalized
 from stackyard.lab.routing import route
 from stackyard.lab.undoing import undo_on_failure
 
