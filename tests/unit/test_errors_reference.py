@@ -25,7 +25,7 @@ def refuse(name: str) -> None:
 
 def modules() -> list[ModuleType]:
     found = pkgutil.walk_packages(stackyard.__path__, "stackyard.", onerror=refuse)
-    # The entry point runs the program when it is imported, and some modules can be so in guests of a lab only.
+    # The entry point runs the program when it is imported; some modules can be imported in guests only.
     skipped = ("__main__", ".inside.guest.site.apt", ".inside.guest.site.apt_pkg")
     names = sorted(module.name for module in found if not module.name.endswith(skipped))
     return [importlib.import_module(name) for name in names]

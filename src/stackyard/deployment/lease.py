@@ -56,7 +56,9 @@ __all__ = [
 
 # No content has this tag in any store.
 _NO_TAG = '"00000000000000000000000000000000"'
-_SHORTEST_LOOK_S, _LONGEST_LOOK_S = 0.05, 2.0
+_SHORTEST_LOOK_S, _LONGEST_LOOK_S = 0.02, 2.0
+# A look at a file of this machine costs next to nothing.
+_LONGEST_LOCAL_LOOK_S = 0.1
 
 
 class LeaseHeldError(BusyError):
@@ -254,6 +256,7 @@ def _wait(
     if lease is not None:
         return lease
     began, look_s = time.monotonic(), _SHORTEST_LOOK_S
+    longest_s = _LONGEST_LOOK_S if hasattr(objects, "drop_old_versions") else _LONGEST_LOCAL_LOOK_S
     told = ""
     # No store tells when an object changes, so that looking again is all there is.
     looking = threading.Event()
@@ -265,7 +268,7 @@ def _wait(
                 step.waiting(str(status))
                 step.log(f"The lease is held by {status}.", events.LogLevel.WARNING)
             looking.wait(look_s * random.uniform(0.5, 1.5))  # noqa: S311 - to keep writers from meeting
-            look_s = min(look_s * 1.5, _LONGEST_LOOK_S)
+            look_s = min(look_s * 1.5, longest_s)
             lease = take()
             if lease is not None:
                 return lease

@@ -2,7 +2,8 @@
 
 A document `volumes/<scope>|<volid>` has `volid storage scope place content format size vmid ctime`,
 `protected` and `notes` where set, and what an upload or download adds. A disk that was made from an image has
-`image` (see `lineage`). A linked clone has `parent`, the name of its base, and `borrowed`, the bytes of its size that the base holds already and that count only there.
+`image` (see `lineage`). A linked clone has `parent`, the name of its base, and `borrowed`, the bytes of its
+size that the base holds already and that count only there.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_a_guest_does_not_reach_the_loopback_of_the_machine() -> None:
         "echo x > /run/lab/lib/guest/init.py",
         "echo 1 > /proc/sys/kernel/panic",
         "echo b > /proc/sysrq-trigger",
-        "python3 -c 'import ctypes; exit(ctypes.CDLL(None).mount(b\"x\", b\"/mnt\", b\"tmpfs\", 0, 0))'",
+        'python3 -c \'import ctypes; exit(ctypes.CDLL(None).mount(b"x", b"/mnt", b"tmpfs", 0, 0))\'',
         "unshare -Ur true",
         "unshare -m true",
         "chroot / true",

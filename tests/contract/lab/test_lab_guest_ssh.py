@@ -17,6 +17,7 @@ from tests.support.lab import LabClient, lab_client, proxmoxer_client
 from tests.support.lab_ssh import OWN, said, ssh_to
 
 from stackyard import lab
+from stackyard.lab.contents import put_file
 from stackyard.lab.inside.machine import Kind
 from stackyard.lab.seeds import parse_seed
 
@@ -239,3 +240,17 @@ def test_openssh_jumps_over_a_node_to_a_guest(tmp_path: Path) -> None:
             check=False,
         )
     assert (done.returncode, done.stdout) == (0, "vm100\nops\n"), done.stderr
+
+
+def test_passwords_are_refused_where_the_user_data_says_so() -> None:
+    async def test(api: LabClient) -> None:
+        world = api.running.world
+        blob = world.blobs.put(b"#cloud-config\npassword: word\nssh_pwauth: false\n")
+        with world.store.transaction():
+            put_file(world, "local:snippets/u.yaml", "pve1", blob)
+        await make_vm(api, cicustom="user=local:snippets/u.yaml")
+        with pytest.raises(asyncssh.PermissionDenied):
+            async with guest(api, password="word"):
+                pass
+
+    with_lab(test, guests=Kind.RECORDED)

@@ -13,6 +13,7 @@ from stackyard.lab.dispatch import Answer, Dispatcher, Request
 from stackyard.lab.latency import Latency
 from stackyard.lab.problems import PveError
 from stackyard.lab.routing import Route, Table, route
+from stackyard.lab.seeds.model import Seed
 from stackyard.lab.store import Store
 from stackyard.lab.tasks import Task
 from stackyard.lab.world import World, assemble
@@ -24,7 +25,7 @@ def perform(handler: Route, path: str, *, method: str = "POST", **parameters: An
     async def main() -> tuple[Answer, World]:
         world = assemble(FACTS, Store(), LabClock(), Latency())
         with world.store.transaction():
-            seed.plant(world, ("pve1",))
+            seed.plant(world, Seed(), ("pve1",))
         dispatcher = Dispatcher(world, Table(FACTS, [handler]))
         identity = Identity(authid="root@pam")
         request = Request(method=method, path=path, identity=identity, parameters=parameters)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import addresses
 from stackyard.lab.control import ControlCall, control
-from stackyard.lab.inside.facts import host_name
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
@@ -26,9 +25,7 @@ async def list_guests(call: ControlCall) -> Any:
     wanted = call.params.get("name")
     found = [guest for guest in world.guests.all().values() if not guest["config"].get("template")]
     if wanted is not None:
-        found = [
-            guest for guest in found if wanted in (str(guest["vmid"]), host_name(guest), _full_name(guest))
-        ]
+        found = [guest for guest in found if wanted in _names(guest)]
         if not found:
             raise PveError(f"there is no guest '{wanted}'", status=404)
     guests = [await _row(world, guest) for guest in sorted(found, key=lambda one: int(one["vmid"]))]
@@ -81,5 +78,11 @@ async def _reached(world: World, guest: Document) -> dict[str, Any]:
 
 
 def _full_name(guest: Document) -> str:
-    key = "name" if guest["type"] == "qemu" else "hostname"
-    return str(guest["config"].get(key) or host_name(guest))
+    key, prefix = ("name", "VM") if guest["type"] == "qemu" else ("hostname", "CT")
+    return str(guest["config"].get(key) or f"{prefix}{guest['vmid']}")
+
+
+def _names(guest: Document) -> tuple[str, ...]:
+    """Return what a guest can be called: its number, its name, and the first part of that."""
+    full = _full_name(guest)
+    return str(guest["vmid"]), full, full.partition(".")[0]

@@ -77,7 +77,7 @@ def read_join_information(call: Call) -> Any:
 
 @route("GET /cluster/config/qdevice")
 def read_qdevice(_call: Call) -> Any:
-    """Answer the state of a device that votes for the cluster: there is none, which Proxmox tells this way."""
+    """Answer the state of a device that votes for the cluster: there is none, and Proxmox says it so."""
     return {}
 
 

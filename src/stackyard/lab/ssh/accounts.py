@@ -7,6 +7,7 @@ in.
 
 from __future__ import annotations
 
+import dataclasses
 import hmac
 import re
 from dataclasses import dataclass
@@ -63,7 +64,12 @@ def accounts_of(world: World, guest: Document) -> dict[str, Account]:
     if text is None:
         text = render(world, node, int(guest["vmid"]), config, part="user", masked=False)
     vendor = _cloud_config(_snippet(world, node, custom["vendor"]) or "") if "vendor" in custom else {}
-    return _users({**vendor, **_cloud_config(text)})
+    config_data = {**vendor, **_cloud_config(text)}
+    found = _users(config_data)
+    if str(config_data.get("ssh_pwauth", True)).lower() in ("false", "no", "0", "off"):
+        # The passwords are there, but no server takes them.
+        return {name: dataclasses.replace(account, password=None) for name, account in found.items()}
+    return found
 
 
 def _snippet(world: World, node: str, volid: str) -> str | None:

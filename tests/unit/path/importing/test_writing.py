@@ -109,10 +109,9 @@ def test_a_name_that_the_env_has_already_is_said(tmp_path: Path) -> None:
 
 
 def test_words_for_ipv6_stay_words_for_ipv6(tmp_path: Path) -> None:
-    cards = {"net0": "name=eth0,bridge=vmbr0,ip6=manual"}
-    written = writer(tmp_path).write(
-        [found_ct(**cards), found_ct(702, hostname="b", net0="name=eth0,bridge=vmbr0,ip6=dhcp")]
-    )
+    first = found_ct(net0="name=eth0,bridge=vmbr0,ip6=manual")
+    second = found_ct(702, hostname="b", net0="name=eth0,bridge=vmbr0,ip6=dhcp")
+    written = writer(tmp_path).write([first, second])
     assert [(guest.nics[0].ipv4, guest.nics[0].ipv6) for guest in written.resolved.desired.guests] == [
         (None, "manual"),
         (None, "dhcp"),
