@@ -110,7 +110,7 @@ class Physical:
         self._store.put(_DISKS, self.node, {"disks": disks})
 
     def pools(self, kind: str) -> dict[str, Document]:
-        """Return what was made of disks, of one kind, by name; the group of the system disk is always there."""
+        """Return what was made of disks, of one kind, by name; the system disk has its group in any case."""
         prefix = f"{self.node}|{kind}|"
         found: dict[str, Document] = {}
         if kind in ("lvm", "lvmthin") and SYSTEM_DISK in self.disks():

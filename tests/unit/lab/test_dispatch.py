@@ -25,7 +25,7 @@ def perform(handler: Route, path: str, *, method: str = "POST", **parameters: An
     async def main() -> tuple[Answer, World]:
         world = assemble(FACTS, Store(), LabClock(), Latency())
         with world.store.transaction():
-            seed.plant(world, Seed(), ("pve1",))
+            seed.plant(world, Seed(name="empty"), ("pve1",))
         dispatcher = Dispatcher(world, Table(FACTS, [handler]))
         identity = Identity(authid="root@pam")
         request = Request(method=method, path=path, identity=identity, parameters=parameters)

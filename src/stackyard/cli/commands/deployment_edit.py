@@ -30,18 +30,18 @@ __all__ = ["edit"]
 @write_options
 @pass_session
 def edit(session: Session, /, store: str | None, **values: Any) -> Result:
-    r"""Change the object: with your editor, with --set, or with --patch.
+    """Change the object: with your editor, with --set, or with --patch.
 
     The lease is held from before the fetch until after the write, so that nobody else can write in between.
     What you save is validated; where it is not valid you are asked whether to go on editing. A dot inside a
-    key is written `\.` in a path.
+    key is written `\\.` in a path.
 
     \b
     stackyard deployment edit
     stackyard deployment edit --set containers.web.cpu_cores=4 --note "web is slow"
     stackyard deployment edit --unset containers.old --allow-delete old
     stackyard deployment edit --patch bigger.json --dry-run
-    """
+    """  # noqa: D301 - click reads the control character
     from stackyard.deployment.writing import Request, write  # lazy: only when this verb runs
 
     place = place_of(store)
