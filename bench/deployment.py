@@ -22,7 +22,11 @@ from stackyard.deployment.fetch import Object
 from stackyard.deployment.text import parse
 from stackyard.deployment.validate import Checked, check
 from stackyard.deployment.writing import Request, write
+from stackyard.inventory import Fact, open_shelf
+from stackyard.inventory import render as inventory_of
+from stackyard.inventory.contract import Origin
 from stackyard.render import render
+from stackyard.render.references import address_of
 
 __all__ = ["measure"]
 
@@ -30,7 +34,7 @@ SIZES = (1000, 10_000)
 ROUNDS = 2
 WRITERS = 20
 # Against reading the JSON with the reader of the standard library.
-AIM_VALIDATE, AIM_EXPLAIN, AIM_RENDER = 150.0, 200.0, 150.0
+AIM_VALIDATE, AIM_EXPLAIN, AIM_RENDER, AIM_PUBLISH = 150.0, 200.0, 150.0, 150.0
 # Writers that meet take turns: each may wait a little between the turns.
 AIM_PUT = 3.0
 
@@ -54,6 +58,7 @@ def _sized(size: int) -> list[Figure]:
         _keep(best, "fast parse", lambda: orjson.loads(data))
         _keep(best, "explain", functools.partial(_explain_all, checked))
         _keep(best, "render", functools.partial(_rendered, checked))
+        _keep(best, "publish", functools.partial(_published, checked))
     what = f"{size} guests ({len(data) / 2**20:.1f} MiB)"
     floor = {"floor_name": "parsing the JSON", "floor_s": best["parse"]}
     return [
@@ -76,6 +81,12 @@ def _sized(size: int) -> list[Figure]:
             aim_ratio=AIM_RENDER,
             **floor,  # type: ignore[arg-type]
         ),
+        Figure(
+            name=f"publish the inventory of {what}",
+            measured_s=best["publish"],
+            aim_ratio=AIM_PUBLISH,
+            **floor,  # type: ignore[arg-type]
+        ),
     ]
 
 
@@ -96,6 +107,19 @@ def _rendered(checked: Checked) -> int:
     if checked.desired is None:
         raise ValueError("the object of the measurement is not valid")
     return len(render(checked.desired).files)
+
+
+def _published(checked: Checked) -> bool:
+    """Render the inventory of guests that are all there, and publish it in both of its forms."""
+    if checked.desired is None:
+        raise ValueError("the object of the measurement is not valid")
+    facts = {
+        address_of(guest): Fact(vm_id=guest.vm_id or 100, node=guest.node, addresses=("192.0.2.1",))
+        for guest in checked.desired.guests
+    }
+    inventory = inventory_of(checked.desired, facts, Origin(target="deployment", desired="bench"))
+    with tempfile.TemporaryDirectory(prefix="stackyard-bench-") as name:
+        return open_shelf(Path(name) / "shelf").publish(inventory).is_new
 
 
 def _contention() -> Figure:

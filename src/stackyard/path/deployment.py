@@ -69,6 +69,10 @@ class DeploymentSource:
         """Return the one environment that the object here is for."""
         return (self.place.environment,)
 
+    def target(self, name: str) -> Target:
+        """Return the target of an environment, whatever the object says."""
+        return Target(kind=KIND, name=name, node="cluster")
+
     async def require_clean(self) -> None:
         """Refuse a working tree with a `terraform.tfvars`, or with the object in git.
 
@@ -86,7 +90,7 @@ class DeploymentSource:
                 plan from it would have destroyed.
             NoTokenError: Nothing says how to reach the cluster.
         """
-        target = Target(kind=KIND, name=name, node="cluster")
+        target = self.target(name)
         known = _Known.of(self.place.base, target)
         try:
             found = deployment.fetch(self.place, emit=self.emit)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from stackyard.inventory import Inventory
     from stackyard.inventory.publishing import Published, Shelf
     from stackyard.path.run import Run
-    from stackyard.path.target import Resolved
+    from stackyard.path.target import Resolved, Target
 
-__all__ = ["inventory_of", "origin_of", "publish", "shelf_of"]
+__all__ = ["inventory_of", "origin_of", "place_of", "publish", "shelf_of"]
 
 _FOLDER = "inventory"
 
@@ -35,7 +35,12 @@ def shelf_of(base: Path, resolved: Resolved) -> Shelf:
         base: The folder for what runs leave for the next.
         resolved: The target.
     """
-    return open_shelf(base / _FOLDER / resolved.target.state_name)
+    return open_shelf(place_of(base, resolved.target))
+
+
+def place_of(base: Path, target: Target) -> Path:
+    """Return the folder for the inventories of a target."""
+    return base / _FOLDER / target.state_name
 
 
 def publish(run: Run, *, seen: Mapping[str, Sequence[str]]) -> Published:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stackyard.cli.path_options import Chosen
     from stackyard.cli.views.paper import Paper
     from stackyard.inventory import Inventory
+    from stackyard.inventory.contract import Origin
 
 __all__ = ["inventory"]
 
@@ -80,24 +82,53 @@ def show(session: Session, /, **values: Any) -> Result:
     It is `current`, or an `apply` is `owed`, or that is `unknown` because the input or the state cannot be
     read; it is never called current without proof.
     """
-    from stackyard.errors import StackyardError  # lazy: as below
     from stackyard.inventory import IncompleteError, freshness  # lazy: only when this verb runs
-    from stackyard.path.publishing import origin_of  # lazy: as above
 
-    chosen = _chosen(session, values)
-    published = _shelf(chosen, values["place"]).read()
+    shelf, now = _published(session, values)
+    published = shelf.read()
     if published is None:
         raise IncompleteError(
-            f"No inventory of {chosen.resolved.target} was published there.",
+            f"No inventory of {values['target']} was published there.",
             remedy="Apply the target, or publish with `stackyard inventory publish`.",
         )
-    try:
-        now = origin_of(chosen.base, chosen.resolved)
-    except StackyardError:
-        now = None
-    state = freshness(published, now)
     printed = _printed(published, values["form"], None)
-    return Result(document={**printed.document, "freshness": state.value}, show=printed.show)
+    return Result(
+        document={
+            **printed.document,
+            "freshness": freshness(published, now).value,
+            "published": asdict(published.origin),
+            "now": None if now is None else asdict(now),
+        },
+        show=printed.show,
+    )
+
+
+def _published(session: Session, values: dict[str, Any]) -> tuple[Any, Origin | None]:
+    """Return where an inventory was published, and what one would come from now, if that can be told."""
+    from stackyard.errors import StackyardError  # lazy: only when this verb runs
+    from stackyard.inventory import open_shelf  # lazy: as above
+    from stackyard.path.publishing import origin_of  # lazy: as above
+
+    try:
+        chosen = _chosen(session, values)
+        return _shelf(chosen, values["place"]), origin_of(chosen.base, chosen.resolved)
+    except StackyardError:
+        # A store that is down makes nothing current; what was published can be read all the same.
+        place = values["place"] or _usual_place(values["target"])
+        if place is None:
+            raise
+        return open_shelf(place), None
+
+
+def _usual_place(target: str) -> Path | None:
+    """Return where the inventory of a deployment object is, which can be told without fetching it."""
+    if target.partition(":")[0] != "deployment":
+        return None
+    from stackyard.path.deployment import DeploymentSource  # lazy: only when its store is down
+    from stackyard.path.publishing import place_of  # lazy: as above
+
+    source = DeploymentSource.find()
+    return place_of(source.base, source.target(source.names()[0]))
 
 
 @inventory.command("validate")
