@@ -4,7 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests run on all cores; random order is part of the run, the seed is printed.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+# Many tests wait for other programs more than they compute: two a core.
+PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))') --dist worksteal
 
 .PHONY: help setup tools demo test check docs lock bench soak clean
 

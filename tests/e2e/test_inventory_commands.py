@@ -93,5 +93,5 @@ def test_an_input_that_was_not_applied_yet_is_owed_and_cannot_be_published(yard:
 
 def test_before_the_first_apply_there_is_no_inventory_and_one_is_told_so(yard: Yard) -> None:
     error = yard.json("inventory", "show", "t", status=65)["error"]
-    assert "No inventory of env:t" in error["detail"]
+    assert "No inventory of t was published" in error["detail"]
     assert yard.json("inventory", "render", "t", status=65)["error"]["code"] == "E-INVENTORY-INCOMPLETE"

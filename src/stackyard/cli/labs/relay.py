@@ -29,7 +29,7 @@ def relayed(printed: str) -> StackyardError | None:
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     if kind is None:
-        # An error that only the other process has loaded: its code is lost, its words are not.
+        # An error that only the other process has loaded: one that ends the same way, with its own words.
         kind = next(base for base in _tree(StackyardError) if base.exit_status == described["exit_status"])
     # Not through the constructor of the class, which may take other facts than the ones that were printed.
     error = kind.__new__(kind)
@@ -37,6 +37,8 @@ def relayed(printed: str) -> StackyardError | None:
         InvalidInputError.__init__(error, detail, found, where=where, remedy=remedy)
     else:
         StackyardError.__init__(error, detail, where=where, remedy=remedy)
+    # What the class says of all of its kind, this one may say otherwise.
+    vars(error).update(code=str(described["code"]), summary=str(described["summary"]))
     return error
 
 
