@@ -114,6 +114,7 @@ def kill_at(rig: Rig, verb: str, wanted: tuple[str, str]) -> bool:
 
 @pytest.mark.tofu
 @pytest.mark.timeout(300)
+@pytest.mark.soak
 def test_a_plan_and_an_apply_killed_at_any_step_are_simply_run_again(rig: Rig) -> None:
     moments = [
         ("plan", ("step.started", "fetch")),

@@ -162,6 +162,7 @@ def test_a_filter_that_means_nobody_is_said(yard: Yard) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_an_import_that_was_cut_off_after_the_file_goes_on(yard: Yard) -> None:
     yard.run("import", "env:home", "-H", "lab", "--filter", "web,docker")
     written = env_file(yard).read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -55,9 +56,12 @@ def new_bucket(seaweed: Seaweed, *, keeps_versions: bool = True) -> Bucket:
     name = VERSIONED if keeps_versions else UNVERSIONED
     bucket = Bucket(name, seaweed.endpoint, f"{uuid.uuid4().hex}/deployment.json")
     client = bucket.client()
-    if name not in {row["Name"] for row in client.list_buckets()["Buckets"]}:
+    # Others make the same bucket at the same moment.
+    with contextlib.suppress(
+        client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou
+    ):
         client.create_bucket(Bucket=name)
-        if keeps_versions:
-            client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    if keeps_versions:
+        client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     client.close()
     return bucket
