@@ -71,7 +71,8 @@ class Seaweed:
                 "-filer",
                 "-s3",
                 f"-s3.config={self.folder / 's3.json'}",
-                "-volume.max=16",
+                # Each bucket takes several at its first write, and there is more than one.
+                "-volume.max=100",
             ),
             *("-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0", *options),
         ]
