@@ -1,27 +1,23 @@
 """A server of ours in the background: who holds its place, how to reach it, and its end.
 
-A server holds a lock on a file for as long as its process lives, so that a killed one is never taken for a
-running one. Beside the lock it writes what it said when it was ready, for its owner only, and its process.
+A server holds its place for as long as its process lives. There it writes what it said when it was ready, for
+its owner only, and its process.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import fcntl
 import os
-import signal
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import directories, files
+from stackyard import files
+from stackyard.cli.held_place import HeldPlace
 from stackyard.errors import BusyError, FileError, StackyardError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["Background", "Record", "ServerRunningError", "ServerUnstoppableError"]
@@ -62,7 +58,7 @@ class Background:
         self.folder = folder
         self.pid_file = folder / "pid"
         self._record = folder / "ready.json"
-        self._lock = folder / "lock"
+        self._place = HeldPlace(folder)
 
     def claim(self, ready: Mapping[str, Any]) -> None:
         """Hold the place until this process ends, and tell others of this user how to reach the server.
@@ -71,12 +67,8 @@ class Background:
             ServerRunningError: Another one holds it.
             FileError: The folder cannot be written.
         """
-        directories.ensure_private(self.folder)
-        descriptor = self._open_lock()
-        with self._door():
-            if not _try_lock(descriptor):
-                os.close(descriptor)
-                raise ServerRunningError(f"Another server holds {self.folder}.")
+        if not self._place.claim():
+            raise ServerRunningError(f"Another server holds {self.folder}.")
         files.replace_file(self.pid_file, f"{os.getpid()}\n".encode())
         files.replace_file(self._record, orjson.dumps({"pid": os.getpid(), "ready": dict(ready)}))
 
@@ -87,7 +79,7 @@ class Background:
 
     def read(self) -> Record | None:
         """Return the server that runs here, None if there is none."""
-        if not self._is_held():
+        if not self._place.is_held():
             return None
         try:
             content = orjson.loads(self._record.read_bytes())
@@ -103,77 +95,10 @@ class Background:
         Raises:
             ServerUnstoppableError: The system does not let us.
         """
-        ended = self._watch_end()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.kill(record.pid, number)
-            except ProcessLookupError:
-                pass
-            except PermissionError as err:
-                raise ServerUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
-            done, _ = await asyncio.wait({ended}, timeout=grace_s)
-            if done:
-                self.withdraw()
-                return
-        raise ServerUnstoppableError(f"Process {record.pid} still runs although it was killed.")
-
-    def _watch_end(self) -> asyncio.Future[None]:
-        """Return a future that is done when nobody holds the place: the lock is free when its holder ends."""
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = loop.create_future()
-        descriptor = self._open_lock()
-
-        def wait() -> None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            finally:
-                os.close(descriptor)
-            # The loop is closed when nobody was patient enough to wait for this.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_finish, ended)
-
-        # A daemon: a wait that was given up must not keep our process from ending.
-        threading.Thread(target=wait, name="server-end", daemon=True).start()
-        return ended
-
-    def _is_held(self) -> bool:
         try:
-            with self._door():
-                descriptor = os.open(self._lock, os.O_RDWR)
-                try:
-                    return not _try_lock(descriptor)
-                finally:
-                    os.close(descriptor)
-        except FileNotFoundError:
-            return False
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", self._lock) from err
-
-    @contextlib.contextmanager
-    def _door(self) -> Iterator[None]:
-        """Let one in at a time: who only looks takes the lock too, and must not keep out who wants it."""
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _open_lock(self) -> int:
-        try:
-            return os.open(self._lock, os.O_RDWR | os.O_CREAT, files.PRIVATE)
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", self._lock) from err
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _finish(ended: asyncio.Future[None]) -> None:
-    if not ended.done():
-        ended.set_result(None)
+            has_ended = await self._place.end(record.pid, grace_s=grace_s)
+        except PermissionError as err:
+            raise ServerUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
+        if not has_ended:
+            raise ServerUnstoppableError(f"Process {record.pid} still runs although it was killed.")
+        self.withdraw()

@@ -12,7 +12,8 @@ from stackyard.inventory.facts import read_facts
 from stackyard.inventory.publishing import open_shelf
 from stackyard.objects import open_objects
 from stackyard.objects.opening import DATABASE
-from stackyard.state import StateService, UnknownStateError
+from stackyard.path.run import state_version
+from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,13 +108,5 @@ def _origin(resolved: Resolved, states: StateService | None) -> Origin:
         target=str(resolved.target),
         desired=hashlib.sha256(resolved.desired.model_dump_json().encode()).hexdigest(),
         version=resolved.version,
-        state=_state_version(resolved, states),
+        state="" if states is None else state_version(states, resolved.target.state_name),
     )
-
-
-def _state_version(resolved: Resolved, states: StateService | None) -> str:
-    try:
-        current = None if states is None else states.head(resolved.target.state_name).current
-    except UnknownStateError:
-        return ""
-    return "" if current is None else f"{current.lineage}/{current.serial}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stackyard.path.planfile import PlanKey
     from stackyard.path.target import Resolved
 
-__all__ = ["EmptyInputError", "ProviderChoice", "Run", "Settings", "opened"]
+__all__ = ["EmptyInputError", "ProviderChoice", "Run", "Settings", "opened", "state_version"]
 
 CONTRADICTION = Kind(
     code="E-DESIRED-CONTRADICTION",
@@ -108,11 +108,16 @@ class Run:
 
     def state_version(self) -> str:
         """Return which version the state has, empty where there is none yet."""
-        try:
-            current = self.states.head(self.resolved.target.state_name).current
-        except UnknownStateError:
-            return ""
-        return "" if current is None else f"{current.lineage}/{current.serial}"
+        return state_version(self.states, self.resolved.target.state_name)
+
+
+def state_version(states: StateService, name: str) -> str:
+    """Return which version a state has, empty where there is none yet."""
+    try:
+        current = states.head(name).current
+    except UnknownStateError:
+        return ""
+    return "" if current is None else f"{current.lineage}/{current.serial}"
 
 
 @contextlib.asynccontextmanager

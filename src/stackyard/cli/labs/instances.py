@@ -1,29 +1,24 @@
 """Labs of this user that run now, by name: who holds the name, and how to reach and stop it.
 
-A lab holds a lock on a file in `<state folder>/labs/<name>` for as long as its process lives, so a killed lab
-is never taken for a running one. Beside the lock it writes `lab.json` (for the owner only: it has the
-password), which is what `read` returns.
+A lab holds `<state folder>/labs/<name>` for as long as its process lives. There it writes `lab.json` (for the
+owner only: it has the password), which is what `read` returns.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import fcntl
 import os
 import re
-import signal
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from stackyard import directories, files
+from stackyard.cli.held_place import HeldPlace
 from stackyard.errors import BusyError, FileError, StackyardError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = [
@@ -105,7 +100,7 @@ class Instance:
         self.folder = _labs() / name
         self.log = self.folder / "lab.log"
         self._record = self.folder / "lab.json"
-        self._lock = self.folder / "lock"
+        self._place = HeldPlace(self.folder)
 
     def prepare(self) -> None:
         """Make the folder of this name.
@@ -122,12 +117,8 @@ class Instance:
             LabRunningError: Another lab holds it.
             FileError: The state folder cannot be written.
         """
-        self.prepare()
-        descriptor = self._open_lock()
-        with self._door():
-            if not _try_lock(descriptor):
-                os.close(descriptor)
-                raise LabRunningError(f"The lab '{self.name}' is already running.")
+        if not self._place.claim():
+            raise LabRunningError(f"The lab '{self.name}' is already running.")
         self.withdraw()
 
     def withdraw(self) -> None:
@@ -143,7 +134,7 @@ class Instance:
 
     def read(self) -> Record | None:
         """Return the lab that runs under this name, None if there is none or it is not ready yet."""
-        if not self._is_held():
+        if not self._place.is_held():
             return None
         try:
             content = orjson.loads(self._record.read_bytes())
@@ -178,66 +169,12 @@ class Instance:
         Raises:
             LabUnstoppableError: The system does not let us.
         """
-        ended = self._watch_end()
-        for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s)):
-            try:
-                os.kill(record.pid, number)
-            except ProcessLookupError:
-                pass
-            except PermissionError as err:
-                raise LabUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
-            done, _ = await asyncio.wait({ended}, timeout=patience_s)
-            if done:
-                return
-        raise LabUnstoppableError(f"Process {record.pid} still runs although it was killed.")
-
-    def _watch_end(self) -> asyncio.Future[None]:
-        """Return a future that is done when nobody holds the name: the lock is free when its holder ends."""
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = loop.create_future()
-        descriptor = self._open_lock()
-
-        def wait() -> None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            finally:
-                os.close(descriptor)
-            # The loop is closed when nobody was patient enough to wait for this.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_finish, ended)
-
-        # A daemon: a wait that was given up must not keep our process from ending.
-        threading.Thread(target=wait, name="lab-end", daemon=True).start()
-        return ended
-
-    def _is_held(self) -> bool:
         try:
-            with self._door():
-                descriptor = os.open(self._lock, os.O_RDWR)
-                try:
-                    return not _try_lock(descriptor)
-                finally:
-                    os.close(descriptor)
-        except FileNotFoundError:
-            return False
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", self._lock) from err
-
-    @contextlib.contextmanager
-    def _door(self) -> Iterator[None]:
-        """Let one in at a time: who only looks takes the lock too, and must not keep out who wants it."""
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _open_lock(self) -> int:
-        try:
-            return os.open(self._lock, os.O_RDWR | os.O_CREAT, files.PRIVATE)
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", self._lock) from err
+            has_ended = await self._place.end(record.pid, grace_s=grace_s)
+        except PermissionError as err:
+            raise LabUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
+        if not has_ended:
+            raise LabUnstoppableError(f"Process {record.pid} still runs although it was killed.")
 
 
 def known_names() -> list[str]:
@@ -247,19 +184,6 @@ def known_names() -> list[str]:
     except FileNotFoundError:
         return []
     return [name for name in found if Instance(name).read() is not None]
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _finish(ended: asyncio.Future[None]) -> None:
-    if not ended.done():
-        ended.set_result(None)
 
 
 def _labs() -> Path:

@@ -25,6 +25,7 @@ from stackyard.engine.changes import Action, read_changes
 from stackyard.engine.version import EngineBrokenError
 from stackyard.errors import StackyardError
 from stackyard.guard.subjects import describe
+from stackyard.path import planning
 from stackyard.path.run import opened
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.render.terms import label
@@ -144,7 +145,7 @@ async def _import(run: Run) -> None:
         path = Path(folder) / "plan"
         options = tofu.PlanOptions(parallelism=run.settings.parallelism)
         await tofu.plan(run.workdir, path, options=options)
-        changes = read_changes(await tofu.show_plan(run.workdir, path))
+        changes = await planning.changes_of(run, path)
         # Nothing may be done to a guest here, whatever a provider makes of the rule not to.
         require_nothing(changes.planned, str(run.resolved.target))
         await tofu.apply(run.workdir, path, parallelism=run.settings.parallelism)
