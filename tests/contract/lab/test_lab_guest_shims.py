@@ -30,6 +30,7 @@ def test_packages_are_installed_removed_and_refused_in_the_records_of_the_guest(
             "jq 1.6-2.1+deb12u3 install ok installed"
         )
         assert await guest.out("systemctl is-active nginx; systemctl is-enabled nginx") == "active\nenabled"
+        await guest.out("echo mine > /var/www/html/index.html && ls -d /etc/nginx/sites-enabled")
         assert "is already the newest version" in await guest.out("apt-get install -y nginx")
         assert "Inst htop" in await guest.out("apt-get -s install htop")
         assert (await guest.sh("dpkg -s htop"))[0] == 1

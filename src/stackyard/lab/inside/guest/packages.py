@@ -33,6 +33,20 @@ __all__ = [
 
 _RECORD = "packages"
 _STUBS = "/usr/local/bin"
+# Folders into which people put files of their own as soon as the package is there.
+_FOLDERS = {
+    "apache2": ("/etc/apache2/sites-available", "/etc/apache2/sites-enabled", "/var/www/html"),
+    "haproxy": ("/etc/haproxy/errors",),
+    "mariadb-server": ("/etc/mysql/mariadb.conf.d", "/var/lib/mysql"),
+    "nginx-common": (
+        "/etc/nginx/conf.d",
+        "/etc/nginx/sites-available",
+        "/etc/nginx/sites-enabled",
+        "/var/www/html",
+    ),
+    "postgresql-15": ("/etc/postgresql/15/main/conf.d", "/var/lib/postgresql/15/main"),
+    "prometheus": ("/etc/prometheus",),
+}
 
 
 class Known(NamedTuple):
@@ -246,9 +260,10 @@ def _add(
 def _bring(one: Known, version: str) -> None:
     for unit in one.services:
         services.bring(unit, one.name)
-    if one.services:
+    folders = [f"/etc/{one.services[0].partition('@')[0]}"] if one.services else []
+    for folder in (*folders, *_FOLDERS.get(one.name, ())):
         with contextlib.suppress(OSError):
-            os.makedirs(f"/etc/{one.services[0].partition('@')[0]}", exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
     for program in one.programs:
         if not any(os.path.exists(f"{folder}/{program}") for folder in ("/usr/bin", "/usr/sbin", _STUBS)):
             with contextlib.suppress(OSError):
