@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.errors import FileError
+from stackyard.lab.own_folder import OwnFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,8 +49,7 @@ class Blobs:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._lasting = folder
-        self._folder: Path | None = None
+        self._place = OwnFolder(folder, "stackyard-lab-")
         self._references: dict[str, int] = {}
         self._held: set[str] = set()
         self._pins: dict[str, int] = {}
@@ -62,11 +62,7 @@ class Blobs:
 
     def tidy(self) -> None:
         """Remove what nothing names: the rest of uploads that a killed lab did not finish."""
-        if self._lasting is None or not self._lasting.is_dir():
-            return
-        for path in self._lasting.iterdir():
-            if path.name not in self._references and path.name not in self._held:
-                path.unlink(missing_ok=True)
+        self._place.tidy({*self._references, *self._held})
 
     def hold(self, names: Iterable[str]) -> None:
         """Keep bytes although no volume names them, for as long as the lab runs: a saved state does."""
@@ -113,12 +109,12 @@ class Blobs:
 
     def path(self, sha256: str) -> Path:
         """Return the file that holds some bytes; nobody may change it."""
-        return self._place() / sha256
+        return self._place.path / sha256
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """Give the path of a file to write to; what is still there at the end of the block is removed."""
-        handle, name = tempfile.mkstemp(prefix="new-", dir=self._place())
+        handle, name = tempfile.mkstemp(prefix="new-", dir=self._place.path)
         os.close(handle)
         path = Path(name)
         try:
@@ -128,19 +124,7 @@ class Blobs:
 
     def close(self) -> None:
         """Remove the folder, unless it is to outlive the lab."""
-        if self._folder is not None and self._lasting is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-
-    def _place(self) -> Path:
-        if self._folder is None:
-            if self._lasting is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="stackyard-lab-"))
-            else:
-                with _failing("make the folder", self._lasting):
-                    self._lasting.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._folder = self._lasting
-        return self._folder
+        self._place.close()
 
     def _measure(self, source: Path) -> Blob:
         with _failing("read", source):
