@@ -37,10 +37,17 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = frozenset(secrets)
-        self._spellings = frozenset(text for secret in self._secrets for text in _spellings(secret))
+        self._set(frozenset(secrets), frozenset())
+
+    def _set(self, secrets: frozenset[str], known: frozenset[str]) -> None:
+        self._spellings = known | {text for secret in secrets for text in _spellings(secret)}
         # Only a secret that holds the mask's own character can appear anew in masked text.
-        self._may_reappear = any(MASK[0] in secret for secret in self._secrets)
+        self._may_reappear = any(MASK[0] in text for text in self._spellings)
+        # Secrets are many (every guest has some) and texts short: so they are looked up by how they begin.
+        self._width = min(map(len, self._spellings), default=1)
+        self._by_beginning: dict[str, list[str]] = {}
+        for text in self._spellings:
+            self._by_beginning.setdefault(text[: self._width], []).append(text)
 
     def __call__(self, text: str) -> str:
         """Return the text with every secret masked."""
@@ -51,11 +58,13 @@ class Redactor:
 
     def hides(self, text: str) -> bool:
         """Tell whether the text holds a secret."""
-        return any(spelling in text for spelling in self._spellings)
+        return next(self._spans(text), None) is not None
 
     def with_secrets(self, secrets: Iterable[str]) -> Redactor:
         """Return a redactor that hides these as well."""
-        return Redactor([*self._secrets, *secrets])
+        more = Redactor()
+        more._set(frozenset(secrets), self._spellings)
+        return more
 
     def _masked(self, text: str) -> str:
         parts: list[str] = []
@@ -67,11 +76,11 @@ class Redactor:
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Find every place of every secret, those inside one another too."""
-        for spelling in self._spellings:
-            start = text.find(spelling)
-            while start >= 0:
-                yield start, start + len(spelling)
-                start = text.find(spelling, start + 1)
+        width, beginnings = self._width, self._by_beginning
+        for start in range(len(text) - width + 1):
+            for spelling in beginnings.get(text[start : start + width], ()):
+                if text.startswith(spelling, start):
+                    yield start, start + len(spelling)
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -98,12 +107,16 @@ def _spellings(secret: str) -> Iterator[str]:
     for part in {*wholes, *(line.strip() for line in unix.splitlines())}:
         if len(part) >= _SHORTEST_SECRET:
             yield part
+            if _PLAIN.fullmatch(part):
+                continue
             # What is left of bytes that are not UTF-8, once a program's output has been decoded.
             yield _utf8(part).decode(errors="replace")
             yield from _url_spellings(_utf8(part))
             yield from _quoted_spellings(part)
 
 
+# Spelled the same by everybody.
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 # Left alone by encoders: nothing; Python's paths; Go's path segments and user names; all of JavaScript's.
 _URL_SAFE = ("", "/", "$&+=:@", "$&+,;=", "!*'()")
 

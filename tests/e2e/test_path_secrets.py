@@ -8,11 +8,12 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.support.cli import fresh
 from tests.support.engine import real_engine
 from tests.support.path import Yard, make_yard
 from tests.support.path_kills import children_of
@@ -44,6 +45,8 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
         temporary = tmp_path / "tmp"
         temporary.mkdir()
         made = make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(engine.path), TMPDIR=str(temporary))
+        # The system shows the arguments and the environment with which a process was started.
+        made = replace(made, program=fresh)
         made.write_env("t", [{**WEB, "spec": "base"}, DNS])
         secrets = {
             "api_tokens": {"lab": running.api_token},

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.cli import PROGRAM, Ended, stackyard
+from tests.support.cli import PROGRAM, Ended
+from tests.support.cli import fresh as stackyard
 from tests.support.programs import LONG_S, write_program
 
 CLOSED = ["<&-", ">&-", "2>&-"]

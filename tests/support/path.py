@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.support.cli import Ended, stackyard
+from tests.support.cli import Ended, Program, stackyard
 
 from stackyard import lab
 from stackyard.site.starting import LabAccess, start_site
@@ -19,11 +19,12 @@ __all__ = ["Yard", "make_yard", "mirror_of"]
 
 @dataclass(kw_only=True)
 class Yard:
-    """A site, the lab that it is for, and the engine and provider that the program uses."""
+    """A site, the lab that it is for, the engine and provider that the program uses, and how it begins."""
 
     folder: Path
     running: lab.Running
     env: dict[str, str]
+    program: Program = stackyard
 
     def with_env(self, **env: str) -> Yard:
         """Return the same with more in the environment of the program."""
@@ -31,7 +32,7 @@ class Yard:
 
     def run(self, *arguments: str, status: int | None = 0) -> Ended:
         """Run the program in the site; check how it ends, unless that is left open."""
-        ended = stackyard(*arguments, cwd=self.folder, env=self.env)
+        ended = self.program(*arguments, cwd=self.folder, env=self.env)
         if status is not None:
             assert ended.status == status, f"{arguments}\n{ended.stdout}\n{ended.stderr}"
         return ended

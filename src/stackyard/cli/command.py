@@ -82,11 +82,13 @@ class Later:
         module: Where it is.
         name: What it is called there.
         help: Its line in the list of commands, so that the list needs no import.
+        is_hidden: Whether it is for stackyard itself, and in no list.
     """
 
     module: str
     name: str
     help: str
+    is_hidden: bool = False
 
     def load(self) -> click.Command:
         """Import it."""
@@ -112,8 +114,9 @@ class Group(_CommonParameters, click.Group):
         self._add_common_options()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, without loading any."""
-        return sorted({*super().list_commands(ctx), *self._later})
+        """Return the names of all commands, without loading any; hidden ones are for stackyard itself."""
+        hidden = {name for name, later in self._later.items() if later.is_hidden}
+        return sorted({*super().list_commands(ctx), *self._later} - hidden)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, loading it if need be."""

@@ -15,6 +15,7 @@ from stackyard.cli.result import Result
 from stackyard.cli.root import root
 from stackyard.cli.session import Session
 from stackyard.cli.settings import Settings, read_settings
+from stackyard.cli.spellings import respelled
 from stackyard.cli.views.deferred import DeferredProgress, SilentProgress
 from stackyard.cli.views.output import HumanOutput, Output
 from stackyard.cli.views.paper import Paper, is_dumb_terminal, wants_colour
@@ -33,6 +34,7 @@ _LONGEST_USAGE_CHARACTERS = 1000
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line and return its exit status."""
+    argv = respelled(argv)
     settings = read_settings(argv)
     stdout, stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     error_paper = Paper(stderr, colour=wants_colour(stderr, no_color=settings.no_color))

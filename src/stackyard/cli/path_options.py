@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Source
 
-__all__ = ["Chosen", "allowances", "permit_options", "repair_options", "settings_of", "target_options"]
+__all__ = [
+    "Chosen",
+    "allowances",
+    "permit_options",
+    "reach_options",
+    "repair_options",
+    "settings_of",
+    "target_options",
+]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -44,8 +52,12 @@ _PERMITS = {
 
 def target_options(function: Function) -> Function:
     """Add the target, and how to reach it."""
+    return click.argument("target")(reach_options(function))
+
+
+def reach_options(function: Function) -> Function:
+    """Add how to reach a target."""
     options = (
-        click.argument("target"),
         click.option("-H", "--host", metavar="NODE", help="The node to run on, where the target names none."),
         click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
         click.option(

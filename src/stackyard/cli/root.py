@@ -21,6 +21,11 @@ _COMMANDS = {
         name="completion",
         help="Print the completion script of a shell.",
     ),
+    "create": Later(
+        module="stackyard.cli.commands.create",
+        name="create",
+        help="Make everything that a manifest says, configure it, and go on inside of its Proxmox nodes.",
+    ),
     "deployment": Later(
         module="stackyard.cli.commands.deployment",
         name="deployment",
@@ -29,7 +34,7 @@ _COMMANDS = {
     "destroy": Later(
         module="stackyard.cli.commands.destroy",
         name="destroy",
-        help="Destroy everything that TARGET has.",
+        help="Destroy everything that TARGET has, or that a manifest (-M) has made.",
     ),
     "drift": Later(
         module="stackyard.cli.commands.drift",
@@ -45,6 +50,12 @@ _COMMANDS = {
         module="stackyard.cli.commands.init",
         name="init",
         help="Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.",
+    ),
+    "inner-run": Later(
+        module="stackyard.cli.commands.inner_run",
+        name="inner_run",
+        help="Run what an outer operator orders on standard input, and answer in records.",
+        is_hidden=True,
     ),
     "inventory": Later(
         module="stackyard.cli.commands.inventory",
@@ -76,6 +87,16 @@ _COMMANDS = {
         name="plan",
         help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.",
     ),
+    "preflight": Later(
+        module="stackyard.cli.commands.preflight",
+        name="preflight",
+        help="Look at a host before anything is asked of it: everything that would stop a run, at once.",
+    ),
+    "scenario": Later(
+        module="stackyard.cli.commands.scenario",
+        name="scenario",
+        help="Run named pieces of work on machines: install Proxmox VE, make users, build images.",
+    ),
     "serve": Later(
         module="stackyard.cli.commands.serve",
         name="serve",
@@ -100,6 +121,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.state",
         name="state",
         help="Look after the states of OpenTofu: versions, locks, rollback, audit.",
+    ),
+    "test": Later(
+        module="stackyard.cli.commands.test",
+        name="test",
+        help="Make what a manifest says, verify every node at every depth, and remove what was made.",
     ),
     "tools": Later(
         module="stackyard.cli.commands.tools",
@@ -128,6 +154,8 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_wanted: bool) -
 )
 def root() -> None:
     """Run Proxmox VE infrastructure as code through OpenTofu.
+
+    The spelling of old is understood: --scenario NAME, --list-scenarios, --list-phases, --preflight.
 
     Exit status: 0 done, 1 failed or refused, 2 changes (only with --detailed-exitcode), 64 wrong usage,
     65 invalid input, 69 a service cannot be reached, 75 a lock was not obtained in time, 130 interrupted.

@@ -33,6 +33,8 @@ class Settings:
     no_color: bool = False
 
 
+# The second is how other programs of this kind spell it.
+_JSON = frozenset(("--json", "--json-output"))
 # One letter says it all, but a habit from other programs says it twice.
 _VERBOSE = re.compile("-v+")
 
@@ -41,7 +43,7 @@ def read_settings(argv: Sequence[str]) -> Settings:
     """Return the settings that a command line names before a `--`."""
     words = set(argv[: argv.index("--")] if "--" in argv else argv)
     return Settings(
-        is_json="--json" in words,
+        is_json=not words.isdisjoint(_JSON),
         is_events="--events" in words,
         is_verbose="--verbose" in words or any(map(_VERBOSE.fullmatch, words)),
         no_color="--no-color" in words,

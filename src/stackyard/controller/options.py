@@ -9,6 +9,7 @@ from stackyard.serving import Limits
 from stackyard.state.http.throttle import ThrottleLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["DEFAULT_PORT", "ControllerOptions"]
@@ -35,6 +36,7 @@ class ControllerOptions:
         repo_token: Opens every repository; that of the site, or a random one, when absent.
         state: The store of the state service below /state/; None serves none.
         state_key_file: The keys of a store that is encrypted at rest.
+        guests: The specs of guests that the files of the site need not name, by the names of the guests.
         run_tokens: Whether signed tokens are of this run alone: no key and no list outlives it.
         limits: What clients are granted.
         throttle: How many wrong tokens are too many.
@@ -53,6 +55,7 @@ class ControllerOptions:
     repo_token: str | None = field(default=None, repr=False)
     state: Path | str | None = None
     state_key_file: Path | None = None
+    guests: Mapping[str, str] = field(default_factory=dict)
     run_tokens: bool = False
     limits: Limits = field(default_factory=lambda: Limits(max_connections=4096, max_body_bytes=64 * _MIB))
     throttle: ThrottleLimits = field(default_factory=ThrottleLimits)

@@ -109,7 +109,7 @@ class RunningController:
         Raises:
             StackyardError: Something cannot be read; all that was in use before stays in use.
         """
-        book = await asyncio.to_thread(open_book, self._options.site)
+        book = await asyncio.to_thread(open_book, self._options.site, self._options.guests)
         certificate = await asyncio.to_thread(certificate_of, self._options, book.site)
         self._server.reload(serving.Tls(certificate))
         self._certificate = certificate
@@ -161,7 +161,7 @@ async def controller(
         StoreError: The store of states cannot be used.
         ListenError: The address cannot be listened on.
     """
-    book = await asyncio.to_thread(open_book, options.site)
+    book = await asyncio.to_thread(open_book, options.site, options.guests)
     _tell_findings(book, emit)
     certificate = await asyncio.to_thread(certificate_of, options, book.site)
     tokens = Tokens(

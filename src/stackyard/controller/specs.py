@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,7 +18,7 @@ from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.site.applying import apply_script
 from stackyard.site.discovery import SITE_FILE, find_site
 from stackyard.site.load import Site
-from stackyard.site.pulling import auth_method, callers
+from stackyard.site.pulling import Caller, auth_method, callers
 from stackyard.site.secret_values import SECRETS_FILES
 from stackyard.site.specs import resolve_spec
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from stackyard.diagnostics import Diagnostic
     from stackyard.site.entities.postures import AuthMethod
     from stackyard.site.entities.secrets import AuthSecrets
-    from stackyard.site.pulling import Caller
 
 __all__ = ["Format", "SpecBook", "Wanted", "open_book"]
 
@@ -57,8 +57,12 @@ class Wanted:
     method: AuthMethod
 
 
-def open_book(said: Path | str | None) -> SpecBook:
+def open_book(said: Path | str | None, guests: Mapping[str, str] = MappingProxyType({})) -> SpecBook:
     """Read a site for serving.
+
+    Args:
+        said: Its folder; found as usual when absent.
+        guests: The specs of guests that its files need not name, by the names of the guests.
 
     Raises:
         SiteNotFoundError: There is none.
@@ -68,7 +72,7 @@ def open_book(said: Path | str | None) -> SpecBook:
     fatal = [finding for finding in site.found.errors if _is_fatal(site, finding)]
     if fatal:
         site.found.raise_errors(f"The site {site.root}")
-    return SpecBook(site)
+    return SpecBook(site, guests)
 
 
 def _is_fatal(site: Site, finding: Diagnostic) -> bool:
@@ -83,11 +87,13 @@ class SpecBook:
 
     Args:
         site: The site.
+        guests: The specs of guests that its files need not name; they go before all others.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, guests: Mapping[str, str] = MappingProxyType({})) -> None:
         self.site = site
-        self._callers: Mapping[str, Caller] = callers(site)
+        given = {name: Caller(identity=name, specs=(spec,)) for name, spec in guests.items()}
+        self._callers: Mapping[str, Caller] = {**callers(site), **given}
         self._rendered: dict[tuple[str, Format], bytes] = {}
 
     @property
@@ -138,10 +144,7 @@ class SpecBook:
             for key in user.ssh_keys or ():
                 if key.removeprefix("ssh_keys.") not in known:
                     raise RequestRefusedError(404, Code.KEY_NOT_FOUND, f"There is no key '{key}'.")
-        resolved = resolve_spec(self.site, wanted.spec)
-        if model.identity.hostname is None:
-            resolved["identity"]["hostname"] = wanted.identity
-        return resolved
+        return resolve_spec(self.site, wanted.spec, guest=wanted.identity)
 
     def render(self, wanted: Wanted, form: Format) -> bytes:
         """Return a spec as its client wants it."""

@@ -27,6 +27,7 @@ __all__ = [
     "CloudInit",
     "Dns",
     "GuestBase",
+    "HostKey",
     "Inline",
     "Startup",
     "User",
@@ -87,6 +88,15 @@ class Inline(Value):
     text: Text
 
 
+class HostKey(Value):
+    """The ed25519 key pair by which a guest shows over SSH that it is itself."""
+
+    # One line, as in /etc/ssh/ssh_host_ed25519_key.pub.
+    public: Line
+    # In the form of OpenSSH.
+    private: Secret
+
+
 class CloudInit(Value):
     """What cloud-init does when a guest first boots.
 
@@ -104,6 +114,8 @@ class CloudInit(Value):
     packages: Many[Line] = ()
     upgrade: bool = False
     timezone: Line | None = None
+    # Made before the guest is, so that the first login knows whom it talks to; None: the guest makes its own.
+    host_key: HostKey | None = None
     files: Many[WrittenFile] = ()
     commands: Many[Text] = ()
     user_data: File | Inline | None = None
@@ -114,7 +126,7 @@ class CloudInit(Value):
     @model_validator(mode="after")
     def _users_have_names(self) -> CloudInit:
         needs_names = len(self.users) > 1 or self.packages or self.commands or self.files or self.timezone
-        if needs_names and any(user.name is None for user in self.users):
+        if (needs_names or self.host_key is not None) and any(user.name is None for user in self.users):
             raise ValueError("a user needs a `name` beside others, packages, commands, files or a time zone")
         return self
 

@@ -51,6 +51,10 @@ class Secrets:
         """
         return self._values[secret.secret]
 
+    def with_values(self, values: Mapping[str, str]) -> Secrets:
+        """Return these and more."""
+        return Secrets({**self._values, **values})
+
     def redactor(self) -> Redactor:
         """Return what masks these values in any text."""
         return Redactor(self._values.values())

@@ -10,10 +10,11 @@ from stackyard.errors import InvalidInputError
 from stackyard.manifest.model import NodeType
 from stackyard.site.build import build_desired
 from stackyard.site.entities.envs import EnvFile
+from stackyard.site.pulling import OwnBoot
 from stackyard.site.tree import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from stackyard.desired import Desired
     from stackyard.errors import Location
@@ -30,20 +31,53 @@ def env_name(manifest: Manifest, scope: Scope) -> str:
     return f"{manifest.name}/{scope.host or ''}/{scope.parent or ''}"
 
 
-def with_scopes(site: Site, manifest: Manifest) -> Site:
-    """Return a site whose envs are the scopes of a manifest, and no others."""
+def with_scopes(site: Site, manifest: Manifest, own_boots: Mapping[str, OwnBoot] | None = None) -> Site:
+    """Return a site whose envs are the scopes of a manifest, and no others.
+
+    Args:
+        site: The site.
+        manifest: The manifest.
+        own_boots: What nodes have of their own at their first boot, by name.
+    """
     envs = {env_name(manifest, scope): _as_env(manifest, nodes) for scope, nodes in manifest.scopes.items()}
-    return dataclasses.replace(site, envs=envs, _guests={}, _networks={}, boots={})
+    given = own_boots or {}
+    boots = {node.name: _own_boot(site, node, given.get(node.name)) for node in manifest.nodes}
+    return dataclasses.replace(site, envs=envs, _guests={}, _networks={}, boots={}, own_boots=boots)
 
 
-def desired_of(site: Site, manifest: Manifest, scope: Scope, node: NodeChoice) -> Desired:
+def _own_boot(site: Site, node: Node, given: OwnBoot | None) -> OwnBoot:
+    """Return what a node has of its own: one that does not pull fetches nothing, whatever the site says."""
+    defaults = site.settings.defaults
+    has_server = defaults.spec_server is not None or defaults.server_url is not None
+    pull: Mapping[str, Any] | None = None if node.mode == "pull" and has_server else {}
+    if given is None:
+        return OwnBoot(pull=pull)
+    has_own = node.mode == "pull" and given.pull is not None
+    return given if has_own else dataclasses.replace(given, pull=pull)
+
+
+def desired_of(
+    site: Site,
+    manifest: Manifest,
+    scope: Scope,
+    node: NodeChoice,
+    *,
+    own_boots: Mapping[str, OwnBoot] | None = None,
+) -> Desired:
     """Return what the nodes of a scope come to on a node of Proxmox.
+
+    Args:
+        site: The site.
+        manifest: The manifest.
+        scope: Which of its scopes.
+        node: The node of Proxmox.
+        own_boots: What nodes have of their own at their first boot, by name.
 
     Raises:
         InvalidInputError: They do not fit on it; the error carries every problem.
     """
     found = Diagnostics()
-    built = build_desired(with_scopes(site, manifest), env_name(manifest, scope), node, found)
+    built = build_desired(with_scopes(site, manifest, own_boots), env_name(manifest, scope), node, found)
     found.raise_errors(f"The manifest '{manifest.name}' on {node.name}")
     if built is None:
         raise InvalidInputError(f"The manifest '{manifest.name}' cannot be built for {node.name}.")
@@ -85,4 +119,10 @@ class _NodePlaces:
 def _entry(node: Node) -> dict[str, Any]:
     kind = NodeType.CT if node.type is NodeType.CT else NodeType.VM
     entry = {**node.entry, "name": node.name, "type": kind.value}
+    if node.type is NodeType.PVE:
+        # Only with the processors of the host can it run virtual machines of its own.
+        entry["cpu"] = {"type": "host", **(entry.get("cpu") or {})}
+    if kind is NodeType.CT:
+        # Nothing of Proxmox carries packages into a container; the operator installs them once it runs.
+        entry.pop("packages", None)
     return {**entry, "depends_on": list(node.depends_on)} if node.depends_on else entry

@@ -14,7 +14,7 @@ from stackyard.path.verifying import GuestUp, verify_guest
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stackyard.desired import Guest
     from stackyard.engine.changes import Changes
@@ -40,14 +40,27 @@ class Outcome:
     down: tuple[StackyardError, ...] = ()
 
 
-async def apply_plan(run: Run, made: Made, *, is_verified: bool = True) -> Outcome:
+async def apply_plan(
+    run: Run,
+    made: Made,
+    *,
+    is_verified: bool = True,
+    on_resource: Callable[[events.ResourceApplied], None] | None = None,
+) -> Outcome:
     """Apply a plan, and nothing else.
+
+    Args:
+        run: The target.
+        made: The plan.
+        is_verified: Whether to wait until the guests that it touches are up.
+        on_resource: Told of each resource as its change begins, goes on and ends, while others are still
+            worked on: who has more to do with a guest need not wait for the rest.
 
     Raises:
         TofuError: Some changes failed, each reported; the others were made and stored.
         PlanStaleError: The state has changed since; nothing was applied.
     """
-    watching = _Watching(run, _to_watch(run, made.changes) if is_verified else {})
+    watching = _Watching(run, _to_watch(run, made.changes) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
             applied = await tofu.apply(
@@ -78,19 +91,29 @@ def _to_watch(run: Run, changes: Changes) -> dict[str, Guest]:
 class _Watching:
     """Watches each guest from the moment that the engine is done with it."""
 
-    def __init__(self, run: Run, guests: Mapping[str, Guest]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        guests: Mapping[str, Guest],
+        on_resource: Callable[[events.ResourceApplied], None] | None,
+    ) -> None:
         self._run = run
         self._guests = guests
+        self._on_resource = on_resource
         self._tasks: dict[str, asyncio.Task[GuestUp]] = {}
 
     def emit(self, event: events.Event) -> None:
         """Pass an event on, and begin to watch the guest that it says is done."""
         self._run.emit(event)
-        if isinstance(event, events.ResourceApplied) and event.phase is events.ApplyPhase.DONE:
+        if not isinstance(event, events.ResourceApplied):
+            return
+        if self._on_resource is not None:
+            self._on_resource(event)
+        if event.phase is events.ApplyPhase.DONE:
             is_going = event.action == "delete"
             guest = None if is_going else self._guests.get(event.address)
             if guest is not None and event.address not in self._tasks:
-                verifying = verify_guest(self._run.client, guest, emit=self._run.emit)
+                verifying = verify_guest(self._run.client, guest, knock=self._run.knock, emit=self._run.emit)
                 self._tasks[event.address] = asyncio.create_task(verifying)
 
     async def ends(self) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:

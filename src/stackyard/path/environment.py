@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard import proxmox
 from stackyard.errors import InvalidInputError
+from stackyard.path.reaching import jump_of, named_key_file
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.site import ConfigResolver
 
@@ -115,6 +116,7 @@ def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> R
         connection=_connection(chosen),
         redactor=resolver.site.redactor(),
         ssh=_ssh(resolver, chosen, desired),
+        jump=jump_of(resolver.site, chosen),
     )
 
 
@@ -128,6 +130,7 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
         user=chosen.ssh_user,
         nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
         password=site.secret_values.passwords.get(f"node_{chosen.name}"),
+        key_file=named_key_file(site),
     )
 
 

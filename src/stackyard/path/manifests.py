@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.errors import InvalidInputError
-from stackyard.manifest.model import Scope
+from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.manifest.scopes import desired_of
-from stackyard.path.environment import resolved_on
+from stackyard.path.environment import EnvironmentSource, resolved_on
+from stackyard.path.first_boots import FirstBoots, own_boots
 from stackyard.path.target import Target
 from stackyard.site.build_guest import NodeChoice
 
@@ -20,9 +22,12 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved
     from stackyard.site import ConfigResolver
 
-__all__ = ["ManifestSource", "NotOnHostError", "resolve_manifest"]
+__all__ = ["KIND", "ManifestSource", "NotOnHostError", "first_boots_of", "resolve_manifest", "tag_of"]
 
 KIND = "manifest"
+# Says to everybody who looks at a guest which manifest made it; what no state knows is found by it.
+_TAG = "stackyard."
+_LONGEST_TAG = 128
 
 
 class NotOnHostError(InvalidInputError):
@@ -66,6 +71,11 @@ class ManifestSource:
         return self.resolver.any_node(said or only)
 
 
+def tag_of(manifest: str) -> str:
+    """Return the tag that the guests of a manifest carry."""
+    return f"{_TAG}{manifest.lower()}"[:_LONGEST_TAG]
+
+
 def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) -> Resolved:
     """Return what a manifest has on a host.
 
@@ -79,5 +89,22 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     if scope not in here.scopes:
         others = ", ".join(sorted({str(node.scope) for node in here.roots}))
         raise NotOnHostError(f"The manifest '{manifest.name}' is on {others}, and not on {host}.")
-    desired = desired_of(resolver.site, here, scope, NodeChoice.of(resolver.site.nodes[host]))
-    return resolved_on(resolver, Target(kind=KIND, name=manifest.name, node=host), desired)
+    target = Target(kind=KIND, name=manifest.name, node=host)
+    made = first_boots_of(resolver, target).ensure(
+        node.name for node in here.scopes[scope] if node.type is not NodeType.CT
+    )
+    boots, values = own_boots(made)
+    node = NodeChoice.of(resolver.site.nodes[host])
+    desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
+    tag = tag_of(manifest.name)
+    guests = {
+        field: tuple(guest.model_copy(update={"tags": tuple(sorted({*guest.tags, tag}))}) for guest in kind)
+        for field, kind in (("vms", desired.vms), ("containers", desired.containers))
+    }
+    resolved = resolved_on(resolver, target, desired.model_copy(update=guests))
+    return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
+
+
+def first_boots_of(resolver: ConfigResolver, target: Target) -> FirstBoots:
+    """Return the records of what was made for the first boots of the guests of a target."""
+    return FirstBoots(EnvironmentSource(resolver).base, target)

@@ -44,6 +44,7 @@ class Wishes:
         resume: Whether what is there but whose making failed is completed, where nobody lets it go.
         unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
             engine where there are no others.
+        targets: Addresses to plan for, with what they need; everything when empty.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -52,6 +53,7 @@ class Wishes:
     adopt: bool = False
     resume: bool = False
     unchanged: bool = False
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,7 @@ async def _survey(run: Run) -> Cluster:
 
 
 async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
-    options = tofu.PlanOptions(mode=wishes.mode, parallelism=run.settings.parallelism)
+    options = tofu.PlanOptions(mode=wishes.mode, targets=wishes.targets, parallelism=run.settings.parallelism)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
         ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
         if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not wishes.unchanged:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import stackyard
-from stackyard import events, provider, proxmox
+from stackyard import events, files, provider, proxmox
 from stackyard.desired import problems
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.engine import tofu
@@ -18,6 +18,7 @@ from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.errors import InvalidInputError
 from stackyard.objects import open_objects
+from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, render
@@ -88,6 +89,7 @@ class Run:
         input_digest: The fingerprint of what should be there.
         served: The built-in provider, where it is used.
         states: The states.
+        knock: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
 
@@ -99,6 +101,7 @@ class Run:
     input_digest: str
     served: provider.Served | None
     states: StateService
+    knock: Knock = knock_directly
     emit: events.Emit = field(default=events.ignore)
 
     @property
@@ -146,6 +149,7 @@ async def opened(
             proxmox.Client(resolved.connection) as client,
             embedded(states, prefix=name, emit=emit) as backend,
             _provider(resolved, settings) as served,
+            knocking(resolved.jump) as knock,
         ):
             environment = {**backend.environment(name), **_credentials(resolved, settings)}
             if engine.flavour is Flavour.TOFU:
@@ -170,6 +174,7 @@ async def opened(
                 input_digest=prepared.digest,
                 served=served,
                 states=states,
+                knock=knock,
                 emit=emit,
             )
 
@@ -236,6 +241,8 @@ def _provider_environment(resolved: Resolved) -> Mapping[str, str]:
         environment["PROXMOX_VE_FINGERPRINT"] = connection.trust.fingerprint
     if ssh is not None and ssh.password is not None:
         environment["PROXMOX_VE_SSH_PASSWORD"] = ssh.password
+    elif ssh is not None and ssh.key_file is not None:
+        environment["PROXMOX_VE_SSH_PRIVATE_KEY"] = files.read_text(ssh.key_file)
     elif "SSH_AUTH_SOCK" in os.environ:
         environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": os.environ["SSH_AUTH_SOCK"]}
     return environment

@@ -10,10 +10,12 @@ from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from stackyard.desired import Desired, Secrets
     from stackyard.proxmox import Connection
     from stackyard.redaction import Redactor
+    from stackyard.ssh.host import Host
 
 __all__ = ["Resolved", "Source", "SshAccess", "Target", "Tidy", "find_target"]
 
@@ -58,11 +60,13 @@ class SshAccess:
         user: Who logs in.
         nodes: Name, address and port of each node.
         password: Their password, where one is known; keys come from the user's agent.
+        key_file: The private key that the site names for them, where it does.
     """
 
     user: str
     nodes: tuple[tuple[str, str, int], ...]
     password: str | None = None
+    key_file: Path | None = None
 
     def __repr__(self) -> str:
         return f"SshAccess(user={self.user!r}, nodes={self.nodes!r})"
@@ -78,6 +82,8 @@ class Resolved:
     connection: Connection
     redactor: Redactor
     ssh: SshAccess | None = None
+    # The machine through which guests are reached; directly when absent.
+    jump: Host | None = None
     # Which version of its source it comes from, where the source has versions; a plan is bound to it.
     version: str = ""
     # What the source says beside its guests, for whoever reads the inventory.

@@ -6,7 +6,6 @@ own timeout and is watched by itself, so that one that never comes up holds up n
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard import events
 from stackyard.desired import Container, Vm
 from stackyard.errors import StackyardError
+from stackyard.path.knocking import Knock, UnansweredError, knock_directly
 from stackyard.proxmox import RefusedError, quoted
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ __all__ = ["GuestDownError", "GuestUp", "verify_guest"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
-_CONNECT_S = 5.0
 
 
 class GuestDownError(StackyardError):
@@ -55,8 +54,16 @@ class _NotYet(Exception):  # noqa: N818 -- not an error: a reason to look again
     """What is still missing."""
 
 
-async def verify_guest(client: Client, guest: Guest, *, emit: events.Emit = events.ignore) -> GuestUp:
+async def verify_guest(
+    client: Client, guest: Guest, *, knock: Knock = knock_directly, emit: events.Emit = events.ignore
+) -> GuestUp:
     """Wait until a guest is up.
+
+    Args:
+        client: Speaks to its cluster.
+        guest: The guest.
+        knock: How its ports are tried.
+        emit: Told what is waited for.
 
     Raises:
         GuestDownError: It did not come up in its time; the error says what was missing.
@@ -67,7 +74,7 @@ async def verify_guest(client: Client, guest: Guest, *, emit: events.Emit = even
         missing = "Proxmox to list it"
         for pause_s in _pauses():
             try:
-                up = await _look(client, guest, began_s)
+                up = await _look(client, guest, knock, began_s)
             except _NotYet as err:
                 if str(err) != missing:
                     step.waiting(str(err))
@@ -83,7 +90,7 @@ async def verify_guest(client: Client, guest: Guest, *, emit: events.Emit = even
         )
 
 
-async def _look(client: Client, guest: Guest, began_s: float) -> GuestUp:
+async def _look(client: Client, guest: Guest, knock: Knock, began_s: float) -> GuestUp:
     """Look once.
 
     Raises:
@@ -91,7 +98,7 @@ async def _look(client: Client, guest: Guest, began_s: float) -> GuestUp:
     """
     vm_id, node = await _find(client, guest)
     addresses = await _addresses(client, guest, vm_id, node)
-    await _ports(guest, addresses)
+    await _ports(guest, addresses, knock)
     return GuestUp(
         key=guest.key,
         name=guest.name,
@@ -158,29 +165,23 @@ def _is_useful(address: str) -> bool:
     return False
 
 
-async def _ports(guest: Guest, addresses: Sequence[str]) -> None:
+async def _ports(guest: Guest, addresses: Sequence[str], knock: Knock) -> None:
     ports = [*guest.verify.tcp_ports, *([22] if guest.verify.ssh else [])]
     if not ports:
         return
     if not addresses:
         raise _NotYet("an address")
     for port in dict.fromkeys(ports):
-        await _port(addresses[0], port, is_ssh=port == 22 and guest.verify.ssh)
+        await _port(addresses[0], port, knock, is_ssh=port == 22 and guest.verify.ssh)
 
 
-async def _port(address: str, port: int, *, is_ssh: bool) -> None:
+async def _port(address: str, port: int, knock: Knock, *, is_ssh: bool) -> None:
     try:
-        async with asyncio.timeout(_CONNECT_S):
-            reader, writer = await asyncio.open_connection(address, port)
-            try:
-                if is_ssh and not (await reader.readline()).startswith(b"SSH-"):
-                    raise _NotYet(f"SSH on {address}:{port}")
-            finally:
-                writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
-    except (OSError, TimeoutError) as err:
+        greeting = await knock(address, port, waits_for_line=is_ssh)
+    except UnansweredError as err:
         raise _NotYet(f"{address}:{port}") from err
+    if is_ssh and not greeting.startswith(b"SSH-"):
+        raise _NotYet(f"SSH on {address}:{port}")
 
 
 def _pauses() -> Iterator[float]:

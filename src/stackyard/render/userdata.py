@@ -83,6 +83,7 @@ def _with_references(vm: Vm) -> Vm:
 
 def _needs_user_data(init: CloudInit) -> bool:
     has_more = bool(init.packages or init.commands or init.files or init.timezone or len(init.users) > 1)
+    has_more = has_more or init.host_key is not None
     return has_more or any(user.sudo or user.groups or user.shell for user in init.users)
 
 
@@ -93,6 +94,9 @@ def cloud_config(vm: Vm, init: CloudInit) -> Text:
     if domain is not None or "." in vm.name:
         config["fqdn"] = vm.name if domain is None or "." in vm.name else f"{vm.name}.{domain}"
     config["users"] = [_user(user) for user in init.users]
+    if init.host_key is not None:
+        pair = {"ed25519_private": (init.host_key.private,), "ed25519_public": init.host_key.public}
+        config["ssh_keys"] = pair
     if init.timezone is not None:
         config["timezone"] = init.timezone
     if init.upgrade:

@@ -7,6 +7,7 @@ same. With STACKYARD_ROOT it works below another folder, and writes down what it
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["apply_script", "spec_text"]
+__all__ = ["apply_script", "marker_script", "spec_digest", "spec_text", "wanted_packages"]
 
 _FUNCTIONS = Path(__file__).with_name("apply.sh")
 _NOPASSWD = "ALL=(ALL) NOPASSWD:ALL"
@@ -29,9 +30,35 @@ def spec_text(resolved: Mapping[str, Any]) -> str:
     return orjson.dumps(resolved, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def apply_script(resolved: Mapping[str, Any]) -> str:
-    """Return the script that applies a resolved spec."""
-    return "\n".join([_FUNCTIONS.read_text(), *_steps(resolved), "finish", ""])
+def spec_digest(resolved: Mapping[str, Any]) -> str:
+    """Return what tells a resolved spec from every other; the marker of a guest says it."""
+    return hashlib.sha256(spec_text(resolved).encode()).hexdigest()
+
+
+def wanted_packages(resolved: Mapping[str, Any]) -> list[str]:
+    """Return every package that applying a resolved spec installs."""
+    has_fail2ban = bool(resolved["access"]["_posture"]["fail2ban"]["enabled"])
+    return list(dict.fromkeys([*resolved["platform"]["packages"], *(["fail2ban"] if has_fail2ban else [])]))
+
+
+def apply_script(resolved: Mapping[str, Any], *, mode: str = "pull") -> str:
+    """Return the script that applies a resolved spec.
+
+    Args:
+        resolved: The spec.
+        mode: Who applies it, for the marker: the guest itself (`pull`), or the operator (`push`).
+    """
+    return "\n".join([_FUNCTIONS.read_text(), *_beginning(resolved, mode), *_steps(resolved), "finish", ""])
+
+
+def marker_script(resolved: Mapping[str, Any], *, mode: str) -> str:
+    """Return the script that leaves word that a spec was applied, for who applied it in another way."""
+    return "\n".join([_FUNCTIONS.read_text(), *_beginning(resolved, mode), "finish", ""])
+
+
+def _beginning(resolved: Mapping[str, Any], mode: str) -> Iterator[str]:
+    yield _document("save_spec", spec_text(resolved))
+    yield _document("begin", _report(resolved, mode))
 
 
 def _steps(resolved: Mapping[str, Any]) -> Iterator[str]:
@@ -39,12 +66,9 @@ def _steps(resolved: Mapping[str, Any]) -> Iterator[str]:
     posture = access["_posture"]
     enabled, disabled = platform["services"]["enable"], platform["services"]["disable"]
     has_fail2ban = bool(posture["fail2ban"]["enabled"])
-    packages = [*platform["packages"], *(["fail2ban"] if has_fail2ban else [])]
-    yield _document("save_spec", spec_text(resolved))
-    yield _document("begin", _report(resolved, packages))
     yield _call("set_hostname", resolved["identity"]["hostname"], resolved["identity"]["domain"] or "")
     yield _call("set_timezone", resolved["config"]["timezone"])
-    yield _call("install_packages", *dict.fromkeys(packages))
+    yield _call("install_packages", *wanted_packages(resolved))
     for user in access["users"]:
         yield from _user(user, is_nopasswd=bool(posture["sudo"]["nopasswd"]))
     yield _document("set_sshd", _sshd(posture["ssh"]))
@@ -58,7 +82,9 @@ def _user(user: Mapping[str, Any], *, is_nopasswd: bool) -> Iterator[str]:
     name = user["name"]
     yield _call("add_user", name, user.get("shell") or "/bin/bash", ",".join(user.get("groups", ())))
     yield _document(f"authorize_keys {shlex.quote(name)}", "".join(f"{key}\n" for key in user["ssh_keys"]))
-    rule = (_NOPASSWD if is_nopasswd else _WITH_PASSWORD) if user["sudo"] else ""
+    # The user that the operator works as has no password to give.
+    is_free = is_nopasswd or user.get("automation", False)
+    rule = (_NOPASSWD if is_free else _WITH_PASSWORD) if user["sudo"] else ""
     yield _call("set_sudo", name, f"{name} {rule}" if rule else "")
 
 
@@ -71,12 +97,14 @@ def _sshd(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _report(resolved: Mapping[str, Any], packages: list[str]) -> str:
+def _report(resolved: Mapping[str, Any], mode: str) -> str:
     """Return what the marker of a finished run says, without its time."""
     services = resolved["platform"]["services"]
     report = {
         "spec": resolved["identity"]["hostname"],
-        "packages": list(dict.fromkeys(packages)),
+        "mode": mode,
+        "digest": spec_digest(resolved),
+        "packages": wanted_packages(resolved),
         "services_enabled": services["enable"],
         "services_disabled": services["disable"],
         "users": [user["name"] for user in resolved["access"]["users"]],

@@ -10,10 +10,19 @@ settings=$root/etc/stackyard/guest.env
 state=$root/var/lib/stackyard
 retries=${STACKYARD_RETRIES:-30}
 
+now() { date -u +%Y-%m-%dT%H:%M:%SZ; }
+
+# Whoever waits for this guest is told, too; what a failed step has left says more.
 fail() {
     printf 'stackyard-bootstrap: %s\n' "$2" >&2
+    if [ ! -e "$state/failed.json" ] && mkdir -p "$state" 2>/dev/null; then
+        said=$(printf '%s' "$2" | tr -d '"\\')
+        printf '{"phase":"config","status":"failed","timestamp":"%s","error":"%s"}\n' "$(now)" "$said" \
+            >"$state/failed.json" || :
+    fi
     exit "$1"
 }
+rm -f "$state/failed.json"
 
 # The values are taken as they stand: the file is never run.
 server='' identity='' pin='' token=''
@@ -60,5 +69,6 @@ case $status in
 *) fail 2 "$server answers HTTP $status" ;;
 esac
 mv -f "$fetched" "$state/apply.sh"
-if sh "$state/apply.sh"; then exit 0; fi
-fail 2 'the spec could not be applied; apply.sh says why'
+if sh "$state/apply.sh" >"$state/apply.log" 2>&1; then exit 0; fi
+cat "$state/apply.log" >&2
+fail 2 'the spec could not be applied; apply.log says why'

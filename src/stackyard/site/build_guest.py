@@ -178,20 +178,21 @@ class GuestBuilder:
         if "cloud_init" in values:
             return self._written_boot(guest, node)
         posture = self._env.model.posture
+        own = self._site.own_boots.get(guest.name)
         if pull_boot(self._site, guest.name, values.get("spec")):
             # What it fetches its spec with has its own name in it.
             return self._written_boot(guest, node)
         kind = (posture, node.datastore, values.get("spec"), tuple(values.get("packages") or ()))
         known = self._site.boots.get(kind)
-        if known is not None:
-            return known
-        fields = self._written_boot(guest, node)
-        try:
-            built = self._site.boots[kind] = CloudInit.model_validate(fields)
-        except ValidationError:
-            # As part of the whole guest it is refused with its place.
-            return fields
-        return built
+        if known is None:
+            fields = self._written_boot(guest, node)
+            fields.pop("host_key", None)
+            try:
+                known = self._site.boots[kind] = CloudInit.model_validate(fields)
+            except ValidationError:
+                # As part of the whole guest it is refused with its place.
+                return fields
+        return known if own is None else known.model_copy(update={"host_key": own.host_key})
 
     def _written_boot(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         said = _set(guest.values.get("cloud_init") or {})
@@ -205,6 +206,9 @@ class GuestBuilder:
         boot = first_boot(self._site, self._posture, guest.values.get("spec"))
         packages = list(dict.fromkeys([*boot.packages, *(guest.values.get("packages") or ())]))
         fields = {"datastore": node.datastore, "users": boot.users, "timezone": boot.timezone, **said}
+        own = self._site.own_boots.get(guest.name)
+        if own is not None and own.host_key is not None:
+            fields.setdefault("host_key", own.host_key)
         pull = pull_boot(self._site, guest.name, guest.values.get("spec"))
         for key in pull.keys() & {"files", "commands"}:
             fields[key] = [*pull[key], *said.get(key, ())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -12,6 +13,7 @@ from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError, Location
 from stackyard.secrets import change_secrets
 from stackyard.site.document import parse_document
+from stackyard.site.entities.hosts import HostFile
 from stackyard.site.entities.nodes import NodeFile
 from stackyard.site.entities.secrets import SecretsFile
 from stackyard.site.secret_values import SECRETS_FILES
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["NotWrittenError", "put_api_token", "put_ssh_key", "write_node"]
+    from stackyard.site.entities.values import Entity
+
+__all__ = [
+    "Merged",
+    "NotWrittenError",
+    "merge_host",
+    "merge_node",
+    "put_api_token",
+    "put_ssh_key",
+    "write_node",
+]
 
 # Node files hold no secret, and a site is often shared by a group.
 _READABLE = 0o644
@@ -79,25 +91,80 @@ def write_node(root: Path, name: str, fields: Mapping[str, Any]) -> Path:
         NotWrittenError: With these fields it would not be valid.
         FileError: It cannot be written.
     """
-    path = root / "nodes" / f"{name}.yaml"
+    return merge_node(root, name, fields, overwrites=True).path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What became of a file that fields were put into.
+
+    Attributes:
+        path: The file.
+        is_new: Whether it was not there.
+        changed: The fields that were written.
+        kept: The fields of which the file says something else, which stays.
+    """
+
+    path: Path
+    is_new: bool
+    changed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def merge_node(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: bool) -> Merged:
+    """Put fields into the file of a node, a new one where there is none.
+
+    Args:
+        root: The folder of the site.
+        name: The node.
+        fields: What to write.
+        overwrites: Whether a field of which the file says something else is changed, and not kept.
+
+    Raises:
+        NotWrittenError: With these fields it would not be valid.
+        FileError: It cannot be written.
+    """
+    return _merge(root / "nodes" / f"{name}.yaml", fields, NodeFile, overwrites=overwrites)
+
+
+def merge_host(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: bool) -> Merged:
+    """Put fields into the file of a machine, a new one where there is none; as `merge_node` does.
+
+    Raises:
+        NotWrittenError: With these fields it would not be valid.
+        FileError: It cannot be written.
+    """
+    return _merge(root / "hosts" / f"{name}.yaml", fields, HostFile, overwrites=overwrites)
+
+
+def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool) -> Merged:
     is_new = not path.exists()
     text = "" if is_new else files.read_text(path)
+    known = {} if is_new else _data(text, str(path))
+    differing = [key for key in fields if key in known and known[key] != fields[key]]
+    kept = () if overwrites else tuple(differing)
+    wanted = {key: value for key, value in fields.items() if known.get(key) != value and key not in kept}
     if is_new:
         changed = yaml.safe_dump(dict(fields), sort_keys=False, allow_unicode=True)
     else:
-        changes = [yamledit.Set((key,), value) for key, value in fields.items()]
+        changes = [yamledit.Set((key,), value) for key, value in wanted.items()]
         changed = yamledit.edit_text(text, changes, str(path))
+    _require_valid(changed, path, model)
+    if changed != text:
+        path.parent.mkdir(exist_ok=True)
+        files.replace_file(path, changed.encode(), mode=_READABLE)
+    return Merged(path=path, is_new=is_new, changed=tuple(wanted), kept=kept)
+
+
+def _require_valid(text: str, path: Path, model: type[Entity]) -> None:
     try:
-        NodeFile.model_validate(_data(changed, str(path)))
+        model.model_validate(_data(text, str(path)))
     except ValidationError as err:
         first = err.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"]))
         where = Location(str(path))
-        raise NotWrittenError(f"`{key}` of the node '{name}': {first['msg']}.", where=where) from err
-    if changed != text:
-        path.parent.mkdir(exist_ok=True)
-        files.replace_file(path, changed.encode(), mode=_READABLE)
-    return path
+        kind = path.parent.name.removesuffix("s")
+        raise NotWrittenError(f"`{key}` of the {kind} '{path.stem}': {first['msg']}.", where=where) from err
 
 
 def _data(text: str, path: str) -> dict[str, Any]:

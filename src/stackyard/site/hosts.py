@@ -61,6 +61,11 @@ class HostConfig:
     dns_servers: tuple[str, ...]
     spec_server: str
     api_token: str = field(repr=False)
+    # Whether its guests are reached through its SSH.
+    ssh_jump: bool = False
+    # How its guests call this machine; found out when absent.
+    controller_address: str | None = None
+    controller_port: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the JSON view, without the token."""
@@ -70,6 +75,7 @@ class HostConfig:
             "ssh_host",
             "ssh_port",
             "ssh_user",
+            "ssh_jump",
             "automation_user",
             "packer_release",
             "spec_server",
@@ -129,6 +135,9 @@ def _node(site: Site, node: Loaded[NodeFile]) -> HostConfig:
         ssh_port=port or 22,
         ssh_user=model.ssh_user or model.host_user or _site_user(site),
         api_token=site.secret_values.api_tokens.get(model.api_token or node.name, ""),
+        ssh_jump=model.ssh_jump,
+        controller_address=model.controller_address,
+        controller_port=model.controller_port,
         **_common(site),
     )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stackyard.site.entities.nodes import NodeFile
     from stackyard.site.entities.presets import PresetFile
     from stackyard.site.entities.specs import SpecFile
+    from stackyard.site.pulling import OwnBoot
 
 __all__ = ["Site"]
 
@@ -58,6 +59,8 @@ class Site:
     _networks: dict[str, Networks] = field(default_factory=dict)
     # First boots that were built: most guests begin alike, and these parts are many and the same.
     boots: dict[tuple[object, ...], CloudInit] = field(default_factory=dict)
+    # What single guests have of their own at their first boot, by name; others have nothing of the kind.
+    own_boots: Mapping[str, OwnBoot] = field(default_factory=dict)
 
     @classmethod
     def load(cls, said: str | Path | None = None) -> Site:

@@ -13,6 +13,7 @@ from stackyard.site.postures import posture_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.desired import HostKey
     from stackyard.site.load import Site
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "CERTIFICATE_FOLDER",
     "TOKENS_FILE",
     "Caller",
+    "OwnBoot",
     "auth_method",
     "boot_parts",
     "callers",
@@ -47,6 +49,20 @@ class Caller:
 
     identity: str
     specs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBoot:
+    """What one guest has of its own at its first boot.
+
+    Attributes:
+        host_key: Its host key, as the model has it; None where it makes its own.
+        pull: The files and commands with which it fetches its spec, none where others configure it; None
+            where that is as the site says (`spec_server`).
+    """
+
+    host_key: HostKey | None = None
+    pull: Mapping[str, Any] | None = None
 
 
 def callers(site: Site) -> Mapping[str, Caller]:
@@ -80,8 +96,11 @@ def pull_boot(site: Site, guest: str, spec: str | None) -> dict[str, Any]:
     """Return what the first boot of a guest has to write and run so that it fetches and applies its spec.
 
     Nothing, where the site names no server (`spec_server`) or the guest has no spec. The token is that of the
-    spec's posture, by its name: no secret is in what is returned.
+    spec's posture, by its name: no secret is in what is returned. A guest with something of its own has that.
     """
+    own = site.own_boots.get(guest)
+    if own is not None and own.pull is not None:
+        return dict(own.pull)
     defaults = site.settings.defaults
     server = defaults.spec_server or defaults.server_url
     wanted = spec or guest

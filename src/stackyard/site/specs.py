@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from stackyard.site.load import Site
     from stackyard.site.postures import Posture
 
-__all__ = ["DEFAULT_USER", "FirstBoot", "first_boot", "joined", "resolve_spec", "spec_variables"]
+__all__ = [
+    "DEFAULT_TIMEZONE",
+    "DEFAULT_USER",
+    "FirstBoot",
+    "first_boot",
+    "joined",
+    "resolve_spec",
+    "spec_variables",
+]
 
 DEFAULT_USER = "homestak"
 DEFAULT_TIMEZONE = "UTC"
@@ -37,8 +45,8 @@ def joined(*lists: Iterable[str]) -> list[str]:
 def first_boot(site: Site, posture: Posture | None, spec: str | None) -> FirstBoot:
     """Return what the site, the posture and the spec of a guest want at its first boot.
 
-    The user that automation logs in as is there in any case. With a spec, its users and packages come on top,
-    and its own posture counts.
+    The user that automation logs in as is there in any case, and may do everything. With a spec, its users
+    and packages come on top, and its own posture counts.
     """
     loaded = site.specs.get(spec or "")
     if loaded is not None:
@@ -47,10 +55,11 @@ def first_boot(site: Site, posture: Posture | None, spec: str | None) -> FirstBo
     keys = site.secret_values.ssh_keys
     has_password = posture is not None and not posture.settings(prefer_nested=True)["sudo_nopasswd"]
     sudo: bool | str = True if has_password else "nopasswd"
-    automation = {
+    automation: dict[str, Any] = {
         "name": defaults.automation_user or defaults.vm_user or DEFAULT_USER,
         "keys": list(keys.values()),
-        "sudo": sudo,
+        # Nobody knows a password of it: with sudo that asks for one, it could do nothing that it is for.
+        "sudo": "nopasswd",
     }
     users = [
         automation,
@@ -59,6 +68,7 @@ def first_boot(site: Site, posture: Posture | None, spec: str | None) -> FirstBo
     if "vm_root" in site.secret_values.passwords:
         users.append({"name": "root", "password": {"secret": "passwords.vm_root"}})
     by_name = {str(user["name"]): user for user in users}
+    by_name[automation["name"]]["sudo"] = automation["sudo"]
     wanted = posture.packages(prefer_nested=True) if posture is not None else ()
     platform = loaded.model.platform.packages if loaded else ()
     timezone = (loaded.model.config.timezone if loaded else None) or defaults.timezone
@@ -84,12 +94,13 @@ def _keys(site: Site, user: SpecUser) -> dict[str, str]:
     return {name: known[name] for name in names if name in known}
 
 
-def resolve_spec(site: Site, name: str) -> dict[str, Any]:
+def resolve_spec(site: Site, name: str, *, guest: str | None = None) -> dict[str, Any]:
     """Return a spec with nothing left to look up: the same for push and for pull.
 
     Args:
         site: The site.
         name: A spec that it has.
+        guest: For whom, who is called so where the spec does not say how.
     """
     loaded = site.specs[name]
     model: SpecFile = loaded.model
@@ -103,7 +114,7 @@ def resolve_spec(site: Site, name: str) -> dict[str, Any]:
     resolved: dict[str, Any] = {
         "schema_version": 1,
         "identity": {
-            "hostname": model.identity.hostname or name,
+            "hostname": model.identity.hostname or guest or name,
             "domain": model.identity.domain or defaults.domain,
         },
         "network": {

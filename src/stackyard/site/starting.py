@@ -139,6 +139,11 @@ def _node(lab: LabAccess, index: int, node: str) -> str:
         "datastore: local-lvm\n"
         "ssh_user: root\n"
         f"ssh_port: {lab.ssh_ports[index]}\n"
+        "# Guests of the lab are reached through it; leave this out where you reach them directly.\n"
+        "ssh_jump: true\n"
+        "# For guests that fetch their specs from here, with a lab of `stackyard lab up --expose 44443`:\n"
+        "# controller_address: 10.31.0.1\n"
+        "# controller_port: 44443\n"
     )
 
 

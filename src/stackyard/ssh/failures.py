@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from stackyard.errors import StackyardError, UnreachableError
 
-__all__ = ["HostKeyChangedError", "RemoteCommandError", "SshError", "SshUnreachableError"]
+__all__ = [
+    "HostKeyChangedError",
+    "LoginRefusedError",
+    "RemoteCommandError",
+    "SshError",
+    "SshUnreachableError",
+]
 
 
 class SshError(StackyardError):
@@ -39,6 +45,14 @@ class SshUnreachableError(UnreachableError):
     default_remedy = (
         "Check the address, the port, the user and the key or password, then run the command again."
     )
+
+
+class LoginRefusedError(SshUnreachableError):
+    """A machine answers over SSH and does not let us in with the keys or the password that we have."""
+
+    code = "E-SSH-REFUSED"
+    summary = "A machine refuses the login over SSH"
+    default_remedy = "Check the user, and that the machine knows one of the keys that are offered."
 
 
 class HostKeyChangedError(SshUnreachableError):

@@ -1,4 +1,4 @@
-"""Host keys that were seen before: a new host is remembered, a changed key is refused."""
+"""Host keys: pinned ones count alone; else a new host is remembered, and a changed key is refused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ import asyncssh
 from stackyard import directories
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from stackyard.ssh.host import Host
 
-__all__ = ["KnownHosts", "Trusting"]
+__all__ = ["KnownHosts", "Trusting", "forget_hosts", "pinned_algorithms"]
+
+# By which signatures a key of a type is shown, where that is not its own name.
+_SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,33 @@ class KnownHosts:
                 stream.write(f"{_name(host)} {key}\n")
 
 
+def forget_hosts(path: Path, aliases: Collection[str]) -> None:
+    """Forget the keys of hosts that were remembered by an alias, because they are no more."""
+    gone = set(aliases)
+    try:
+        with path.open("r+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            kept = [line for line in stream if line.split(" ", 1)[0] not in gone]
+            stream.seek(0)
+            stream.writelines(kept)
+            stream.truncate()
+    except FileNotFoundError:
+        return
+
+
 def _name(host: Host) -> str:
-    return f"[{host.address}]:{host.port}"
+    return host.alias or f"[{host.address}]:{host.port}"
+
+
+def _plain(line: str) -> str:
+    """Return a public key without its comment."""
+    return " ".join(line.split()[:2])
+
+
+def pinned_algorithms(host: Host) -> tuple[str, ...]:
+    """Return the signatures to ask a host for whose keys are pinned: it may have others besides."""
+    types = dict.fromkeys(line.split()[0] for line in host.host_keys)
+    return tuple(name for type_ in types for name in _SIGNATURES.get(type_, (type_,)))
 
 
 class Trusting(asyncssh.SSHClient):
@@ -65,10 +94,16 @@ class Trusting(asyncssh.SSHClient):
         self._known = KnownHosts.of(host)
         self.changed = False
 
+    @property
+    def place(self) -> str:
+        """Where it says which key is the right one."""
+        return "among those that are pinned" if self._host.host_keys else f"the one in {self._known.path}"
+
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Accept a key that is known, and the first one of a new host."""
-        shown = " ".join(key.export_public_key().decode().split()[:2])
-        known = self._known.keys(self._host)
+        """Accept a key that is pinned or known, and the first one of a new host of which none is pinned."""
+        shown = _plain(key.export_public_key().decode())
+        pinned = {_plain(line) for line in self._host.host_keys}
+        known = pinned or self._known.keys(self._host)
         if not known:
             self._known.remember(self._host, shown)
         self.changed = bool(known) and shown not in known

@@ -1,4 +1,4 @@
-"""`stackyard destroy`: remove what a target has."""
+"""`stackyard destroy`: remove what a target or a manifest has."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.commands.apply import nothing_result, outcome_result
-from stackyard.cli.path_options import Chosen, allowances, permit_options, target_options
+from stackyard.cli.operator_options import manifest_options, run_options, says_manifest
+from stackyard.cli.operators import operate
+from stackyard.cli.path_options import Chosen, allowances, permit_options, reach_options
 from stackyard.cli.session import Session, pass_session
 from stackyard.engine.tofu import PlanMode
+from stackyard.errors import UsageError
 from stackyard.path.applying import apply_plan
 from stackyard.path.planning import Wishes, planned
 
@@ -21,15 +24,29 @@ __all__ = ["destroy"]
 
 
 @click.command("destroy", cls=Command)
-@target_options
+@click.argument("target", required=False)
+@reach_options
 @permit_options
+@manifest_options
+@run_options
 @pass_session
 def destroy(session: Session, /, **values: Any) -> Result:
-    """Destroy everything that TARGET has.
+    """Destroy everything that TARGET has, or that a manifest (-M) has made.
 
-    Each guest has to be named with --allow-destroy; without, the refusal lists them with the command to
-    repeat. A protected guest stays: take its protection off first.
-    """
+    \b
+    stackyard destroy dev --allow-destroy web1
+    stackyard destroy -M n1-basic -H lab --yes
+
+    Of a TARGET each guest has to be named with --allow-destroy; without, the refusal lists them with the
+    command to repeat. Of a manifest everything goes after one question, what runs inside of its nodes too.
+    A protected guest stays: take its protection off first.
+    """  # noqa: D301 - click reads the control character
+    if says_manifest(values):
+        if values["target"] is not None:
+            raise UsageError(f"`{values['target']}` and a manifest are named: say one of them.")
+        return operate(session, "destroy", values)
+    if values["target"] is None:
+        raise UsageError("Say what to destroy: a TARGET such as `env:dev`, or a manifest with -M.")
     return session.run(_destroy(session, values))
 
 

@@ -9,15 +9,18 @@ import click
 
 from stackyard.cli.command import group
 from stackyard.cli.commands.site import show_warnings, site_option
+from stackyard.cli.operator_options import manifest_options, place_options, request_of, says_manifest
 from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
 from stackyard.diagnostics import Diagnostics
-from stackyard.errors import UsageError
+from stackyard.errors import ExitStatus, UsageError
 from stackyard.site.discovery import find_site
 from stackyard.site.listing import list_names
 
 if TYPE_CHECKING:
     from stackyard.cli.views.paper import Paper
     from stackyard.manifest.model import Manifest
+    from stackyard.operator.status import StatusView
     from stackyard.site.load import Site
 
 __all__ = ["manifest"]
@@ -177,3 +180,65 @@ def convert(name: str, out: str | None, said: str | None) -> Result:
             paper.line(line)
 
     return Result(document={"manifest": document, "file": out}, show=show)
+
+
+@manifest.command("status")
+@click.argument("name", required=False)
+@manifest_options
+@place_options
+@click.option("--detailed-exitcode", is_flag=True, help="End with 2 where something drifted.")
+@pass_session
+def status(session: Session, /, **values: Any) -> Result:
+    """Show the nodes of a manifest as they are: ids, addresses, how far the last run got, and what drifted.
+
+    \b
+    stackyard manifest status n1-basic -H lab
+
+    Nothing is changed. Guests that carry the tag of the manifest and are in no state are listed too.
+    """  # noqa: D301 - click reads the control character
+    if values["name"] is not None:
+        if says_manifest(values):
+            raise UsageError("A manifest is named twice: say it once.")
+        values = {**values, "manifest": values["name"]}
+    return session.run(_status(session, values))
+
+
+async def _status(session: Session, values: dict[str, Any]) -> Result:
+    from stackyard.operator.outcome import Verb  # lazy: only when this verb runs
+    from stackyard.operator.status import look  # lazy: as above
+    from stackyard.operator.undertaking import Undertaking  # lazy: as above
+    from stackyard.site import ConfigResolver  # lazy: as above
+
+    request = request_of(values)
+    view = await look(Undertaking.of(Verb.CREATE, request, ConfigResolver(request.site)), session.emit)
+    is_reported = view.has_drift and values["detailed_exitcode"]
+    return Result(
+        document=view.as_json(),
+        show=lambda paper: _show_status(paper, view),
+        status=ExitStatus.CHANGES if is_reported else ExitStatus.DONE,
+    )
+
+
+def _show_status(paper: Paper, view: StatusView) -> None:
+    rows = [
+        (
+            "  " * node.depth + node.name,
+            node.type,
+            node.host,
+            "-" if node.vm_id is None else str(node.vm_id),
+            node.address or "-",
+            node.status,
+            node.power or "-",
+            "-" if node.drift is None else ", ".join(node.drift) or "none",
+        )
+        for node in view.nodes
+    ]
+    paper.table(("node", "type", "on", "vm id", "address", "status", "power", "drift"), rows)
+    for host, record in view.runs.items():
+        paper.line(f"Last run on {host}: {record.verb}, {record.state} ({record.started_at}).")
+        if record.error:
+            paper.line(f"  {record.error}", style="red")
+    if view.is_busy:
+        paper.line("A run is at work, so that nothing was compared.", style="yellow")
+    if view.orphans:
+        paper.line(f"In no state, and with the tag of {view.manifest}: {', '.join(view.orphans)}.")

@@ -32,13 +32,15 @@ _KINDS = {"qemu-server": "qemu", "lxc": "lxc"}
 _FOLDERS = {kind: folder for folder, kind in _KINDS.items()}
 _GUEST = re.compile(r"/etc/pve/(?:nodes/(?P<node>[^/]+)/)?(?P<folder>qemu-server|lxc)/(?P<vmid>\d+)\.conf")
 _AUTHORIZED = ("/root/.ssh/authorized_keys", "/etc/pve/priv/authorized_keys")
+# Whether guests of this node can run guests themselves.
+_NESTED = "/sys/module/kvm_intel/parameters/nested"
 _METRIC_TOKEN = re.compile(r"/etc/pve/priv/metricserver/([^/]+)\.pw")
 _LINE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):\s*(.*?)\s*")
 
 
 def system_files(world: World, node: str) -> list[str]:
     """Return the paths of all such files of a node."""
-    found = ["/etc/hostname", "/etc/os-release", *_AUTHORIZED]
+    found = ["/etc/hostname", "/etc/os-release", _NESTED, *_AUTHORIZED]
     found += [f"/etc/pve/priv/metricserver/{name}.pw" for name in world.store.items("metric_tokens")]
     for guest in world.guests.all().values():
         folder = _FOLDERS[str(guest["type"])]
@@ -55,6 +57,9 @@ def read_system_file(world: World, node: str, path: str) -> str | None:
             return f"{node}\n"
         case "/etc/os-release":
             return OS_RELEASE
+        case _ if path == _NESTED:
+            # A node can be planted without, as machines are sold.
+            return "Y\n" if world.cluster.nodes()[node].get("nested", True) else "N\n"
         case _ if path in _AUTHORIZED:
             kept = world.store.get("authorized_keys", "root") or {"lines": []}
             return "".join(f"{line}\n" for line in kept["lines"])

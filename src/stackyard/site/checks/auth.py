@@ -10,6 +10,7 @@ from stackyard.site.postures import posture_of
 
 if TYPE_CHECKING:
     from stackyard.diagnostics import Diagnostics
+    from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
 
 __all__ = ["check_auth"]
@@ -58,7 +59,7 @@ def _check_pulls(site: Site, name: str, found: Diagnostics) -> None:
         return
     for guest in site.guests(name):
         spec = site.specs.get(guest.values.get("spec") or guest.name)
-        if spec is None or guest.values.get("imported"):
+        if spec is None or _is_given(site, guest) or guest.values.get("imported"):
             continue
         posture = spec.model.access.posture
         method = posture_of(site, posture).auth_method
@@ -72,6 +73,12 @@ def _check_pulls(site: Site, name: str, found: Diagnostics) -> None:
             found.add(NO_TOKEN, f"{detail} secrets.yaml has none.", guest.place(("name",)))
 
 
+def _is_given(site: Site, guest: GuestEntry) -> bool:
+    """Tell whether a guest is given what it proves itself with, or fetches nothing."""
+    own = site.own_boots.get(guest.name)
+    return own is not None and own.pull is not None
+
+
 def _check_env(site: Site, name: str, found: Diagnostics) -> None:
     env = site.envs[name]
     if env.model.posture not in site.postures:
@@ -83,6 +90,6 @@ def _check_env(site: Site, name: str, found: Diagnostics) -> None:
         found.add(NO_TOKEN, detail, env.places.place(("posture",)))
     if method is AuthMethod.NODE_TOKEN:
         for guest in site.guests(name):
-            if guest.name not in auth.node_tokens:
+            if guest.name not in auth.node_tokens and not _is_given(site, guest):
                 detail = f"The posture '{env.model.posture}' asks for `auth.node_tokens.{guest.name}`."
                 found.add(NO_TOKEN, f"{detail} secrets.yaml has none.", guest.place(("name",)))

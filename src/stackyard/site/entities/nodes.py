@@ -35,3 +35,9 @@ class NodeFile(Entity):
     ssh_user: Line | None = None
     host_user: Line | None = None
     ssh_port: Port | None = None
+    # Whether guests of this node are reached through its SSH: their network is not one that we are on.
+    ssh_jump: bool = False
+    # How guests of this node call this machine when they fetch their specs from it; found out when absent.
+    controller_address: HostAddress | None = None
+    # On which port they do; any free one when absent.
+    controller_port: Port | None = None

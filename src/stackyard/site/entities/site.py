@@ -33,6 +33,10 @@ class SiteDefaults(Entity):
     # Who logs in to guests; `vm_user` is the newer name.
     automation_user: Line | None = None
     vm_user: Line | None = None
+    # The private key to log in to guests and nodes with: a path, from the folder of the site or `~`.
+    ssh_key_file: Line | None = None
+    # The folder with playbooks/config-apply.yml, from the folder of the site; `ansible` when absent.
+    ansible: Line | None = None
     bridge: InterfaceName | None = None
     gateway: HostAddress | None = None
     dns_servers: Many[HostAddress] = ()

@@ -1,0 +1,33 @@
+"""`stackyard create`: make what a manifest says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.command import Command
+from stackyard.cli.operator_options import operator_options
+from stackyard.cli.operators import operate
+from stackyard.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from stackyard.cli.result import Result
+
+__all__ = ["create"]
+
+
+@click.command("create", cls=Command)
+@operator_options
+@pass_session
+def create(session: Session, /, **values: Any) -> Result:
+    """Make everything that a manifest says, configure it, and go on inside of its Proxmox nodes.
+
+    \b
+    stackyard create -M n1-basic -H lab
+    stackyard create -M n2-quick -H lab --dry-run
+
+    It can be repeated: what is there already is looked at, configured anew where need be, and left alone
+    otherwise. After a failure the same command goes on from what is there.
+    """  # noqa: D301 - click reads the control character
+    return operate(session, "create", values)

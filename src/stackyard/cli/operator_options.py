@@ -1,0 +1,142 @@
+"""The options that create, destroy and test share, and the way from them to a request."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackyard.operator.request import Request
+
+__all__ = [
+    "manifest_options",
+    "operator_options",
+    "place_options",
+    "request_of",
+    "run_options",
+    "says_manifest",
+]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+_PROVIDERS = ("builtin", "bpg")
+
+
+def manifest_options(function: Function) -> Function:
+    """Add which manifest is meant."""
+    return _with(
+        function,
+        click.option("-M", "--manifest", metavar="NAME", help="The manifest of the site."),
+        click.option("--manifest-file", metavar="FILE", help="A manifest in a file of its own."),
+        click.option("--manifest-json", metavar="JSON", help="A manifest as text."),
+    )
+
+
+def place_options(function: Function) -> Function:
+    """Add where a manifest is run."""
+    return _with(
+        function,
+        click.option("-H", "--host", metavar="NODE", help="The node for guests that name none."),
+        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+        click.option(
+            "--provider",
+            type=click.Choice(_PROVIDERS),
+            default=_PROVIDERS[0],
+            envvar="STACKYARD_PROVIDER",
+            show_default=True,
+            help="The Proxmox provider: the one inside stackyard, or bpg/proxmox from its registry.",
+        ),
+    )
+
+
+def run_options(function: Function) -> Function:
+    """Add how a manifest is run."""
+    return _with(
+        function,
+        click.option("--dry-run", is_flag=True, help="Show what would be done, and touch nothing."),
+        click.option("--json-output", is_flag=True, help="Print exactly one JSON object, also for errors."),
+        click.option(
+            "--depth",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Only this many levels of nodes, from the host.",
+        ),
+        click.option(
+            "--target", "targets", multiple=True, metavar="NODE", help="Only this node, and what it needs."
+        ),
+        click.option(
+            "--vm-id", "vm_ids", multiple=True, metavar="NAME=ID", help="The id of a node, for this run."
+        ),
+        click.option(
+            "--parallel", type=click.IntRange(1, 256), metavar="N", help="How many nodes at once, at most."
+        ),
+        click.option("--skip-preflight", is_flag=True, help="Do not look at the host first."),
+        click.option(
+            "-r", "--report-dir", metavar="DIR", help="Where reports go (default: `reports` in the site)."
+        ),
+        click.option("-y", "--yes", is_flag=True, help="Ask nothing before guests are destroyed."),
+    )
+
+
+def operator_options(function: Function) -> Function:
+    """Add everything that create and test take."""
+    return manifest_options(place_options(run_options(function)))
+
+
+def _with(function: Function, *options: Callable[[Function], Function]) -> Function:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def says_manifest(values: Mapping[str, Any]) -> bool:
+    """Tell whether a command line names a manifest."""
+    return any(values[key] is not None for key in ("manifest", "manifest_file", "manifest_json"))
+
+
+def request_of(values: Mapping[str, Any]) -> Request:
+    """Return what a command line asks for.
+
+    Raises:
+        UsageError: A `--vm-id` is not `NAME=ID`.
+    """
+    from stackyard.operator.request import Request  # lazy: only when a verb runs
+
+    request = Request(
+        name=values["manifest"],
+        file=values["manifest_file"],
+        text=values["manifest_json"],
+        host=values["host"],
+        site=values["site"],
+        provider=values["provider"],
+    )
+    if "targets" not in values:
+        return request
+    return dataclasses.replace(
+        request,
+        depth=values["depth"],
+        targets=tuple(values["targets"]),
+        vm_ids=_vm_ids(values["vm_ids"]),
+        parallel=values["parallel"],
+        skip_preflight=values["skip_preflight"],
+        report_dir=values["report_dir"],
+        lock_wait_s=values.get("lock_wait") or 0.0,
+    )
+
+
+def _vm_ids(said: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for text in said:
+        name, equals, number = text.partition("=")
+        if not (equals and name and number.isascii() and number.isdigit()):
+            raise UsageError(
+                f"--vm-id is given as NAME=ID, such as `--vm-id edge=99990`, and not as `{text}`."
+            )
+        found[name] = int(number)
+    return found

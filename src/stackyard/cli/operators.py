@@ -1,0 +1,183 @@
+"""Running a verb of the operator for a command line, and what a human and a program see of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.cli.operator_options import request_of
+from stackyard.cli.result import Result
+from stackyard.errors import ExitStatus, StackyardError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.cli.session import Session
+    from stackyard.cli.views.paper import Paper
+    from stackyard.operator.outcome import NodeOutcome, RunOutcome
+    from stackyard.operator.undertaking import Undertaking
+
+__all__ = ["NotConfirmedError", "operate"]
+
+_STYLES = {"completed": "green", "destroyed": "green", "failed": "red", "skipped": "yellow"}
+
+
+class NotConfirmedError(StackyardError):
+    """Guests were to be destroyed, and nobody said yes to that."""
+
+    code = "E-NOT-CONFIRMED"
+    summary = "Nobody said yes"
+    default_remedy = "Say `y` when you are asked, or give --yes."
+
+
+def operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
+    """Run a verb.
+
+    With `--json-output` an error is told in the same form as an outcome.
+
+    Raises:
+        StackyardError: Nothing could be begun.
+    """
+    try:
+        if values["dry_run"]:
+            return _preview(verb, values)
+        if verb == "destroy" and not values["yes"]:
+            _confirm(verb, values)
+        return session.run(_operate(session, verb, values))
+    except StackyardError as err:
+        if not values["json_output"]:
+            raise
+        return _error_result(verb, err)
+
+
+async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
+    from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
+    from stackyard.operator.results import result_document  # lazy: as above
+    from stackyard.operator.verbs import run_verb  # lazy: as above
+
+    outcome = await run_verb(Verb(verb), request_of(values), session.emit)
+    return Result(
+        document=result_document(outcome),
+        show=lambda paper: _show(paper, outcome),
+        status=ExitStatus.DONE if outcome.success else ExitStatus.FAILED,
+    )
+
+
+def _error_result(verb: str, err: StackyardError) -> Result:
+    from stackyard.diagnostics import describe  # lazy: only for errors
+
+    document = {
+        "scenario": verb,
+        "success": False,
+        "duration_seconds": 0.0,
+        "phases": [],
+        "context": {},
+        "nodes": [],
+        "error": f"{err.summary}: {err.detail}",
+        "diagnosis": describe(err),
+    }
+
+    def show(paper: Paper) -> None:
+        paper.line(f"{err.summary}: {err.detail}", style="red")
+
+    return Result(document=document, show=show, status=err.exit_status)
+
+
+def _undertaking(verb: str, values: Mapping[str, Any]) -> Undertaking:
+    from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
+    from stackyard.operator.undertaking import Undertaking  # lazy: as above
+    from stackyard.site import ConfigResolver  # lazy: as above
+
+    request = request_of(values)
+    return Undertaking.of(Verb(verb), request, ConfigResolver(request.site))
+
+
+def _preview(verb: str, values: Mapping[str, Any]) -> Result:
+    undertaking = _undertaking(verb, values)
+    order = undertaking.manifest.destroy_order if verb == "destroy" else undertaking.manifest.create_order
+    nodes: list[dict[str, Any]] = [
+        {
+            "name": node.name,
+            "type": node.type.value,
+            "depth": undertaking.manifest.depth(node.name),
+            "host": undertaking.host_of(node.name),
+            "where": "local" if node.parent is None else "delegated",
+            "preset": node.entry.get("preset"),
+            "image": node.entry.get("image"),
+            "spec": node.entry.get("spec"),
+            "vm_id": node.entry.get("vmid"),
+            "mode": node.mode,
+            "depends_on": list(node.depends_on),
+        }
+        for node in order
+        if node.name in undertaking.chosen
+    ]
+
+    def show(paper: Paper) -> None:
+        paper.line(f"`{verb}` of {undertaking.manifest.name} on {undertaking.host}; nothing is touched:")
+        for node in nodes:
+            facts = [f"{key} {node[key]}" for key in ("preset", "image", "spec") if node[key]]
+            said = f"{'  ' * node['depth']}[{node['depth']}] {node['name']}: {node['type']}"
+            paper.line(f"  {said} on {node['host']} ({', '.join([str(node['where']), *facts])})")
+
+    document = {
+        "scenario": verb,
+        "success": True,
+        "dry_run": True,
+        "manifest": undertaking.manifest.name,
+        "host": undertaking.host,
+        "nodes": nodes,
+    }
+    return Result(document=document, show=show)
+
+
+def _confirm(verb: str, values: Mapping[str, Any]) -> None:
+    """Ask whether everything may go.
+
+    Raises:
+        NotConfirmedError: It may not, or nobody is there to ask.
+    """
+    name = values["manifest"] or values["manifest_file"] or "the manifest"
+    where = f" on {values['host']}" if values["host"] else ""
+    nodes = f"{', '.join(values['targets'])} of {name}" if values["targets"] else f"every guest of {name}"
+    if not sys.stdin.isatty():
+        raise NotConfirmedError(f"`{verb}` would remove {nodes}{where}, and there is no terminal to ask on.")
+    if not click.confirm(f"This removes {nodes}{where}. Go on?", default=False, err=True):
+        raise NotConfirmedError(f"{nodes[0].upper()}{nodes[1:]}{where} stays as it is.")
+
+
+def _show(paper: Paper, outcome: RunOutcome) -> None:
+    if outcome.nodes:
+        rows = [_row(node) for node in outcome.nodes]
+        paper.table(("node", "type", "on", "vm id", "address", "status", "took"), rows)
+    for node in outcome.nodes:
+        if node.error is not None:
+            cause = f" (because of {node.cause})" if node.cause and node.cause not in node.error else ""
+            paper.line(f"{node.name}: {node.error}{cause}", style=_STYLES.get(node.status.value))
+    if outcome.orphans:
+        paper.line(f"In no state, and with the tag of {outcome.manifest}: {', '.join(outcome.orphans)}.")
+    word = "done" if outcome.success else "failed"
+    if outcome.error is not None and not any(
+        outcome.error.endswith(node.error or "\0") for node in outcome.nodes
+    ):
+        paper.line(outcome.error, style="red")
+    paper.line(
+        f"{outcome.verb} of {outcome.manifest} on {outcome.host}: {word} ({outcome.duration_s:.1f} s).",
+        style="green" if outcome.success else "red",
+    )
+    for path in outcome.logs:
+        paper.line(f"  {path}")
+
+
+def _row(node: NodeOutcome) -> tuple[str, ...]:
+    return (
+        "  " * node.depth + node.name,
+        node.type,
+        node.host,
+        "-" if node.vm_id is None else str(node.vm_id),
+        node.address or "-",
+        node.status.value,
+        f"{node.took_s:.1f} s",
+    )

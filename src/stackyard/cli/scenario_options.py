@@ -1,0 +1,187 @@
+"""The options of `stackyard scenario run`: the seed's own, under their old and newer names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackyard.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackyard.scenario.options import Options
+
+__all__ = ["options_of", "renamed_options", "scenario_options"]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def _where() -> tuple[Any, ...]:
+    return (
+        click.option("--local", is_flag=True, help="Run it on this machine."),
+        click.option(
+            "--remote",
+            "--vm-ip",
+            "remote",
+            metavar="[USER@]ADDRESS[:PORT]",
+            help="Run it on this machine, over SSH.",
+        ),
+        click.option("-H", "--host", metavar="NAME", help="Run it on a machine of the site, over SSH."),
+        click.option(
+            "-i", "--identity", metavar="FILE", help="The private key to log in with (default: your own)."
+        ),
+        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+    )
+
+
+def _what() -> tuple[Any, ...]:
+    return (
+        click.option("--templates", metavar="NAME,...", multiple=True, help="Only these images."),
+        click.option(
+            "--packer-release",
+            "--image-release",
+            "packer_release",
+            metavar="TAG",
+            help="The release of images (default: what the site says, else `latest`).",
+        ),
+        click.option("--packer-source", metavar="DIR", help="The folder of packer on this machine."),
+        click.option("--packer-dir", metavar="DIR", help="The folder of packer on the machine that builds."),
+        click.option("--output", metavar="DIR", help="Where images go that are fetched."),
+        click.option(
+            "--user",
+            "--homestak-user",
+            "user",
+            metavar="NAME",
+            help="The user (default: what the site says).",
+        ),
+        click.option(
+            "--source", metavar="URL", help="Install by this installer (default: an archive of stackyard)."
+        ),
+        click.option("--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The id of a guest."),
+        click.option("--force", is_flag=True, help="Change what files of the site say otherwise."),
+    )
+
+
+def _how() -> tuple[Any, ...]:
+    return (
+        click.option("-s", "--skip", metavar="PHASE", multiple=True, help="Leave a phase out."),
+        click.option(
+            "-t",
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="When to stop it (default: ten times what it is expected to take).",
+        ),
+        click.option(
+            "-C",
+            "--context-file",
+            metavar="FILE",
+            help="Read what an earlier run found out, and write what this one does.",
+        ),
+        click.option(
+            "-r", "--report-dir", metavar="DIR", help="Where reports go (default: `reports` of the site)."
+        ),
+        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
+        click.option("--json-output", is_flag=True, help="As --json, with the error as one text."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask."),
+        click.option(
+            "--skip-preflight", is_flag=True, help="Do not look at the host before guests are made on it."
+        ),
+    )
+
+
+def _retired() -> tuple[Any, ...]:
+    from stackyard.scenario.retired import RETIRED_OPTIONS  # lazy: beside the group, only when it is used
+
+    short = {"--env": ["-E"], "--manifest": ["-M"]}
+    flags = ("--keep-on-failure",)
+    return tuple(
+        click.option(
+            name,
+            *short.get(name, []),
+            hidden=True,
+            expose_value=False,
+            is_eager=True,
+            is_flag=name in flags,
+            callback=_refuse,
+        )
+        for name in RETIRED_OPTIONS
+    )
+
+
+def _refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    from stackyard.scenario.failures import RetiredError  # lazy: for those who use an option of old
+    from stackyard.scenario.retired import RETIRED_OPTIONS  # lazy: as above
+
+    if value and not ctx.resilient_parsing:
+        name = param.opts[0]
+        raise RetiredError(
+            f"The option {name} belongs to scenarios that were retired in v0.47.",
+            remedy=f"Use: {RETIRED_OPTIONS[name]}",
+        )
+
+
+def scenario_options(function: Function) -> Function:
+    """Add all of them."""
+    for option in reversed((*_where(), *_what(), *_how(), *_retired())):
+        function = option(function)
+    return function
+
+
+def renamed_options() -> list[tuple[str, str]]:
+    """Return the options of this command line that have other names now, and these."""
+    from stackyard.scenario.retired import RENAMED_OPTIONS  # lazy: only when a scenario runs
+
+    words = {word.partition("=")[0] for word in sys.argv[1:]}
+    return [(old, new) for old, new in RENAMED_OPTIONS.items() if old in words]
+
+
+def options_of(values: Mapping[str, Any]) -> Options:
+    """Return what the user says.
+
+    Raises:
+        UsageError: A value does not fit.
+    """
+    from stackyard.scenario.options import DEFAULT_IMAGES_FOLDER, Options  # lazy: only when one runs
+
+    return Options(
+        local=values["local"],
+        remote=values["remote"],
+        host=values["host"],
+        identity=_path(values["identity"]),
+        user=values["user"],
+        templates=_names(values["templates"]),
+        packer_release=values["packer_release"],
+        packer_source=_path(values["packer_source"]),
+        packer_dir=values["packer_dir"],
+        images_folder=_path(values["output"]) or DEFAULT_IMAGES_FOLDER,
+        source=values["source"],
+        vm_ids=_vm_ids(values["vm_ids"]),
+        force=values["force"],
+        skip=_names(values["skip"]),
+        timeout_s=values["timeout_s"],
+        skip_preflight=values["skip_preflight"],
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text).expanduser()
+
+
+def _names(given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.strip() for words in given for name in words.split(",") if name.strip())
+
+
+def _vm_ids(given: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for word in given:
+        name, _, number = word.partition("=")
+        if not name or not number.isdecimal():
+            raise UsageError(f"`--vm-id {word}` is not understood.", remedy="Write it as --vm-id test=99990.")
+        found[name] = int(number)
+    return found

@@ -1,0 +1,234 @@
+"""Creating: one plan and one apply for each host, and each node on its own from there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from stackyard import events
+from stackyard.dag import Graph
+from stackyard.errors import StackyardError
+from stackyard.manifest.model import NodeType
+from stackyard.operator.node_work import Halt, NodeWork, SubtreeError
+from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.operator.readiness import HaltedError, Readiness
+from stackyard.path.applying import apply_plan
+from stackyard.path.manifests import resolve_manifest
+from stackyard.path.planning import Wishes, planned
+from stackyard.path.run import opened
+from stackyard.render.references import address_of
+from stackyard.schedule import Failed, Mode, NotStarted, Skipped, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.manifest.model import Node
+    from stackyard.operator.hands import Hands
+    from stackyard.operator.tracking import Tracker
+    from stackyard.operator.undertaking import Undertaking
+    from stackyard.path.planning import Made
+    from stackyard.path.run import Run
+    from stackyard.path.target import Resolved
+    from stackyard.schedule import Settled
+
+__all__ = ["Creation", "HandsFor", "guests_of"]
+
+
+class Step(NamedTuple):
+    """A node of a host, or what runs inside of it."""
+
+    name: str
+    is_inside: bool = False
+
+
+if TYPE_CHECKING:
+    HandsFor = Callable[[str, Resolved], Hands]
+
+
+@dataclass(kw_only=True)
+class _Host:
+    """A host whose plan is made and judged."""
+
+    name: str
+    run: Run
+    made: Made
+    ready: Readiness
+    work: NodeWork
+
+
+@dataclass(kw_only=True)
+class Creation:
+    """Makes what an undertaking means, and everything about it.
+
+    Attributes:
+        undertaking: What is done.
+        tracker: Takes note of everything.
+        hands_for: Gives what reaches into the guests of a host.
+        emit: Takes the events.
+        errors: What failed and belongs to no node.
+    """
+
+    undertaking: Undertaking
+    tracker: Tracker
+    hands_for: HandsFor
+    emit: events.Emit = events.ignore
+    errors: list[StackyardError] = field(default_factory=list)
+    halt: Halt = field(default_factory=Halt)
+
+    async def run(self) -> bool:
+        """Create; tell whether every node is as it should be. What failed is noted with each node.
+
+        Raises:
+            GuardRefusedError: A plan would destroy or stop something; nothing was changed.
+            BusyError: Another run holds a state.
+            StackyardError: A host cannot be planned for.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            hosts = [await self._planned(stack, host) for host in self.undertaking.hosts]
+            for host in hosts:
+                host.made.verdict.raise_refusal(f"{host.run.resolved.target} on {host.name}")
+            for host in hosts:
+                self._note_plan(host)
+            self.tracker.flush()
+            with self.tracker.whole("create_nodes"):
+                await self._walk({host.name: host for host in hosts})
+        self._note_unbegun(hosts)
+        chosen = [node for node in self.tracker.nodes if node.name in self.undertaking.chosen]
+        return not self.errors and all(node.status is NodeStatus.COMPLETED for node in chosen)
+
+    async def _planned(self, stack: contextlib.AsyncExitStack, host: str) -> _Host:
+        undertaking = self.undertaking
+        with self.tracker.whole("plan_guests"):
+            resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
+            guests = guests_of(resolved, undertaking.roots_on(host))
+            whole = undertaking.is_whole(host)
+            targets = () if whole else tuple(address_of(guest) for guest in guests.values())
+            run = await stack.enter_async_context(opened(resolved, undertaking.settings, emit=self.emit))
+            made = await stack.enter_async_context(planned(run, Wishes(resume=True, targets=targets)))
+        ready = Readiness(guests, made.changes)
+        work = NodeWork(
+            undertaking=undertaking,
+            host=host,
+            client=run.client,
+            guests=guests,
+            hands=self.hands_for(host, resolved),
+            tracker=self.tracker,
+            halt=self.halt,
+            ready=ready,
+            emit=self.emit,
+        )
+        return _Host(name=host, run=run, made=made, ready=ready, work=work)
+
+    def _note_plan(self, host: _Host) -> None:
+        """Take note of what this run makes first: whoever finds it half-made knows whose it was."""
+        for name in host.work.guests:
+            is_new = name in host.ready.to_create or self.tracker[name].created
+            self.tracker.change(name, created=is_new)
+
+    def _note_unbegun(self, hosts: Iterable[_Host]) -> None:
+        for host in hosts:
+            for name in host.ready.to_create - host.ready.begun:
+                self.tracker.change(name, created=False)
+
+    async def _walk(self, hosts: Mapping[str, _Host]) -> None:
+        applies = {host.name: asyncio.create_task(self._apply(host)) for host in hosts.values()}
+
+        async def work(step: Step) -> None:
+            host = hosts[self.undertaking.root_of(step.name).scope.host or self.undertaking.host]
+            node = self.undertaking.manifest.by_name[step.name]
+            await (host.work.delegate(Verb.CREATE, node) if step.is_inside else host.work.create(node))
+
+        def settled(step: Step, end: Settled[Step, None]) -> None:
+            self._note_end(step, end)
+            if isinstance(end, Failed) and self._halts and self.halt.cause is not None:
+                for task in applies.values():
+                    task.cancel()
+
+        graph = _steps(self.undertaking)
+        mode = Mode.STOP if self._halts else Mode.CONTINUE
+        try:
+            await walk(graph, work, parallel=max(len(graph), 1), mode=mode, on_settled=settled)
+            await asyncio.gather(*applies.values())
+        finally:
+            for task in applies.values():
+                task.cancel()
+            # The engine stores its state before it ends, however it is stopped.
+            await asyncio.gather(*applies.values(), return_exceptions=True)
+
+    @property
+    def _halts(self) -> bool:
+        return self.undertaking.manifest.settings.on_error != "continue"
+
+    async def _apply(self, host: _Host) -> None:
+        """Let the engine do its part; whoever waits for a guest that does not come is told."""
+        if host.made.changes.is_empty:
+            return
+        try:
+            await apply_plan(host.run, host.made, is_verified=False, on_resource=host.ready.saw)
+        except asyncio.CancelledError:
+            if self.halt.cause is None:
+                raise
+            host.ready.end(HaltedError(self.halt.cause))
+        except StackyardError as err:
+            if not host.ready.end(err):
+                # Every guest is there: it is something beside them that failed.
+                self.errors.append(err)
+
+    def _note_end(self, step: Step, end: Settled[Step, None]) -> None:
+        names = [one.name for one in self.undertaking.inside(step.name)] if step.is_inside else [step.name]
+        match end:
+            case Failed(error=HaltedError(cause=failed) as error):
+                for name in names:
+                    self.tracker.skip(name, error.detail, cause=failed)
+            case Failed(error=error):
+                first = error.first if isinstance(error, SubtreeError) else step.name
+                self.halt.cause = self.halt.cause or (first if self._halts else None)
+                self._note_failure(step, names, error)
+            case Skipped(because=because) | NotStarted(because=because):
+                cause = self._first_of(because)
+                said = f"It was not begun: {cause} failed first." if cause else "It was not begun."
+                for name in names:
+                    self.tracker.skip(name, said, cause=cause)
+            case _:
+                pass
+
+    def _first_of(self, because: tuple[Step, ...]) -> str | None:
+        """Return the node that failed first of those that stand in the way."""
+        return (self.halt.cause or because[0].name) if because else None
+
+    def _note_failure(self, step: Step, names: Iterable[str], error: Exception) -> None:
+        said = error.detail if isinstance(error, StackyardError) else f"{type(error).__name__}: {error}"
+        if not step.is_inside:
+            self.tracker.fail(step.name, said)
+            return
+        for name in names:
+            # What the inner operator said of each stays; who was not heard of failed with the way there.
+            if self.tracker[name].error is None and not self.tracker[name].is_well:
+                self.tracker.fail(name, said, cause=step.name)
+
+
+def guests_of(resolved: Resolved, nodes: Iterable[Node]) -> dict[str, Guest]:
+    """Return the guests of nodes, by the names of the nodes."""
+    by_key = {guest.key: guest for guest in resolved.desired.guests}
+    return {node.name: by_key[str(node.entry.get("key") or node.name)] for node in nodes}
+
+
+def _steps(undertaking: Undertaking) -> Graph[Step]:
+    """Return what is done in which order: a node after those that it depends on, then what is inside."""
+    roots = [node for node in undertaking.manifest.roots if node.name in undertaking.chosen]
+    edges = [
+        (Step(node.name), Step(needed))
+        for node in roots
+        for needed in node.depends_on
+        if needed in undertaking.chosen
+    ]
+    inner = [
+        Step(node.name, is_inside=True)
+        for node in roots
+        if node.type is NodeType.PVE and undertaking.inside(node.name)
+    ]
+    edges += [(step, Step(step.name)) for step in inner]
+    return Graph.build([*(Step(node.name) for node in roots), *inner], edges)

@@ -1,0 +1,193 @@
+"""Delegating: make an inner host ready, run a verb there, and go on when the connection is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import shlex
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard import ssh
+from stackyard.manifest.model import NodeType
+from stackyard.operator.delegation.archive import find_archive
+from stackyard.operator.delegation.bootstrap import Wanted, bootstrap
+from stackyard.operator.delegation.inner_host import InnerHost, Steps
+from stackyard.operator.delegation.protocol import LostRecordsError, Order
+from stackyard.operator.delegation.remote import Limits, run_order
+from stackyard.ssh.channel import open_channel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard import events
+    from stackyard.manifest.model import Manifest, Node
+    from stackyard.operator.outcome import Phase, RunOutcome, Verb
+    from stackyard.operator.request import Request
+    from stackyard.site.load import Site
+
+__all__ = ["Delegated", "DelegationContext", "delegate", "time_for"]
+
+# What a node may take at most: until it answers, until it is configured, and until it can delegate in turn.
+_NODE_S = 900.0
+_HOST_S = 1800.0
+_FACTOR = 1.5
+# How often to look again whether a host that went away is back.
+_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationContext:
+    """What delegating needs beside the node itself.
+
+    Attributes:
+        site: The site.
+        host: The outer host, by its name in the site.
+        inner: How to log in to the inner host.
+        outer: How to log in to the outer host, where the images are.
+        request: What was asked of the outer operator; its settings hold inside too.
+        jumps: Keeps the connections to machines on the way.
+        cache: Where archives are kept; the cache of the user when absent.
+        patience_s: How long an inner host may be away, for instance because it boots again.
+        beat_s: How often both sides say that they are there.
+        silence_s: How long silence is borne.
+    """
+
+    site: Site
+    host: str
+    inner: ssh.Host
+    outer: ssh.Host
+    request: Request
+    jumps: ssh.Jumps | None = None
+    cache: Path | None = None
+    patience_s: float = 600.0
+    beat_s: float = 5.0
+    silence_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegated:
+    """What became of a delegation.
+
+    Attributes:
+        outcome: The run on the inner host; depths are counted from there.
+        phases: What was done to make the host ready.
+    """
+
+    outcome: RunOutcome
+    phases: tuple[Phase, ...]
+
+
+def time_for(subtree: Manifest) -> float:
+    """Return how long a run of a subtree may take: its longest way from a child to the last of the leaves."""
+    ends: dict[str, float] = {}
+    for node in subtree.create_order:
+        needed = [*node.depends_on, *([node.parent] if node.parent is not None else [])]
+        own = _HOST_S if node.type is NodeType.PVE else _NODE_S
+        ends[node.name] = own + max((ends[name] for name in needed), default=0.0)
+    return _FACTOR * max(ends.values(), default=0.0) + float(subtree.settings.timeout_buffer)
+
+
+async def delegate(
+    verb: Verb, node: Node, address: str, *, subtree: Manifest, ctx: DelegationContext, emit: events.Emit
+) -> Delegated:
+    """Make an inner host ready and run a verb there on everything inside of it.
+
+    When the connection is lost the inner run ends by itself; then the verb is run again, and goes on from
+    what is there. Cancelling stops the inner run as well, as Ctrl-C would.
+
+    Args:
+        verb: What to do.
+        node: The host, as the manifest has it.
+        address: Where it is for its guests.
+        subtree: What runs inside of it.
+        ctx: What else is needed.
+        emit: Takes the events of both sides.
+
+    Raises:
+        InnerHostError: It cannot be made ready.
+        RemoteRunError: The run there could not begin, or ended with an error.
+        SshUnreachableError: It cannot be reached, or did not come back.
+        LostRecordsError: The connection was lost again and again.
+        DelegationTimeoutError: The run took too long.
+    """
+    archive = await find_archive(emit, cache=ctx.cache)
+    wanted = Wanted(
+        site=ctx.site,
+        outer=ctx.host,
+        subtree=subtree,
+        address=address,
+        archive=archive,
+        open_outer=lambda: ssh.connect(ctx.outer, jumps=ctx.jumps),
+    )
+    steps = Steps(host=node.name, emit=emit)
+    patience = _Patience(ctx.patience_s)
+    while True:
+        try:
+            async with ssh.connect(ctx.inner, jumps=ctx.jumps) as shell:
+                inner = InnerHost(name=node.name, shell=shell)
+                ready = await bootstrap(inner, wanted, steps)
+                patience.renew()
+                command = inner.as_root(
+                    shlex.join(["exec", ready.program, "inner-run", "--site", ready.site])
+                )
+                outcome = await _run(inner, command, _order(verb, node, subtree, ctx), subtree, emit)
+                return Delegated(outcome=outcome, phases=tuple(steps.done))
+        except ssh.HostKeyChangedError:
+            raise
+        except (ssh.SshUnreachableError, ssh.SshError, LostRecordsError) as err:
+            await patience.wait(err, steps)
+
+
+async def _run(
+    inner: InnerHost, command: str, order: Order, subtree: Manifest, emit: events.Emit
+) -> RunOutcome:
+    limits = Limits(whole_s=time_for(subtree), silence_s=order.silence_s)
+    async with open_channel(inner.shell, command) as channel:
+        return await run_order(channel, order, host=inner.name, limits=limits, emit=emit)
+
+
+def _order(verb: Verb, node: Node, subtree: Manifest, ctx: DelegationContext) -> Order:
+    names = set(subtree.by_name)
+    request = dataclasses.replace(
+        ctx.request,
+        name=None,
+        file=None,
+        text=json.dumps(subtree.document()),
+        host=node.name,
+        site=None,
+        provider="builtin",
+        depth=None,
+        targets=tuple(name for name in ctx.request.targets if name in names),
+        vm_ids={name: vm_id for name, vm_id in ctx.request.vm_ids.items() if name in names},
+        is_delegated=True,
+    )
+    return Order(verb=verb.value, request=request.as_json(), beat_s=ctx.beat_s, silence_s=ctx.silence_s)
+
+
+class _Patience:
+    """How long to bear with a host that is away."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._since: float | None = None
+
+    def renew(self) -> None:
+        """Take note that the host is there."""
+        self._since = None
+
+    async def wait(
+        self, err: ssh.SshError | ssh.SshUnreachableError | LostRecordsError, steps: Steps
+    ) -> None:
+        """Wait a moment before the next try, or give up."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            with steps.step("wait_host", "Waiting for the host to be back") as step:
+                step.log(f"{err.summary}: {err.detail}")
+        if now - self._since > self._most_s:
+            raise err
+        # Nothing tells when a machine is back but asking it.
+        await asyncio.sleep(_AGAIN_S)

@@ -1,0 +1,227 @@
+"""The words of one channel between an operator and the one inside of a host: lines of JSON both ways.
+
+Inwards: one line with the order, then a beat every few seconds, and at most one word to stop. The end of the
+input is a word to stop too, and so is silence.
+
+Outwards: records that begin with a mark nobody else can know, because each order brings a new one; whatever
+else turns up on that output is told apart from them. They are numbered without gaps, and the last one says
+how many there were: a result whose tail is lost is never taken for a whole one.
+"""
+
+from __future__ import annotations
+
+import enum
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.errors import InvalidInputError, StackyardError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = [
+    "BEAT",
+    "STOP",
+    "BrokenRecordsError",
+    "Kind",
+    "LostRecordsError",
+    "Order",
+    "Record",
+    "Records",
+    "RemoteRunError",
+    "line_of",
+    "new_mark",
+    "record_line",
+]
+
+VERSION = 1
+# Nothing that a person or a program writes as text has this character in it.
+_START = b"\x1e"
+_MARK_BYTES = 16
+# An outcome of a hundred thousand nodes has less.
+_LONGEST_BYTES = 256 * 2**20
+
+BEAT = b'{"beat":1}\n'
+STOP = b'{"stop":1}\n'
+
+
+class LostRecordsError(UnreachableError):
+    """The connection to an inner host ended before everything had been said."""
+
+    code = "E-DELEGATION-LOST"
+    summary = "The connection to an inner host was lost"
+    default_remedy = "Run the command again: it goes on from what is there."
+
+
+class BrokenRecordsError(StackyardError):
+    """What an inner host says does not fit together, or is of another version of stackyard."""
+
+    code = "E-DELEGATION-BROKEN"
+    summary = "An inner host does not speak as agreed"
+    default_remedy = "Run the command again with -v and report what it prints."
+
+
+class RemoteRunError(StackyardError):
+    """The stackyard of an inner host could not begin, or ended with an error of its own, which is quoted."""
+
+    code = "E-DELEGATION-RUN"
+    summary = "The run on an inner host ended with an error"
+    default_remedy = "Correct what the error names and run the command again."
+
+
+class Kind(enum.StrEnum):
+    """What a record is."""
+
+    EVENT = "event"
+    BEAT = "beat"
+    RESULT = "result"
+    ERROR = "error"
+    END = "end"
+
+
+def new_mark() -> str:
+    """Return a mark that nobody can guess."""
+    return secrets.token_hex(_MARK_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the inner side is asked to do.
+
+    Attributes:
+        verb: What to do.
+        request: What to do it with, as `Request.as_json` gives it.
+        mark: What every record begins with.
+        beat_s: How often each side says that it is there.
+        silence_s: How long silence is borne before the other side is taken to be gone.
+    """
+
+    verb: str
+    request: Mapping[str, Any]
+    mark: str = field(default_factory=new_mark)
+    beat_s: float = 5.0
+    silence_s: float = 60.0
+
+    def line(self) -> bytes:
+        """Return the first line of the channel."""
+        document = {
+            "version": VERSION,
+            "verb": self.verb,
+            "request": dict(self.request),
+            "mark": self.mark,
+            "beat_s": self.beat_s,
+            "silence_s": self.silence_s,
+        }
+        return line_of(document)
+
+    @classmethod
+    def read(cls, line: bytes) -> Order:
+        """Return the order that a line holds.
+
+        Raises:
+            InvalidInputError: It is none, or of another version.
+        """
+        try:
+            document = orjson.loads(line)
+            version = document["version"]
+            if version != VERSION:
+                raise InvalidInputError(f"The order is of version {version}, and this is version {VERSION}.")
+            return cls(
+                verb=str(document["verb"]),
+                request=dict(document["request"]),
+                mark=str(document["mark"]),
+                beat_s=float(document["beat_s"]),
+                silence_s=float(document["silence_s"]),
+            )
+        except (ValueError, KeyError, TypeError) as err:
+            raise InvalidInputError(f"The order cannot be read: {err}.") from err
+
+
+def line_of(document: Mapping[str, Any]) -> bytes:
+    """Return a document as one line."""
+    return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS) + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record of the inner side."""
+
+    number: int
+    kind: Kind
+    body: Mapping[str, Any]
+
+
+def record_line(mark: str, record: Record) -> bytes:
+    """Return a record as a line."""
+    document = {"n": record.number, "kind": record.kind.value, "body": dict(record.body)}
+    return b"%s%s %s" % (_START, mark.encode(), line_of(document))
+
+
+class Records:
+    """Takes the output of the inner side apart: records, and whatever else there is.
+
+    Args:
+        mark: The mark of the order.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = _START + mark.encode() + b" "
+        self._unfinished = bytearray()
+        self._last = 0
+        self._is_over = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last record has come."""
+        return self._is_over
+
+    def feed(self, data: bytes) -> Iterator[Record | str]:
+        """Take more of the output; return the records in it, and other lines as text.
+
+        Raises:
+            BrokenRecordsError: Records are missing or make no sense.
+        """
+        self._unfinished += data
+        *lines, rest = bytes(self._unfinished).split(b"\n") if b"\n" in data else [bytes(self._unfinished)]
+        if len(rest) > _LONGEST_BYTES:
+            raise BrokenRecordsError(f"A line of more than {_LONGEST_BYTES} bytes came.")
+        self._unfinished = bytearray(rest)
+        for line in lines:
+            yield from self._line(line)
+
+    def close(self) -> Iterator[str]:
+        """Take the end of the output; return what is left of other text.
+
+        Raises:
+            LostRecordsError: The last record has not come.
+        """
+        rest = bytes(self._unfinished)
+        if rest and self._mark not in rest:
+            yield rest.decode(errors="replace")
+        if not self._is_over:
+            raise LostRecordsError(f"The output ended after record {self._last}, without a last one.")
+
+    def _line(self, line: bytes) -> Iterator[Record | str]:
+        other, mark, text = line.partition(self._mark)
+        if other.strip():
+            yield other.decode(errors="replace").rstrip("\r")
+        if mark:
+            yield self._record(text)
+
+    def _record(self, text: bytes) -> Record:
+        try:
+            document = orjson.loads(text)
+            record = Record(number=document["n"], kind=Kind(document["kind"]), body=document["body"])
+        except (ValueError, KeyError, TypeError) as err:
+            raise BrokenRecordsError(f"The record after {self._last} cannot be read: {err}.") from err
+        if record.number != self._last + 1 or self._is_over:
+            raise BrokenRecordsError(f"After record {self._last} came record {record.number}.")
+        self._last = record.number
+        if record.kind is Kind.END:
+            if record.body.get("count") != record.number:
+                raise BrokenRecordsError(f"The last record says {record.body.get('count')} records.")
+            self._is_over = True
+        return record

@@ -1,0 +1,189 @@
+"""The outer side of a channel: give an order to the stackyard of an inner host, and hear it to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stackyard import events
+from stackyard.errors import StackyardError
+from stackyard.operator.delegation.protocol import (
+    BEAT,
+    STOP,
+    BrokenRecordsError,
+    Kind,
+    LostRecordsError,
+    Order,
+    Record,
+    Records,
+    RemoteRunError,
+)
+from stackyard.operator.delegation.relaying import relayed
+from stackyard.operator.outcome import RunOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.ssh.channel import Channel
+
+__all__ = ["DelegationTimeoutError", "Limits", "run_order"]
+
+
+class DelegationTimeoutError(StackyardError):
+    """A run on an inner host took longer than all of its nodes together have reason to, and was stopped."""
+
+    code = "E-DELEGATION-TIMEOUT"
+    summary = "A run on an inner host took too long"
+    default_remedy = "Look at what it waited for, or give it more time with `timeout_buffer` of the manifest."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long to wait.
+
+    Attributes:
+        whole_s: For the whole run.
+        silence_s: Without a word of the other side, which says something every few seconds.
+        stopping_s: For a run that was told to stop: its engine saves its state.
+    """
+
+    whole_s: float
+    silence_s: float = 60.0
+    stopping_s: float = 120.0
+
+
+async def run_order(
+    channel: Channel, order: Order, *, host: str, limits: Limits, emit: events.Emit
+) -> RunOutcome:
+    """Give an order and return what became of it.
+
+    Args:
+        channel: Leads to the inner side.
+        order: What to do.
+        host: The name of the inner host, which its events get.
+        limits: How long to wait.
+        emit: Takes the events as they come.
+
+    Raises:
+        LostRecordsError: The connection ended, or fell silent, before everything was said. The inner side
+            ends its run by itself.
+        BrokenRecordsError: What came makes no sense.
+        RemoteRunError: The run there ended with an error.
+        DelegationTimeoutError: It took too long; it was stopped.
+    """
+    heard = _Heard(order.mark, host, emit)
+    talking = asyncio.create_task(_talk(channel, order))
+    try:
+        async with asyncio.timeout(limits.whole_s) as deadline:
+            await heard.listen(channel, limits.silence_s)
+    except TimeoutError as err:
+        if not deadline.expired():
+            raise
+        await _stop(channel, heard, limits)
+        text = f"The run on {host} did not end within {limits.whole_s:.0f} s and was stopped."
+        raise DelegationTimeoutError(text) from err
+    except asyncio.CancelledError:
+        await _stop(channel, heard, limits)
+        raise
+    finally:
+        talking.cancel()
+        await asyncio.wait({talking})
+        await channel.close()
+    return heard.outcome()
+
+
+async def _talk(channel: Channel, order: Order) -> None:
+    """Give the order, then say every few seconds that we are there; whoever listens notices a failure."""
+    with contextlib.suppress(StackyardError):
+        await channel.write(order.line())
+        while True:
+            await asyncio.sleep(order.beat_s)
+            await channel.write(BEAT)
+
+
+async def _stop(channel: Channel, heard: _Heard, limits: Limits) -> None:
+    """Have the run stopped and wait until it has; a second request to stop does not wait."""
+    with contextlib.suppress(StackyardError, TimeoutError):
+        async with asyncio.timeout(limits.stopping_s):
+            await channel.write(STOP)
+            await heard.listen(channel, limits.silence_s)
+
+
+class _Heard:
+    """Everything that the inner side has said."""
+
+    def __init__(self, mark: str, host: str, emit: events.Emit) -> None:
+        self._records = Records(mark)
+        self._host = host
+        self._emit = emit
+        self._result: Mapping[str, Any] | None = None
+        self._error: Mapping[str, Any] | None = None
+        self._stray: list[str] = []
+
+    async def listen(self, channel: Channel, silence_s: float) -> None:
+        """Take records until the last one."""
+        aside = asyncio.create_task(self._listen_aside(channel))
+        try:
+            while not self._records.is_complete:
+                for part in self._records.feed(await self._next(channel, silence_s)):
+                    self._take(part)
+        finally:
+            aside.cancel()
+            await asyncio.wait({aside})
+
+    async def _next(self, channel: Channel, silence_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(silence_s):
+                data = await channel.read()
+        except TimeoutError as err:
+            raise LostRecordsError(f"{self._host} said nothing for {silence_s:.0f} s.") from err
+        if data:
+            return data
+        for line in self._records.close():
+            self._take(line)
+        raise LostRecordsError(f"{self._host} ended the connection.")
+
+    async def _listen_aside(self, channel: Channel) -> None:
+        """Pass on lines of the other output, where programs say what nobody expected."""
+        unfinished = b""
+        while data := await channel.read_aside():
+            *lines, unfinished = (unfinished + data).split(b"\n")
+            for line in lines:
+                self._take(line.decode(errors="replace").rstrip("\r"))
+        if unfinished:
+            self._take(unfinished.decode(errors="replace"))
+
+    def _take(self, part: Record | str) -> None:
+        if isinstance(part, str):
+            self._stray = [*self._stray[-9:], part]
+            self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=part))
+        elif part.kind is Kind.EVENT:
+            event = relayed(part.body, self._host)
+            if event is not None:
+                self._emit(event)
+        elif part.kind is Kind.RESULT:
+            self._result = part.body
+        elif part.kind is Kind.ERROR:
+            self._error = part.body
+
+    def outcome(self) -> RunOutcome:
+        """Return what became of the run."""
+        if self._error is not None:
+            raise _as_error(self._host, self._error)
+        if self._result is None:
+            raise BrokenRecordsError(f"{self._host} ended its run without a result.")
+        try:
+            return RunOutcome.from_json(self._result)
+        except (KeyError, TypeError, ValueError) as err:
+            raise BrokenRecordsError(f"The result of {self._host} cannot be read: {err}.") from err
+
+
+def _as_error(host: str, body: Mapping[str, Any]) -> RemoteRunError:
+    findings = "".join(
+        f"\n- {found.get('summary', '')}: {found.get('detail', '')}" for found in body.get("diagnostics", ())
+    )
+    said = f"{body.get('summary', '')} ({body.get('code', '')}): {body.get('detail', '')}"
+    remedy = str(body.get("remedy") or RemoteRunError.default_remedy)
+    return RemoteRunError(f"On {host}: {said}{findings}", remedy=remedy)

@@ -1,0 +1,193 @@
+"""The inner side of a channel: read an order, do it, say everything, stop when nobody listens any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard import diagnostics, directories, events
+from stackyard.engine.tools.lock import exclusive
+from stackyard.errors import InternalError, InterruptedRunError, StackyardError
+from stackyard.operator.delegation.protocol import Kind, Order, Record, record_line
+from stackyard.operator.delegation.relaying import as_body, masked
+from stackyard.operator.outcome import RunOutcome, Verb
+from stackyard.operator.request import Request
+from stackyard.redaction import NOTHING_SECRET, Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Ends", "RunVerb", "serve"]
+
+RunVerb = Callable[[Verb, Request, events.Emit], Coroutine[Any, Any, RunOutcome]]
+
+_CHUNK_BYTES = 256 * 1024
+_LONGEST_ORDER_BYTES = 2**30
+# How long a last record may take to get out; whoever should read it may be gone.
+_LAST_WORDS_S = 10.0
+_LOCK = "delegated.lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Our ends of the channel, as descriptors, and the secrets that must not leave through it.
+
+    Attributes:
+        reading: Where orders come from.
+        writing: Where records go to; nobody else writes there.
+        redactor: Masks the secrets of the site.
+        folder: Where the lock is that one run after the other has; none is taken when absent.
+    """
+
+    reading: int
+    writing: int
+    redactor: Redactor = NOTHING_SECRET
+    folder: Path | None = None
+
+
+async def serve(ends: Ends, run: RunVerb) -> bool:
+    """Do one order to the end; return whether it went well.
+
+    The run is stopped, as by Ctrl-C, by a word of the other side, by the end of the input, by silence, and
+    when records can no longer be written.
+
+    Raises:
+        InvalidInputError: There is no order that can be read.
+    """
+    async with _reading(ends.reading) as reader:
+        order = Order.read(await reader.readline())
+        gone = asyncio.Event()
+        said = _Said(order.mark, ends, gone)
+        listening = asyncio.create_task(_listen(reader, order, gone))
+        beating = asyncio.create_task(_beat(order, said))
+        try:
+            return await _until_gone(_work(order, ends, said, run), said, gone)
+        finally:
+            listening.cancel()
+            beating.cancel()
+            await asyncio.wait({listening, beating})
+            await asyncio.to_thread(said.close)
+
+
+async def _until_gone(working: Coroutine[Any, Any, RunOutcome], said: _Said, gone: asyncio.Event) -> bool:
+    work = asyncio.create_task(working)
+    waiting = asyncio.create_task(gone.wait())
+    try:
+        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        work.cancel()
+        # A run that is told to stop lets the engine save its state, and that takes as long as it takes.
+        await asyncio.wait({work, waiting})
+        _say_ending(said, work)
+    return not work.cancelled() and work.exception() is None and work.result().success
+
+
+def _say_ending(said: _Said, work: asyncio.Task[RunOutcome]) -> None:
+    if work.cancelled():
+        said.error(InterruptedRunError("Stopped because the outer run said so, or is gone."))
+        return
+    err = work.exception()
+    if err is None:
+        said.say(Kind.RESULT, work.result().as_json())
+    else:
+        said.error(err if isinstance(err, StackyardError) else InternalError(f"{type(err).__name__}: {err}"))
+
+
+async def _work(order: Order, ends: Ends, said: _Said, run: RunVerb) -> RunOutcome:
+    def emit(event: events.Event) -> None:
+        body = as_body(event)
+        if body is not None:
+            said.say(Kind.EVENT, body)
+
+    verb, request = Verb(order.verb), Request.from_json(order.request)
+    if ends.folder is None:
+        return await run(verb, request, emit)
+    path = directories.ensure_private(ends.folder) / _LOCK
+    async with exclusive(path, f"process {os.getpid()}", lambda _: emit(_waiting())):
+        return await run(verb, request, emit)
+
+
+def _waiting() -> events.Event:
+    text = "Waiting for an earlier run on this host, which was cut off, to end."
+    return events.LogLine(level=events.LogLevel.INFO, source="stackyard", text=text)
+
+
+@contextlib.asynccontextmanager
+async def _reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
+    reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
+    stream = os.fdopen(os.dup(descriptor), "rb", buffering=0)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stream)
+    try:
+        yield reader
+    finally:
+        transport.close()
+
+
+async def _listen(reader: asyncio.StreamReader, order: Order, gone: asyncio.Event) -> None:
+    """Wait until the other side says stop, says nothing, or is gone."""
+    with contextlib.suppress(TimeoutError, OSError, ValueError):
+        while True:
+            async with asyncio.timeout(order.silence_s):
+                line = await reader.readline()
+            if not line.endswith(b"\n") or "stop" in orjson.loads(line):
+                break
+    gone.set()
+
+
+async def _beat(order: Order, said: _Said) -> None:
+    while True:
+        await asyncio.sleep(order.beat_s)
+        said.say(Kind.BEAT, {})
+
+
+class _Said:
+    """Writes records in a thread: an output that nobody reads must not keep the run from noticing."""
+
+    def __init__(self, mark: str, ends: Ends, gone: asyncio.Event) -> None:
+        self._mark = mark
+        self._descriptor = ends.writing
+        self._redactor = ends.redactor
+        self._loop = asyncio.get_running_loop()
+        self._gone = gone
+        self._number = 0
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._write, name="stackyard-records", daemon=True)
+        self._thread.start()
+
+    def say(self, kind: Kind, body: Mapping[str, Any]) -> None:
+        """Write one record, in the order of the calls, with every secret masked."""
+        self._number += 1
+        record = Record(number=self._number, kind=kind, body=masked(body, self._redactor))
+        self._lines.put(record_line(self._mark, record))
+
+    def error(self, error: StackyardError) -> None:
+        """Write that the run ended with an error."""
+        self.say(Kind.ERROR, diagnostics.describe(error))
+
+    def close(self) -> None:
+        """Write the last record, and wait until everything is written or nobody reads it."""
+        self.say(Kind.END, {"count": self._number + 1})
+        self._lines.put(None)
+        self._thread.join(_LAST_WORDS_S)
+
+    def _write(self) -> None:
+        try:
+            while (line := self._lines.get()) is not None:
+                view = memoryview(line)
+                while view:
+                    view = view[os.write(self._descriptor, view[:_CHUNK_BYTES]) :]
+        except OSError:
+            # The loop may be closed by now, and then nobody has to be told.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._gone.set)

@@ -1,0 +1,141 @@
+"""Destroying: all that a manifest has on its hosts, or some of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard import events
+from stackyard.errors import StackyardError
+from stackyard.operator.looking import looking
+from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.operator.removing import Removal
+
+if TYPE_CHECKING:
+    from stackyard.operator.creating import HandsFor
+    from stackyard.operator.removing import Removed
+    from stackyard.operator.tracking import Tracker
+    from stackyard.operator.undertaking import Undertaking
+    from stackyard.path.run import Settings
+    from stackyard.site import ConfigResolver
+
+__all__ = ["Destruction"]
+
+
+@dataclass(kw_only=True)
+class Destruction:
+    """Destroys a manifest.
+
+    Attributes:
+        resolver: The site.
+        settings: How the engine is run.
+        manifest: The manifest, by its name.
+        hosts: Where it is.
+        tracker: Takes note of everything.
+        emit: Takes the events.
+        errors: What failed and belongs to no node.
+        orphans: Guests with its tag that are left and in no state.
+    """
+
+    resolver: ConfigResolver
+    settings: Settings
+    manifest: str
+    hosts: tuple[str, ...]
+    tracker: Tracker
+    emit: events.Emit = events.ignore
+    errors: list[StackyardError] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+
+    async def all(self) -> bool:
+        """Destroy everything; what is inside of a node goes with it. Tell whether nothing is left.
+
+        Raises:
+            GuardRefusedError: A guest is protected.
+            StackyardError: A host or state cannot be used.
+        """
+        with self.tracker.whole("destroy_nodes"):
+            left: set[str] = set()
+            for host in self.hosts:
+                removed = await self._removal(host).all()
+                self._take(removed)
+                left |= self._left(host, removed)
+            for node in self.tracker.nodes:
+                if self._root(node.name) not in left:
+                    self._gone(node.name)
+        return not self.errors
+
+    async def some(self, undertaking: Undertaking, hands_for: HandsFor) -> bool:
+        """Destroy the nodes that an undertaking means, at any depth. Tell whether all of them are gone.
+
+        Raises:
+            GuardRefusedError: A guest is protected, or others would have to go too.
+            StackyardError: A host or state cannot be used.
+        """
+        with self.tracker.whole("destroy_nodes"):
+            for host in self.hosts:
+                roots = {node.name for node in undertaking.roots_on(host)}
+                await self._inside(undertaking, host, hands_for)
+                if not roots:
+                    continue
+                removed = await self._removal(host).only(frozenset(roots))
+                self._take(removed)
+                for name in roots - self._left(host, removed):
+                    self._gone(name)
+                    for one in undertaking.inside(name):
+                        self._gone(one.name)
+        return not self.errors
+
+    async def _inside(self, undertaking: Undertaking, host: str, hands_for: HandsFor) -> None:
+        """Destroy what is meant inside of nodes that stay."""
+        manifest, meant = undertaking.manifest, undertaking.chosen
+        roots = {undertaking.root_of(name).name for name in meant} - meant
+        for root in sorted(roots):
+            node = manifest.by_name[root]
+            if (node.scope.host or undertaking.host) != host:
+                continue
+            names = tuple(name for name in sorted(meant) if undertaking.root_of(name).name == root)
+            whole = undertaking.with_root(root)
+            async with looking(whole, host, self.tracker, hands_for=hands_for, emit=self.emit) as work:
+                try:
+                    await work.delegate(Verb.DESTROY, node, names)
+                except StackyardError as err:
+                    self.errors.append(err)
+                    continue
+            for name in names:
+                self._gone(name)
+
+    def _removal(self, host: str) -> Removal:
+        return Removal(
+            resolver=self.resolver,
+            settings=self.settings,
+            manifest=self.manifest,
+            host=host,
+            emit=self.emit,
+        )
+
+    def _take(self, removed: Removed) -> None:
+        self.errors += removed.errors
+        self.orphans += [text for text in removed.orphans if text not in self.orphans]
+
+    def _left(self, host: str, removed: Removed) -> set[str]:
+        """Return the nodes of a host that are still there: where nothing failed, none is."""
+        if not removed.errors:
+            return set()
+        left = {
+            node.name for node in self.tracker.nodes if node.host == host and node.name not in removed.names
+        }
+        for name in left:
+            self.tracker.fail(name, removed.errors[0].detail)
+        return left
+
+    def _root(self, name: str) -> str:
+        """Return the node of a host that a node is, or is inside of."""
+        names = {node.name for node in self.tracker.nodes}
+        while (outer := self.tracker[name].host) in names and self.tracker[name].depth > 0:
+            name = outer
+        return name
+
+    def _gone(self, name: str) -> None:
+        self.tracker.change(
+            name, status=NodeStatus.DESTROYED, address=None, created=False, error=None, cause=None
+        )

@@ -1,0 +1,182 @@
+"""Around every run: who holds the manifest on its hosts, and what is written down of it from begin to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard import events
+from stackyard.errors import StackyardError
+from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
+from stackyard.operator.record import Record, RunState
+from stackyard.operator.tracking import Tracker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+
+    from stackyard.operator.records import Book
+
+__all__ = ["Envelope", "Subject", "now", "seeded"]
+
+
+def now() -> str:
+    """Return the time, RFC 3339 in UTC."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a run is about, for its records.
+
+    Attributes:
+        verb: What it does.
+        manifest: The manifest, by its name.
+        host: The host that was asked for.
+        books: Where the record of each host is kept.
+        document: The manifest as it is run.
+        vm_ids: Ids that were given for nodes.
+    """
+
+    verb: Verb
+    manifest: str
+    host: str
+    books: Mapping[str, Book]
+    document: Mapping[str, Any] | None = None
+    vm_ids: Mapping[str, int] = field(default_factory=dict)
+
+
+class Envelope:
+    """A run from its begin to its end.
+
+    Args:
+        subject: What it is about.
+        emit: Takes the events.
+    """
+
+    def __init__(self, subject: Subject, emit: events.Emit = events.ignore) -> None:
+        self.subject = subject
+        self._emit = emit
+        self._started_at = now()
+        self._began_s = time.monotonic()
+        self.before: dict[str, Record | None] = {}
+
+    @contextlib.asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold every host of the manifest for the length of the block.
+
+        Raises:
+            RunBusyError: Another run holds one of them.
+        """
+        where = f"process {os.getpid()} on {socket.gethostname()}"
+        holder = f"`{self.subject.verb}` of {where} since {self._started_at}"
+        with contextlib.ExitStack() as stack:
+            # In one order, so that two runs never hold one each and wait for the other.
+            for host in sorted(self.subject.books):
+                stack.enter_context(self.subject.books[host].held(holder))
+            self.before = {host: book.read() for host, book in self.subject.books.items()}
+            yield
+
+    @contextlib.asynccontextmanager
+    async def written(self, nodes: Iterable[NodeOutcome]) -> AsyncIterator[Tracker]:
+        """Write down what becomes of the nodes; the record of a run that is stopped or fails says so."""
+        tracker = Tracker(nodes, self._save, self._emit)
+        tracker.flush()
+        state, error = RunState.STOPPED, "The run was stopped on request."
+        try:
+            yield tracker
+            state, error = RunState.DONE, ""
+        except StackyardError as err:
+            state, error = RunState.FAILED, err.detail
+            raise
+        except asyncio.CancelledError:
+            raise
+        except Exception as err:
+            # A defect ends the run, and whoever comes after it has to know how far it came.
+            state, error = RunState.FAILED, f"{type(err).__name__}: {err}"
+            raise
+        finally:
+            tracker.flush()
+            self._close(tracker.nodes, state, error or _first_error(tracker.nodes))
+
+    def outcome(self, tracker: Tracker, names: Iterable[str], *, success: bool) -> RunOutcome:
+        """Return what became of some nodes."""
+        wanted = set(names)
+        nodes = tuple(node for node in tracker.nodes if node.name in wanted)
+        return RunOutcome(
+            verb=self.subject.verb,
+            manifest=self.subject.manifest,
+            host=self.subject.host,
+            success=success,
+            started_at=self._started_at,
+            duration_s=time.monotonic() - self._began_s,
+            nodes=nodes,
+            phases=tuple(tracker.phases),
+            error=None if success else _first_error(nodes),
+            logs=tuple(str(book.path) for book in self.subject.books.values()),
+        )
+
+    def _save(self, nodes: tuple[NodeOutcome, ...]) -> None:
+        for host, book in self.subject.books.items():
+            book.write(self._record(host, nodes, RunState.RUNNING))
+
+    def _close(self, nodes: tuple[NodeOutcome, ...], state: RunState, error: str | None) -> None:
+        if state is RunState.DONE and error is not None:
+            state = RunState.FAILED
+        for host, book in self.subject.books.items():
+            ended = self._record(host, nodes, state)
+            book.close(dataclasses.replace(ended, finished_at=now(), error=error))
+
+    def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> Record:
+        return Record(
+            manifest=self.subject.manifest,
+            host=host,
+            verb=self.subject.verb,
+            state=state,
+            started_at=self._started_at,
+            pid=os.getpid(),
+            document=self.subject.document,
+            vm_ids=self.subject.vm_ids,
+            nodes=tuple(self._kept(host, node) for node in nodes if _host_of(node, nodes) == host),
+        )
+
+    def _kept(self, host: str, node: NodeOutcome) -> NodeOutcome:
+        """Return what is written down of a node: what was known before, until this run has come to it."""
+        before = self.before.get(host)
+        if before is None or node.status is not NodeStatus.PENDING:
+            return node
+        return next((one for one in before.nodes if one.name == node.name), node)
+
+
+def seeded(fresh: NodeOutcome, before: Record | None, verb: Verb) -> NodeOutcome:
+    """Return a node at the begin of a run, with what the run before knew of it.
+
+    What an unfinished `test` made is made by the `test` that comes after it too: it takes it away.
+    """
+    known = next((node for node in before.nodes if node.name == fresh.name), None) if before else None
+    if before is None or known is None or known.status is NodeStatus.DESTROYED:
+        return fresh
+    is_ours = verb is Verb.TEST and before.verb is Verb.TEST and before.is_unfinished and known.created
+    return dataclasses.replace(
+        fresh, vm_id=fresh.vm_id or known.vm_id, address=known.address, created=is_ours
+    )
+
+
+def _host_of(node: NodeOutcome, nodes: tuple[NodeOutcome, ...]) -> str:
+    by_name = {one.name: one for one in nodes}
+    while node.depth > 0 and node.host in by_name:
+        node = by_name[node.host]
+    return node.host
+
+
+def _first_error(nodes: Iterable[NodeOutcome]) -> str | None:
+    listed = list(nodes)
+    failed = next((node for node in listed if node.error and node.cause is None), None)
+    any_bad = failed or next((node for node in listed if node.error), None)
+    return None if any_bad is None else f"{any_bad.name}: {any_bad.error}"

@@ -1,0 +1,32 @@
+"""What the operator does with a guest that is up: the seams to configuration, inspection and delegation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from stackyard.desired import Guest
+    from stackyard.manifest.model import Manifest, Node
+    from stackyard.operator.outcome import NodeOutcome, Phase, Verb
+    from stackyard.operator.request import Request
+    from stackyard.path.verifying import GuestUp
+
+__all__ = ["Hands"]
+
+
+class Hands(Protocol):
+    """Reaches into guests of one host."""
+
+    async def configure(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
+        """Make a guest what its spec says, or wait until it has done so itself."""
+        ...
+
+    async def inspect(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
+        """Look whether a guest is what its spec says; a phase that failed says what is not."""
+        ...
+
+    async def delegate(
+        self, verb: Verb, node: Node, up: GuestUp, subtree: Manifest, request: Request
+    ) -> tuple[NodeOutcome, ...]:
+        """Let the operator inside of a node do something with what runs there."""
+        ...

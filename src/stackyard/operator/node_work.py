@@ -1,0 +1,223 @@
+"""One node of a host: from the moment that its guest is made until everything about it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import orjson
+
+from stackyard import events
+from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.operator.readiness import HaltedError
+from stackyard.operator.tracking import PhaseFailedError
+from stackyard.path.verifying import verify_guest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.manifest.model import Manifest, Node
+    from stackyard.operator.hands import Hands
+    from stackyard.operator.outcome import NodeOutcome
+    from stackyard.operator.readiness import Readiness
+    from stackyard.operator.request import Request
+    from stackyard.operator.tracking import Tracker
+    from stackyard.operator.undertaking import Undertaking
+    from stackyard.path.verifying import GuestUp
+    from stackyard.proxmox import Client
+
+__all__ = ["Halt", "NodeWork", "SubtreeError", "with_buffer"]
+
+# How many guests are reached into at once where nobody says; each is a connection.
+_AT_ONCE = 64
+
+
+class SubtreeError(PhaseFailedError):
+    """What runs inside of a node is not as it should be; each node says for itself what is wrong.
+
+    Args:
+        detail: What is wrong with whom.
+        first: The node that failed first.
+    """
+
+    code = "E-OPERATOR-SUBTREE"
+    summary = "Nodes inside of a node failed"
+    default_remedy = "Look at the nodes that are named, and run the command again."
+
+    def __init__(self, detail: str, first: str) -> None:
+        super().__init__(detail)
+        self.first = first
+
+
+@dataclass(slots=True)
+class Halt:
+    """Whether nothing new is to be begun, and because of whom."""
+
+    cause: str | None = None
+
+    def check(self) -> None:
+        """Go no further once somebody has failed.
+
+        Raises:
+            HaltedError: Somebody has.
+        """
+        if self.cause is not None:
+            raise HaltedError(self.cause)
+
+
+@dataclass(kw_only=True)
+class NodeWork:
+    """Works on the nodes of one host.
+
+    Attributes:
+        undertaking: What is done.
+        host: Where.
+        client: Speaks to the cluster.
+        guests: The guests by the names of their nodes.
+        hands: Reaches into guests.
+        tracker: Takes note of everything.
+        halt: Whether to go on.
+        ready: Says when a guest is made; it is there already when absent.
+        emit: Takes the events.
+    """
+
+    undertaking: Undertaking
+    host: str
+    client: Client
+    guests: Mapping[str, Guest]
+    hands: Hands
+    tracker: Tracker
+    halt: Halt = field(default_factory=Halt)
+    ready: Readiness | None = None
+    emit: events.Emit = events.ignore
+    up: dict[str, GuestUp] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(self.undertaking.request.parallel or _AT_ONCE)
+
+    async def create(self, node: Node) -> None:
+        """Take a node from the engine's hands and finish it.
+
+        Raises:
+            StackyardError: Something about it failed.
+        """
+        name, guest = node.name, self.guests[node.name]
+        if self.ready is not None:
+            self.tracker.change(name, status=NodeStatus.CREATING, vm_id=guest.vm_id)
+            with self.tracker.phase(name, "create_guest", f"Making {name}"):
+                await self.ready.wait(name)
+        self.tracker.change(name, status=NodeStatus.STARTED)
+        if guest.started and not guest.is_template:
+            async with self._places:
+                await self._finish(node, guest)
+        self.tracker.change(name, status=NodeStatus.COMPLETED, error=None, cause=None)
+
+    async def _finish(self, node: Node, guest: Guest) -> None:
+        self.halt.check()
+        up = await self.reach(node)
+        self.halt.check()
+        self.tracker.add(node.name, *await self.hands.configure(node, guest, up))
+        self.tracker.change(node.name, status=NodeStatus.CONFIGURED)
+
+    async def reach(self, node: Node) -> GuestUp:
+        """Wait until a guest runs and tells its address.
+
+        Raises:
+            GuestDownError: It does not in its time.
+            ProxmoxError: Proxmox does not answer.
+        """
+        name = node.name
+        guest = with_buffer(self.guests[name], self.undertaking.manifest.settings.timeout_buffer)
+        with self.tracker.phase(name, "wait_address", f"Waiting for the address of {name}"):
+            up = await verify_guest(self.client, guest, emit=self.emit)
+        address = up.addresses[0] if up.addresses else None
+        self.up[name] = up
+        self.tracker.change(name, status=NodeStatus.REACHED, vm_id=up.vm_id, address=address)
+        return up
+
+    async def inspect(self, node: Node) -> None:
+        """Look whether a node is what it should be.
+
+        Raises:
+            StackyardError: It is not.
+        """
+        guest = self.guests[node.name]
+        if not guest.started or guest.is_template:
+            return
+        async with self._places:
+            up = await self.reach(node)
+            self.tracker.add(node.name, *await self.hands.inspect(node, guest, up))
+
+    async def delegate(self, verb: Verb, node: Node, only: tuple[str, ...] = ()) -> None:
+        """Let what runs inside of a node be done there, and take note of what became of it.
+
+        Args:
+            verb: What is done.
+            node: The node.
+            only: These nodes inside of it alone; all that are meant when empty.
+
+        Raises:
+            SubtreeError: Something inside of it failed.
+        """
+        self.halt.check()
+        up = self.up.get(node.name) or await self.reach(node)
+        inside = self.undertaking.inside(node.name)
+        subtree = self.undertaking.manifest.subtree(node.name)
+        request = self._request(node, subtree, only)
+        ended = await self.hands.delegate(verb, node, up, subtree, request)
+        depth = self.undertaking.manifest.depth(node.name) + 1
+        for outcome in ended:
+            if outcome.name in self.undertaking.manifest.by_name:
+                self.tracker.put(_seen_from_here(outcome, self.tracker, depth))
+        bad = [outcome for outcome in ended if outcome.error is not None or not outcome.is_well]
+        silent = {one.name for one in inside} - {outcome.name for outcome in ended}
+        if verb in (Verb.CREATE, Verb.VERIFY):
+            bad += [self._silent(name) for name in sorted(silent)]
+        if bad:
+            said = "; ".join(f"{one.name}: {one.error or one.status}" for one in bad)
+            first = next((one.cause or one.name for one in bad), node.name)
+            raise SubtreeError(f"Inside of {node.name}: {said}", first)
+
+    def _silent(self, name: str) -> NodeOutcome:
+        """Take note of a node of which the inner operator said nothing: that is no success."""
+        self.tracker.fail(name, "The operator inside said nothing about it.")
+        return self.tracker[name]
+
+    def _request(self, node: Node, subtree: Manifest, only: tuple[str, ...]) -> Request:
+        own = self.undertaking.request
+        inside = {one.name for one in subtree.nodes}
+        targets = only or tuple(name for name in own.targets if name in inside)
+        depth = (
+            None if own.depth is None else max(own.depth - self.undertaking.manifest.depth(node.name) - 1, 1)
+        )
+        return dataclasses.replace(
+            own,
+            name=None,
+            file=None,
+            text=orjson.dumps(subtree.document()).decode(),
+            host=node.name,
+            site=None,
+            depth=depth,
+            targets=targets,
+            vm_ids={name: vm_id for name, vm_id in own.vm_ids.items() if name in inside},
+            is_delegated=True,
+        )
+
+
+def _seen_from_here(outcome: NodeOutcome, tracker: Tracker, depth: int) -> NodeOutcome:
+    known = tracker[outcome.name]
+    return dataclasses.replace(
+        outcome,
+        depth=outcome.depth + depth,
+        host=known.host,
+        created=outcome.created or known.created,
+    )
+
+
+def with_buffer(guest: Guest, buffer_s: int) -> Guest:
+    """Return a guest that is given some more time to come up."""
+    verify = guest.verify.model_copy(update={"timeout_s": guest.verify.timeout_s + buffer_s})
+    return guest.model_copy(update={"verify": verify})

@@ -1,0 +1,87 @@
+"""Whether the API answers, is the right one, takes our token, and has the right time."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import TYPE_CHECKING, Any
+
+from stackyard.diagnostics import Diagnostic, Diagnostics
+from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.model import Seen
+from stackyard.proxmox import LoginRefusedError, ProxmoxUnreachableError, UntrustedServerError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.errors import StackyardError
+    from stackyard.operator.preflight.scene import Scene
+
+__all__ = ["check_certificate", "check_clock", "check_version", "refusal"]
+
+_OLDEST_MAJOR = 8
+_SOON = datetime.timedelta(days=21)
+# Proxmox tells whole seconds; what the way there and back took is not known more exactly either.
+_TOLERANCE_S = 5.0
+# The one that is served, where there is it, before that which every node has.
+_SERVED = ("pveproxy-ssl.pem", "pve-ssl.pem")
+
+
+def refusal(err: StackyardError) -> Diagnostic:
+    """Return what it means that the first call of all failed."""
+    kind = kinds.UNREACHABLE
+    if isinstance(err, LoginRefusedError):
+        kind = kinds.TOKEN
+    elif isinstance(err, UntrustedServerError):
+        kind = kinds.UNTRUSTED
+    elif not isinstance(err, ProxmoxUnreachableError):
+        return Diagnostic(
+            kind=kinds.UNREACHABLE, detail=f"{err.detail} It is no Proxmox VE, or a broken one."
+        )
+    return Diagnostic(kind=kind, detail=err.detail)
+
+
+async def check_version(scene: Scene) -> Seen:
+    """Check the version of Proxmox VE."""
+    found = Diagnostics()
+    major = scene.version.partition(".")[0]
+    if major.isdecimal() and int(major) < _OLDEST_MAJOR:
+        found.add(
+            kinds.OLD_PROXMOX,
+            f"{scene.node} runs Proxmox VE {scene.version}; tested is {_OLDEST_MAJOR} and later.",
+        )
+    return Seen(text=f"Proxmox VE {scene.version or 'of unknown version'}", findings=tuple(found))
+
+
+async def check_certificate(scene: Scene) -> Seen:
+    """Check how long the certificate of the host is good for."""
+    rows = await scene.client.get(f"/nodes/{quoted(scene.node)}/certificates/info")
+    by_name = {str(row.get("filename")): row for row in rows}
+    served = next((by_name[name] for name in _SERVED if name in by_name), None)
+    if served is None or "notafter" not in served:
+        return Seen(text="trusted")
+    ends = datetime.datetime.fromtimestamp(int(served["notafter"]), datetime.UTC)
+    left = ends - datetime.datetime.now(datetime.UTC)
+    found = Diagnostics()
+    if left < _SOON:
+        has = "ended" if left < datetime.timedelta() else "ends"
+        found.add(kinds.CERTIFICATE_ENDS, f"The certificate of {scene.node} {has} on {ends:%Y-%m-%d}.")
+    return Seen(text=f"trusted, until {ends:%Y-%m-%d}", findings=tuple(found))
+
+
+async def check_clock(scene: Scene) -> Seen:
+    """Check that the host and this machine agree on the time."""
+    began_s = time.time()
+    answer: Mapping[str, Any] = await scene.client.get(f"/nodes/{quoted(scene.node)}/time")
+    ended_s = time.time()
+    there_s = float(answer["time"])
+    # Whole seconds are cut, not rounded; anything between the question and the answer is right.
+    ahead_s = there_s - ended_s if there_s > ended_s else min(0.0, there_s + 1 - began_s)
+    found = Diagnostics()
+    if abs(ahead_s) > _TOLERANCE_S:
+        way = "ahead of" if ahead_s > 0 else "behind"
+        found.add(
+            kinds.CLOCK, f"The clock of {scene.node} is {abs(ahead_s):.0f} s {way} that of this machine."
+        )
+        return Seen(text=f"{abs(ahead_s):.0f} s {way} this machine", findings=tuple(found))
+    return Seen(text="in step with this machine")

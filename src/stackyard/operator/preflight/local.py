@@ -1,0 +1,69 @@
+"""What this machine and the site have to bring: programs and secrets."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from stackyard.desired import Container
+from stackyard.diagnostics import Diagnostics
+from stackyard.engine.tools.find import find_engine
+from stackyard.errors import StackyardError
+from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.model import Seen, listed
+from stackyard.render import render
+
+if TYPE_CHECKING:
+    from stackyard.desired import Guest
+    from stackyard.operator.preflight.subject import Subject
+
+__all__ = ["check_secrets", "check_tools"]
+
+
+async def check_tools(subject: Subject) -> Seen:
+    """Check that there is an engine that works."""
+    del subject
+    found = Diagnostics()
+    texts = [f"Python {platform.python_version()}"]
+    try:
+        engine = await find_engine()
+    except StackyardError as err:
+        found.add(kinds.TOOL, err.detail)
+    else:
+        texts.append(f"{engine.engine.flavour.label} {engine.engine.version}")
+    return Seen(text=", ".join(texts), findings=tuple(found))
+
+
+async def check_secrets(subject: Subject) -> Seen:
+    """Check that every secret that is named has a value, and that somebody can log in to each guest."""
+    found = Diagnostics()
+    if subject.resolved is None:
+        if not subject.host.is_host_only:
+            found.add(
+                kinds.SECRET, f"There is no API token for {subject.host.name}: `api_tokens` in secrets.yaml."
+            )
+        return Seen(text="no token" if len(found) else "none needed", findings=tuple(found))
+    desired, secrets = subject.resolved.desired, subject.resolved.secrets
+    variables = render(desired, scope=subject.resolved.target.state_name).variables
+    for variable in variables:
+        name = variable.secret.secret
+        if name not in secrets:
+            found.add(kinds.SECRET, f"`{name}` is used, and the secrets of the site have no such value.")
+    locked = sorted(guest.name for guest in desired.guests if _is_locked(guest))
+    if locked:
+        found.add(kinds.NOBODY, f"No user of {listed(locked)} has a key or a password.")
+    count, missing = 1 + len(variables), sum(finding.kind is kinds.SECRET for finding in found)
+    text = f"{missing} of {count} missing" if missing else f"{count} named, all readable"
+    return Seen(text=text, findings=tuple(found))
+
+
+def _is_locked(guest: Guest) -> bool:
+    """Tell whether a guest gets users of ours, none of whom can log in."""
+    if guest.imported:
+        return False
+    if isinstance(guest, Container):
+        return not (guest.ssh_keys or guest.password)
+    init = guest.cloud_init
+    if init is None or init.user_data is not None or not init.users:
+        return False
+    return not any(user.keys or user.password for user in init.users)

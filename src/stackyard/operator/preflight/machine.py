@@ -1,0 +1,122 @@
+"""The machine behind the host: its SSH, and whether it can run virtual machines inside virtual machines."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stackyard.desired import Snippet, Vm
+from stackyard.diagnostics import Diagnostics
+from stackyard.errors import StackyardError
+from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.model import Seen
+from stackyard.path.reaching import node_host
+from stackyard.proxmox import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from stackyard import ssh
+    from stackyard.operator.preflight.scene import Scene
+    from stackyard.operator.preflight.subject import Subject
+
+__all__ = ["check_nested", "check_ssh", "check_ssh_alone"]
+
+_CONNECT_S = 8.0
+_PARAMETERS = "cat /sys/module/kvm_intel/parameters/nested /sys/module/kvm_amd/parameters/nested 2>/dev/null"
+_ON = frozenset(("Y", "1"))
+_VIRTUALISATION = frozenset(("vmx", "svm"))
+
+
+class _NoLoginError(Exception):
+    """Nothing is known with which one could log in."""
+
+
+@contextlib.asynccontextmanager
+async def _shell(subject: Subject) -> AsyncIterator[ssh.Shell]:
+    """Log in to a host.
+
+    Raises:
+        _NoLoginError: There is nothing to log in with.
+        SshUnreachableError: It does not answer or does not accept the login.
+    """
+    from stackyard import ssh  # lazy: asyncssh costs half a second, and few preflights need it
+
+    host = node_host(subject.site, subject.host)
+    if host.password is None and not host.agent_socket and not host.key_files:
+        raise _NoLoginError
+    async with ssh.connect(dataclasses.replace(host, connect_s=_CONNECT_S)) as shell:
+        yield shell
+
+
+async def check_ssh(scene: Scene) -> Seen:
+    """Check the login to the host, which snippets and nodes inside of it need."""
+    has_snippets = any(isinstance(file, Snippet) for file in scene.desired.files)
+    return await _check_login(scene.subject, is_needed=has_snippets or bool(scene.subject.inner))
+
+
+async def check_ssh_alone(subject: Subject) -> Seen:
+    """Check the login to a machine that has no API."""
+    return await _check_login(subject, is_needed=True)
+
+
+async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
+    found = Diagnostics()
+    host, kind = subject.host, kinds.SSH if is_needed else kinds.SSH_ADVISED
+    try:
+        async with _shell(subject) as shell:
+            return Seen(text=f"logged in as {shell.host}")
+    except _NoLoginError:
+        if not is_needed:
+            return Seen(text="not set up, not needed")
+        found.add(kind, _nothing_to_log_in_with(host.name))
+        return Seen(text="no login", findings=tuple(found))
+    except StackyardError as err:
+        found.add(kind, err.detail)
+        return Seen(text="no login", findings=tuple(found))
+
+
+async def check_nested(scene: Scene) -> Seen:
+    """Check that nodes inside the host can run guests: its processors, its kernel, their own processors."""
+    found = Diagnostics()
+    for vm in scene.desired.vms:
+        if vm.name in scene.subject.inner:
+            _check_cpu_type(vm, found)
+    status = await scene.client.get(f"/nodes/{quoted(scene.node)}/status")
+    flags = set(str((status.get("cpuinfo") or {}).get("flags", "")).split())
+    if flags and not flags & _VIRTUALISATION:
+        found.add(kinds.NESTED, f"The processors of {scene.node} show neither vmx nor svm.")
+        return Seen(text="no virtualisation", findings=tuple(found))
+    said = await _nested_parameters(scene, found)
+    if said and not said & _ON:
+        found.add(kinds.NESTED, f"kvm on {scene.node} is loaded with nested={', '.join(sorted(said))}.")
+        return Seen(text="off", findings=tuple(found))
+    return Seen(text="on" if said else "cannot tell", findings=tuple(found))
+
+
+def _check_cpu_type(vm: Vm, found: Diagnostics) -> None:
+    has_flag = any(flag.removeprefix("+") in _VIRTUALISATION for flag in vm.cpu.flags if flag[0] == "+")
+    if vm.cpu.type not in ("host", "max") and not has_flag:
+        found.add(kinds.CPU_TYPE, f"{vm.name} has processors of type {vm.cpu.type}.")
+
+
+async def _nested_parameters(scene: Scene, found: Diagnostics) -> set[str]:
+    """Return what the kernel of the host says; nothing, and a warning, where it cannot be asked."""
+    host = scene.subject.host
+    try:
+        async with _shell(scene.subject) as shell:
+            said = set((await shell.run(f"{_PARAMETERS} || true")).split())
+    except _NoLoginError:
+        found.add(kinds.NESTED_UNKNOWN, _nothing_to_log_in_with(host.name))
+        return set()
+    except StackyardError as err:
+        found.add(kinds.NESTED_UNKNOWN, err.detail)
+        return set()
+    if not said:
+        found.add(kinds.NESTED_UNKNOWN, f"Neither kvm_intel nor kvm_amd is loaded on {scene.node}.")
+    return said
+
+
+def _nothing_to_log_in_with(host: str) -> str:
+    return f"SSH to {host} is not set up: there is no `passwords.node_{host}`, no key file and no SSH agent."

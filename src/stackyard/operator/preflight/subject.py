@@ -1,0 +1,128 @@
+"""What a preflight is about: a host, and what it is to carry."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.desired import Desired
+from stackyard.manifest.model import NodeType, Scope
+from stackyard.path.environment import NoTokenError, resolved_on
+from stackyard.path.manifests import resolve_manifest
+from stackyard.path.target import Target
+
+if TYPE_CHECKING:
+    from stackyard.manifest.model import Manifest
+    from stackyard.path.target import Resolved
+    from stackyard.site import ConfigResolver
+    from stackyard.site.hosts import HostConfig
+    from stackyard.site.load import Site
+
+__all__ = ["Purpose", "Subject", "subject_of", "subject_of_env"]
+
+
+class Purpose(enum.StrEnum):
+    """What the run that follows will do: to take something away, less has to be there."""
+
+    CREATE = "create"
+    DESTROY = "destroy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is looked at.
+
+    Attributes:
+        site: The site.
+        host: The host.
+        resolved: What is to be there and how to reach the API; None where there is no API or no token.
+        target: What is to be there, in a word; empty for the host alone.
+        inner: The nodes of type `pve` among it, which are to run guests themselves.
+        purpose: What follows.
+    """
+
+    site: Site
+    host: HostConfig
+    resolved: Resolved | None
+    target: str = ""
+    inner: frozenset[str] = field(default_factory=frozenset)
+    purpose: Purpose = Purpose.CREATE
+
+    @property
+    def is_general(self) -> bool:
+        """Whether the host alone is looked at."""
+        return not self.target
+
+    @property
+    def datastore(self) -> str:
+        """Where disks go on this host."""
+        return self.host.datastore
+
+    @property
+    def file_datastore(self) -> str:
+        """Where images and snippets go on this host."""
+        node = self.site.nodes.get(self.host.name)
+        return "local" if node is None else node.model.file_datastore
+
+
+def subject_of(
+    resolver: ConfigResolver,
+    host: str,
+    manifest: Manifest | None = None,
+    *,
+    purpose: Purpose = Purpose.CREATE,
+) -> Subject:
+    """Return a host, with what a manifest has on it where one is given.
+
+    Raises:
+        HostNotFoundError: The site has no such host.
+        InvalidInputError: The manifest does not fit there, or has nothing there.
+    """
+    found = resolver.resolve_host(host)
+    inner: frozenset[str] = frozenset()
+    if manifest is not None:
+        here = manifest.on(host).scopes.get(Scope(host=host), ())
+        inner = frozenset(node.name for node in here if node.type is NodeType.PVE)
+    return Subject(
+        site=resolver.site,
+        host=found,
+        resolved=None if found.is_host_only else _resolved(resolver, host, manifest),
+        target="" if manifest is None else f"manifest:{manifest.name}",
+        inner=inner,
+        purpose=purpose,
+    )
+
+
+def subject_of_env(
+    resolver: ConfigResolver, env: str, said: str | None, *, purpose: Purpose = Purpose.CREATE
+) -> Subject:
+    """Return the host of an env, with what the env has on it.
+
+    Args:
+        resolver: The site.
+        env: The env.
+        said: The node that is asked for; the env's own, or the only one of the site, when absent.
+        purpose: What follows.
+
+    Raises:
+        InvalidInputError: There is no such env or node, or they do not fit.
+    """
+    host = resolver.node(resolver.env(env).name, said)
+    target = Target(kind="env", name=env, node=host)
+    try:
+        resolved = resolved_on(resolver, target, resolver.desired(env, host))
+    except NoTokenError:
+        resolved = None
+    found = resolver.resolve_host(host)
+    return Subject(site=resolver.site, host=found, resolved=resolved, target=str(target), purpose=purpose)
+
+
+def _resolved(resolver: ConfigResolver, host: str, manifest: Manifest | None) -> Resolved | None:
+    try:
+        if manifest is not None:
+            return resolve_manifest(resolver, manifest, host)
+        return resolved_on(resolver, Target(kind="host", name=host, node=host), Desired())
+    except NoTokenError:
+        # A finding among the others, not the end of the looking.
+        return None

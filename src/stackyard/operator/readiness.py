@@ -1,0 +1,112 @@
+"""From the events of an apply to the moment at which each guest can be gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from stackyard import events
+from stackyard.engine.changes import Action
+from stackyard.engine.failures import TofuError
+from stackyard.errors import StackyardError
+from stackyard.render.references import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.engine.changes import Changes
+
+__all__ = ["HaltedError", "NotMadeError", "Readiness"]
+
+_MAKES = (Action.CREATE, Action.UPDATE, Action.REPLACE)
+
+
+class NotMadeError(StackyardError):
+    """A guest was to be made or changed, and the engine could not do it."""
+
+    code = "E-OPERATOR-NOT-MADE"
+    summary = "A guest could not be made"
+    default_remedy = "Correct what the engine reports and run the command again."
+
+
+class HaltedError(StackyardError):
+    """A node was not gone on with, because another one failed first.
+
+    Args:
+        cause: The node that failed.
+    """
+
+    code = "E-OPERATOR-HALTED"
+    summary = "A node was not gone on with"
+    default_remedy = "Run the command again when the node that failed first is put right."
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"{cause} failed first, and nothing new is begun then.")
+        self.cause = cause
+
+
+class Readiness:
+    """Who can be gone on with.
+
+    Args:
+        guests: The guests by the names of their nodes.
+        changes: What the plan does.
+    """
+
+    def __init__(self, guests: Mapping[str, Guest], changes: Changes) -> None:
+        self._names = {address_of(guest): name for name, guest in guests.items()}
+        actions = {change.address: change.action for change in changes.planned}
+        self._waiting = {
+            name: asyncio.Event() for address, name in self._names.items() if actions.get(address) in _MAKES
+        }
+        self.to_create = frozenset(
+            name for address, name in self._names.items() if actions.get(address) is Action.CREATE
+        )
+        self.begun: set[str] = set()
+        self._errors: dict[str, StackyardError] = {}
+
+    def saw(self, event: events.ResourceApplied) -> None:
+        """Take an event of the apply."""
+        name = self._names.get(event.address)
+        if name is None or event.action == "delete":
+            return
+        self.begun.add(name)
+        if event.phase is events.ApplyPhase.DONE and name in self._waiting:
+            self._waiting[name].set()
+
+    async def wait(self, name: str) -> None:
+        """Wait until the engine is done with a guest.
+
+        Raises:
+            StackyardError: It could not be made, or nobody tries any more.
+        """
+        if name in self._waiting:
+            await self._waiting[name].wait()
+        if name in self._errors:
+            raise self._errors[name]
+
+    def end(self, error: StackyardError) -> frozenset[str]:
+        """Let everybody know whose guest is not there that it will not come; return who that is."""
+        left = {name for name, done in self._waiting.items() if not done.is_set()}
+        by_name = {name: address for address, name in self._names.items()}
+        for name in left:
+            self._errors[name] = _error_of(name, by_name[name], error)
+            self._waiting[name].set()
+        return frozenset(left)
+
+
+def _error_of(name: str, address: str, error: StackyardError) -> StackyardError:
+    if not isinstance(error, TofuError):
+        return error
+    label = address.rpartition(".")[2]
+    own = [finding for finding in error.findings if _is_of(finding.address, label)]
+    said = own or [finding for finding in error.findings if finding.severity.value == "error"]
+    text = " ".join(f"{finding.summary.strip()} {finding.detail.strip()}".strip() for finding in said)
+    return NotMadeError(f"{name} could not be made: {text or error.detail}")
+
+
+def _is_of(address: str | None, label: str) -> bool:
+    """Tell whether a resource is a guest, or the cloud-init data of it."""
+    found = "" if address is None else address.rpartition(".")[2]
+    return found == label or found.startswith(f"{label}_x2f_")

@@ -1,0 +1,270 @@
+"""The one way into the operator."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from stackyard import events
+from stackyard.errors import InvalidInputError, StackyardError, UsageError
+from stackyard.manifest.reading import Wanted, find_manifest
+from stackyard.operator.creating import Creation
+from stackyard.operator.destroying import Destruction
+from stackyard.operator.envelope import Envelope, Subject, seeded
+from stackyard.operator.looking import Verification
+from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, Verb
+from stackyard.operator.preflight import Purpose, preflight
+from stackyard.operator.records import Book
+from stackyard.operator.undertaking import Undertaking, settings_for
+from stackyard.operator.undoing import Undoing
+from stackyard.site import ConfigResolver
+
+if TYPE_CHECKING:
+    from stackyard.operator.creating import HandsFor
+    from stackyard.operator.outcome import RunOutcome
+    from stackyard.operator.request import Request
+    from stackyard.operator.tracking import Tracker
+
+__all__ = ["run_verb"]
+
+
+async def run_verb(
+    verb: Verb, request: Request, emit: events.Emit = events.ignore, *, hands_for: HandsFor | None = None
+) -> RunOutcome:
+    """Do what is asked, to the end, and say what became of it.
+
+    A node that fails is part of the outcome, not an error. Cancelling stops everything, what runs on inner
+    hosts too, and leaves a record that says so.
+
+    Args:
+        verb: What to do.
+        request: With what, and how.
+        emit: Takes the events.
+        hands_for: Gives what reaches into the guests of a host; by SSH when absent.
+
+    Raises:
+        BusyError: Another run works on the same manifest and host.
+        InvalidInputError: Something is wrong with the site, the manifest or the request.
+        StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
+    """
+    resolver = ConfigResolver(request.site)
+    try:
+        undertaking = Undertaking.of(verb, request, resolver)
+    except InvalidInputError:
+        if verb is not Verb.DESTROY or request.name is None or request.targets:
+            raise
+        # What is there is in the state, whatever became of the file since.
+        return await _destroy_by_name(request.name, request, resolver, emit)
+    run = _Run(undertaking, emit, hands_for or _by_ssh(undertaking, emit))
+    return _reported(await run.run(), request, resolver)
+
+
+class _Run:
+    """One verb on one manifest that can be read."""
+
+    def __init__(self, undertaking: Undertaking, emit: events.Emit, hands_for: HandsFor) -> None:
+        self._undertaking = undertaking
+        self._emit = emit
+        self._hands_for = hands_for
+        self._orphans: list[str] = []
+        self._errors: list[StackyardError] = []
+
+    async def run(self) -> RunOutcome:
+        """Run it."""
+        undertaking = self._undertaking
+        verb = undertaking.verb
+        envelope = Envelope(
+            Subject(
+                verb=verb,
+                manifest=undertaking.manifest.name,
+                host=undertaking.host,
+                books={host: undertaking.book(host) for host in undertaking.hosts},
+                document=undertaking.manifest.document(),
+                vm_ids=undertaking.request.vm_ids,
+            ),
+            self._emit,
+        )
+        async with envelope.held():
+            checked = await self._preflight()
+            nodes = _nodes(undertaking, envelope)
+            async with envelope.written(nodes) as tracker:
+                tracker.phases += checked
+                success = await self._do(tracker)
+            outcome = envelope.outcome(tracker, undertaking.chosen, success=success)
+        error = self._errors[0].detail if self._errors else outcome.error
+        return dataclasses.replace(
+            outcome, error=None if success else error, orphans=tuple(dict.fromkeys(self._orphans))
+        )
+
+    async def _preflight(self) -> list[Phase]:
+        """Look at the hosts first; a host that will not do is refused while nothing is touched."""
+        undertaking = self._undertaking
+        if undertaking.request.skip_preflight or undertaking.verb is Verb.VERIFY:
+            return []
+        purpose = Purpose.DESTROY if undertaking.verb is Verb.DESTROY else Purpose.CREATE
+        began_s = time.monotonic()
+        for host in undertaking.hosts:
+            with events.step(self._emit, "preflight", f"Looking whether {host} will do"):
+                await preflight(
+                    undertaking.resolver, undertaking.manifest, host, purpose=purpose, emit=self._emit
+                )
+        return [Phase(name="check_hosts", took_s=time.monotonic() - began_s)]
+
+    async def _do(self, tracker: Tracker) -> bool:
+        match self._undertaking.verb:
+            case Verb.CREATE:
+                return await self._create(tracker)
+            case Verb.DESTROY:
+                return await self._destroy(tracker)
+            case Verb.VERIFY:
+                return await Verification(self._undertaking, tracker, self._hands_for, self._emit).run()
+            case Verb.TEST:
+                return await self._test(tracker)
+
+    async def _create(self, tracker: Tracker) -> bool:
+        creation = Creation(
+            undertaking=self._undertaking, tracker=tracker, hands_for=self._hands_for, emit=self._emit
+        )
+        success = await creation.run()
+        self._errors += creation.errors
+        if not success and self._undertaking.manifest.settings.on_error == "rollback":
+            await self._undo(tracker, "rollback_nodes")
+        return success
+
+    async def _test(self, tracker: Tracker) -> bool:
+        settings = self._undertaking.manifest.settings
+        is_well = False
+        try:
+            is_well = await self._create(tracker)
+            if is_well or settings.on_error == "continue":
+                verification = Verification(self._undertaking, tracker, self._hands_for, self._emit)
+                is_well = await verification.run() and is_well
+        finally:
+            is_cleaned = not (is_well or settings.cleanup_on_failure) or await self._undo(
+                tracker, "destroy_nodes"
+            )
+        return is_well and is_cleaned
+
+    async def _destroy(self, tracker: Tracker) -> bool:
+        undertaking = self._undertaking
+        destruction = Destruction(
+            resolver=undertaking.resolver,
+            settings=undertaking.settings,
+            manifest=undertaking.manifest.name,
+            hosts=undertaking.hosts,
+            tracker=tracker,
+            emit=self._emit,
+        )
+        if undertaking.request.targets:
+            success = await destruction.some(undertaking, self._hands_for)
+        else:
+            success = await destruction.all()
+        self._orphans += destruction.orphans
+        self._errors += destruction.errors
+        return success
+
+    async def _undo(self, tracker: Tracker, phase: str) -> bool:
+        undoing = Undoing(self._undertaking, tracker, self._hands_for, self._emit)
+        success = await undoing.run(phase)
+        self._orphans += undoing.orphans
+        self._errors += undoing.errors
+        return success
+
+
+async def _destroy_by_name(
+    name: str, request: Request, resolver: ConfigResolver, emit: events.Emit
+) -> RunOutcome:
+    """Destroy a manifest that cannot be read any more: by its record, and by its state alone."""
+    host = resolver.any_node(request.host)
+    settings = settings_for(request, resolver, 0)
+    book = Book(settings.base, name, host)
+    before = book.read()
+    if before is not None and before.document is not None:
+        text = orjson.dumps(before.document).decode()
+        try:
+            find_manifest(resolver.site, Wanted(text=text))
+        except InvalidInputError:
+            pass
+        else:
+            again = dataclasses.replace(request, name=None, file=None, text=text)
+            return await run_verb(Verb.DESTROY, again, emit)
+    if before is None and not _has_state(resolver, request, name, host):
+        raise UsageError(f"There is no manifest '{name}', and nothing of that name was made on {host}.")
+    envelope = Envelope(Subject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
+    async with envelope.held():
+        nodes = () if before is None else before.nodes
+        async with envelope.written(nodes) as tracker:
+            destruction = Destruction(
+                resolver=resolver,
+                settings=settings,
+                manifest=name,
+                hosts=(host,),
+                tracker=tracker,
+                emit=emit,
+            )
+            success = await destruction.all()
+        outcome = envelope.outcome(tracker, [node.name for node in nodes], success=success)
+    error = destruction.errors[0].detail if destruction.errors else outcome.error
+    ended = dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
+    return _reported(ended, request, resolver)
+
+
+def _has_state(resolver: ConfigResolver, request: Request, name: str, host: str) -> bool:
+    from stackyard.objects import open_objects  # lazy: only for a manifest that is gone
+    from stackyard.path.manifests import KIND  # lazy: as above
+    from stackyard.path.target import Target  # lazy: as above
+    from stackyard.state import StateService  # lazy: as above
+
+    folder = settings_for(request, resolver, 0).base / "state"
+    if not folder.exists():
+        return False
+    objects = open_objects(folder)
+    try:
+        return Target(kind=KIND, name=name, node=host).state_name in StateService(objects).names()
+    finally:
+        objects.close()
+
+
+def _reported(outcome: RunOutcome, request: Request, resolver: ConfigResolver) -> RunOutcome:
+    """Write the reports of a run, unless an outer operator does."""
+    if request.is_delegated:
+        return outcome
+    from stackyard.operator.reports import write_reports  # lazy: only at the end of a run
+
+    folder = Path(request.report_dir) if request.report_dir else resolver.site.root / "reports"
+    written = write_reports(outcome, folder, redactor=resolver.site.redactor())
+    return dataclasses.replace(outcome, logs=(*outcome.logs, *map(str, written)))
+
+
+def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
+    """Return every node of the hosts that are worked on, as it is at the begin."""
+    manifest, found = undertaking.manifest, []
+    for node in manifest.nodes:
+        root_host = undertaking.root_of(node.name).scope.host or undertaking.host
+        if root_host not in undertaking.hosts:
+            continue
+        before = envelope.before.get(root_host)
+        fresh = NodeOutcome(
+            name=node.name,
+            type=node.type.value,
+            status=NodeStatus.PENDING,
+            vm_id=node.entry.get("vmid"),
+            host=undertaking.host_of(node.name),
+            depth=manifest.depth(node.name),
+        )
+        if node.name in undertaking.chosen:
+            found.append(seeded(fresh, before, undertaking.verb))
+        else:
+            known = {one.name: one for one in before.nodes} if before is not None else {}
+            found.append(known.get(node.name, fresh))
+    return found
+
+
+def _by_ssh(undertaking: Undertaking, emit: events.Emit) -> HandsFor:
+    from stackyard.operator.reaching import hands_by_ssh  # lazy: SSH, only where a guest is reached
+
+    return hands_by_ssh(undertaking, emit)

@@ -1,0 +1,100 @@
+"""What a killed run was making: guests that the journal knows and the state does not, taken away again."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.proxmox import quoted
+from stackyard.render.references import CONTAINER, VM
+from stackyard.state import StateDeletedError
+from stackyard.state.inside import read_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackyard.path.run import Run
+    from stackyard.provider.journal import Entry
+
+__all__ = ["guests_in_state", "sweep_unfinished"]
+
+_KINDS = {VM: "qemu", CONTAINER: "lxc"}
+_TASK_S = 600.0
+
+
+def guests_in_state(run: Run) -> dict[int, str]:
+    """Return the guests that the state of a run has: their addresses by vm id.
+
+    Raises:
+        EncryptedStateError: The state cannot be looked into.
+    """
+    try:
+        content = run.states.contents.read(run.resolved.target.state_name)
+    except StateDeletedError:
+        content = None
+    if content is None:
+        return {}
+    return {
+        vm_id: instance.address
+        for instance in read_view(content.body.data).instances.values()
+        if instance.type in _KINDS and isinstance(vm_id := instance.attributes.get("vm_id"), int)
+    }
+
+
+async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple[str, ...]:
+    """Remove guests that a run was making when it was killed, and return what they were.
+
+    Only what carries the mark of its entry in the journal is removed: anything else is somebody else's.
+
+    Args:
+        run: The target, with nothing at work on it.
+        is_meant: Whether the guest of an entry is to go.
+
+    Raises:
+        ProxmoxError: One could not be removed.
+    """
+    if run.served is None:
+        return ()
+    journal, known = run.served.journal, guests_in_state(run)
+    gone: list[str] = []
+    for entry in journal.entries:
+        kind = _KINDS.get(entry.subject.type_name)
+        if kind is None or entry.vm_id in known or not is_meant(entry):
+            continue
+        if await _remove(run.client, entry, kind):
+            gone.append(f"{entry.subject.name or 'a guest'} ({entry.vm_id} on {entry.node})")
+        await journal.close(entry)
+    return tuple(gone)
+
+
+async def _remove(client: proxmox.Client, entry: Entry, kind: str) -> bool:
+    if entry.upid:
+        # Proxmox goes on with what it was asked for, whoever asked is gone or not.
+        with contextlib.suppress(proxmox.TaskFailedError, proxmox.RefusedError, ValueError):
+            await proxmox.wait_for(client, entry.upid, timeout_s=_TASK_S)
+    node = await _node_of(client, entry)
+    if node is None:
+        return False
+    path = f"/nodes/{quoted(node)}/{kind}/{entry.vm_id}"
+    config: dict[str, Any] = await client.get(f"{path}/config")
+    if not _is_ours(config, entry):
+        return False
+    with contextlib.suppress(proxmox.RefusedError):
+        await proxmox.wait_for(client, str(await client.post(f"{path}/status/stop")), timeout_s=_TASK_S)
+    upid = await client.delete(path, {"purge": True, "destroy-unreferenced-disks": True})
+    await proxmox.wait_for(client, str(upid), timeout_s=_TASK_S)
+    return True
+
+
+async def _node_of(client: proxmox.Client, entry: Entry) -> str | None:
+    rows = await client.get("/cluster/resources", {"type": "vm"})
+    return next((str(row["node"]) for row in rows if row["vmid"] == entry.vm_id), None)
+
+
+def _is_ours(config: dict[str, Any], entry: Entry) -> bool:
+    """Tell whether a guest is the one of an entry: it carries the token, or the name and our tag."""
+    if config.get("vmgenid") == entry.token or entry.token in str(config.get("description", "")):
+        return True
+    name = config.get("name") or config.get("hostname")
+    return bool(entry.subject.name) and name == entry.subject.name and "stackyard." in str(config.get("tags"))

@@ -1,0 +1,152 @@
+"""Every scenario that there is."""
+
+from __future__ import annotations
+
+import difflib
+
+from stackyard.scenario.actions.api_token import CreateApiToken
+from stackyard.scenario.actions.bootstrap import RunBootstrap, VerifyInstall
+from stackyard.scenario.actions.host_file import GenerateHostConfig
+from stackyard.scenario.actions.images import DownloadImages, InstallImages
+from stackyard.scenario.actions.install import EnsurePve
+from stackyard.scenario.actions.node_file import GenerateNodeConfig
+from stackyard.scenario.actions.packer import BuildImages, FetchImages, PublishImages, SyncPacker
+from stackyard.scenario.actions.setup import SetupPve
+from stackyard.scenario.actions.users import CreateUser, VerifyUser
+from stackyard.scenario.failures import UnknownScenarioError
+from stackyard.scenario.model import Phase, Place, Scenario
+from stackyard.scenario.retired import refuse_retired
+
+__all__ = ["SCENARIOS", "find_scenario"]
+
+_BUILD = Phase(name="build_images", description="Build images with packer", action=BuildImages())
+_PUBLISH = Phase(
+    name="publish_images", description="Put images into the storage of Proxmox VE", action=PublishImages()
+)
+_FETCH = Phase(name="fetch_images", description="Fetch images", action=FetchImages(), attempts=3)
+_SYNC = Phase(name="sync_packer", description="Bring packer to the machine", action=SyncPacker(), attempts=3)
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        name="bootstrap-install",
+        summary="Install stackyard on a machine, verify the installation and the user.",
+        expected_s=120.0,
+        place=Place.REMOTE,
+        needs_site=False,
+        phases=(
+            Phase(name="run_bootstrap", description="Install stackyard", action=RunBootstrap(), attempts=3),
+            Phase(name="verify_install", description="Verify the installation", action=VerifyInstall()),
+            Phase(name="verify_user", description="Verify the user", action=VerifyUser()),
+        ),
+    ),
+    Scenario(
+        name="host-config",
+        summary="Write hosts/NAME.yaml from what a machine says of itself.",
+        expected_s=30.0,
+        needs_root=False,
+        phases=(
+            Phase(
+                name="generate_host_config",
+                description="Write the file of the machine",
+                action=GenerateHostConfig(),
+                attempts=3,
+            ),
+        ),
+    ),
+    Scenario(
+        name="image-publish",
+        summary="Download images of a release and put them into the storage of a node.",
+        expected_s=120.0,
+        phases=(
+            Phase(name="download_images", description="Download images", action=DownloadImages(), attempts=3),
+            Phase(
+                name="publish_images",
+                description="Put images into the storage of Proxmox VE",
+                action=InstallImages(),
+                attempts=3,
+            ),
+        ),
+    ),
+    Scenario(
+        name="packer-build",
+        summary="Build images with packer, here or on another machine.",
+        expected_s=180.0,
+        needs_site=False,
+        phases=(_BUILD,),
+    ),
+    Scenario(
+        name="packer-build-fetch",
+        summary="Build images on another machine and fetch them.",
+        expected_s=300.0,
+        place=Place.REMOTE,
+        needs_site=False,
+        phases=(_BUILD, _FETCH),
+    ),
+    Scenario(
+        name="packer-build-publish",
+        summary="Build images and put them into the storage of Proxmox VE.",
+        expected_s=420.0,
+        needs_site=False,
+        phases=(_BUILD, _PUBLISH),
+    ),
+    Scenario(
+        name="packer-sync",
+        summary="Bring packer from here to another machine.",
+        expected_s=30.0,
+        place=Place.REMOTE,
+        needs_site=False,
+        phases=(_SYNC,),
+    ),
+    Scenario(
+        name="packer-sync-build-fetch",
+        summary="Bring packer to another machine, build images there and fetch them.",
+        expected_s=360.0,
+        place=Place.REMOTE,
+        needs_site=False,
+        phases=(_SYNC, _BUILD, _FETCH),
+    ),
+    Scenario(
+        name="pve-setup",
+        summary="Install Proxmox VE where it is not, set it up, and write nodes/NAME.yaml.",
+        expected_s=180.0,
+        is_disruptive=True,
+        phases=(
+            Phase(name="ensure_pve", description="Install Proxmox VE", action=EnsurePve(), attempts=3),
+            Phase(name="setup_pve", description="Set Proxmox VE up", action=SetupPve(), attempts=3),
+            Phase(
+                name="create_api_token",
+                description="Make a token for its API",
+                action=CreateApiToken(),
+                attempts=3,
+            ),
+            Phase(
+                name="generate_node_config",
+                description="Write the file of the node",
+                action=GenerateNodeConfig(),
+                attempts=3,
+            ),
+        ),
+    ),
+    Scenario(
+        name="user-setup",
+        summary="Make the user that automation logs in as.",
+        expected_s=30.0,
+        phases=(Phase(name="create_user", description="Make the user", action=CreateUser(), attempts=3),),
+    ),
+)
+
+
+def find_scenario(name: str) -> Scenario:
+    """Return the scenario of a name.
+
+    Raises:
+        RetiredError: It was retired; the error names what stands for it.
+        UnknownScenarioError: There is none.
+    """
+    refuse_retired(name)
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, n=3)
+    meant = f" Did you mean {' or '.join(f'`{word}`' for word in close)}?" if close else ""
+    raise UnknownScenarioError(f"There is no scenario `{name[:60]}`.{meant}")
