@@ -28,7 +28,7 @@ check: setup ## Format, lint, types, layers, documentation.
 	$(PYTEST) tests/project
 
 test: check tools ## Everything: check, then unit, contract and end-to-end tests.
-	$(PYTEST) tests
+	$(PYTEST) tests --ignore=tests/project
 
 soak: tools ## Long fault and load runs, with counts.
 	$(BIN)/python -m pytest -m soak -s tests

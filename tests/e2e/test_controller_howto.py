@@ -8,12 +8,12 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.controller import make_site, repository
+from tests.support.forking import write_forked_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "controller.md").read_text()
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
@@ -35,10 +35,7 @@ def test_the_commands_of_the_page_work(title: str, script: str, tmp_path: Path) 
         sock.bind(("127.0.0.1", 0))
         port = str(sock.getsockname()[1])
     programs = tmp_path / "bin"
-    programs.mkdir()
-    program = programs / "stackyard"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m stackyard "$@"\n')
-    program.chmod(0o755)
+    write_forked_program(programs / "stackyard")
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", script.replace("8443", port)],
         cwd=site,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.support.deployment import SMALL, edited, text_of
 from tests.support.deployment_bucket import VERSIONED, new_bucket
 from tests.support.engine import real_engine
+from tests.support.forking import write_forked_program
 from tests.support.seaweed import require_seaweed
 
 from stackyard import lab
@@ -37,9 +37,7 @@ BLOCKS = [
 @pytest.mark.parametrize(("title", "script"), BLOCKS, ids=[title for title, _ in BLOCKS])
 def test_the_commands_of_the_page_work(title: str, script: str, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "stackyard").write_text(f'#!/bin/sh\nexec {sys.executable} -m stackyard "$@"\n')
-    (programs / "stackyard").chmod(0o755)
+    write_forked_program(programs / "stackyard")
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "first.json").write_text(text_of(edited(SMALL, datastore_default="local-lvm")))

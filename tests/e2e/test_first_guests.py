@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cli import Ended, stackyard
+from tests.support.cli import Ended, fresh
 from tests.support.engine import real_engine
 
 from stackyard.engine.version import Flavour
@@ -38,7 +38,7 @@ class Reader:
         assert words[0] == "stackyard", line
         # Tests run side by side, each with a lab of its own.
         more = ["--port", "0"] if words[1:3] == ["lab", "up"] else []
-        ended = stackyard(*words[1:], *more, cwd=self.folder, env=self.env)
+        ended = fresh(*words[1:], *more, cwd=self.folder, env=self.env)
         assert ended.status == status, f"{line}\n{ended.stdout}\n{ended.stderr}"
         return ended
 
@@ -47,7 +47,7 @@ class Reader:
 def reader(tmp_path: Path) -> Iterator[Reader]:
     made = Reader(tmp_path, {"STACKYARD_TOFU": str(real_engine(Flavour.TOFU).path)})
     yield made
-    stackyard("lab", "down", cwd=tmp_path)
+    fresh("lab", "down", cwd=tmp_path)
 
 
 def test_the_page_can_be_followed_from_its_start_to_its_end(reader: Reader) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.cli import stackyard
+from tests.support.forking import write_forked_program
 from tests.support.lab_inside import need_sandbox
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "lab-guests.md").read_text()
 WRAPPER = """#!/bin/sh
 if [ "$1 $2" = "lab up" ]; then set -- "$@" --port 0; fi
-exec {python} -m stackyard "$@"
+exec {program} "$@"
 """
 
 
@@ -33,7 +34,8 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
         pytest.skip("OpenSSH's client is not installed")
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "stackyard").write_text(WRAPPER.format(python=sys.executable))
+    program = write_forked_program(tmp_path / "forked" / "stackyard")
+    (folder / "stackyard").write_text(WRAPPER.format(program=program))
     (folder / "stackyard").chmod(0o755)
     yield {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     stackyard("lab", "down", "--all")

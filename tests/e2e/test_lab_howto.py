@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.cli import stackyard
+from tests.support.forking import write_forked_program
 
 from stackyard.lab import controls
 from stackyard.lab.control import ControlRoute
@@ -32,7 +33,7 @@ WRAPPER = """#!/bin/sh
 if [ "$1 $2" = "lab up" ]; then
     case "$*" in *--port*) ;; *) set -- "$@" --port 0 ;; esac
 fi
-exec {python} -m stackyard "$@"
+exec {program} "$@"
 """
 
 
@@ -52,7 +53,8 @@ def programs(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Give an environment in which `stackyard` takes any port, and leave no lab behind."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "stackyard").write_text(WRAPPER.format(python=sys.executable))
+    program = write_forked_program(tmp_path / "forked" / "stackyard")
+    (folder / "stackyard").write_text(WRAPPER.format(program=program))
     (folder / "stackyard").chmod(0o755)
     yield {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     stackyard("lab", "down", "--all")

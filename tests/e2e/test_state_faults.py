@@ -101,7 +101,7 @@ def test_a_full_disk_refuses_writes_keeps_what_is_there_and_recovers(tmp_path: P
 
     async def run() -> None:
         # A file may grow to two megabytes: the system itself then refuses to write, as with a full disk.
-        full = await start_service("--plain-http", data=tmp_path, limit="ulimit -f 4000")
+        full = await start_service("--plain-http", data=tmp_path, largest_bytes=2_048_000)
         lock, stored, body, serial = lock_body(), b"", b"", 0
         async with aiohttp.ClientSession() as session:
             client = Client(session, full.url, basic(full.ready["username"], full.ready["password"]))

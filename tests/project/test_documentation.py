@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from scripts import generate_docs
-from tests.support.cli import stackyard
+from tests.support.cli import fresh
 
 from stackyard import events
 from stackyard.errors import ExitStatus
@@ -55,7 +55,7 @@ RUN_HERE = [shown for shown in commands() if shown[1].startswith("stackyard ")]
 @pytest.mark.parametrize(("page", "line", "shown"), RUN_HERE)
 def test_a_command_shown_prints_what_the_page_shows(page: str, line: str, shown: str, tmp_path: Path) -> None:
     del page
-    ended = stackyard(*shlex.split(line, comments=True)[1:], cwd=tmp_path)
+    ended = fresh(*shlex.split(line, comments=True)[1:], cwd=tmp_path)
     assert matches(shown, ended.stdout + ended.stderr), ended
 
 

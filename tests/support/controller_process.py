@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import PROGRAM
+from tests.support.forked_server import ForkedServer, fork_server
 from tests.support.processes import PATIENCE_S
 
 __all__ = ["ControllerProcess", "serving_process"]
@@ -22,7 +22,7 @@ __all__ = ["ControllerProcess", "serving_process"]
 class ControllerProcess:
     """A running `stackyard serve`; `ready` is its ready line."""
 
-    process: asyncio.subprocess.Process
+    process: ForkedServer
     ready: dict[str, Any]
 
     @property
@@ -38,15 +38,9 @@ class ControllerProcess:
 @contextlib.asynccontextmanager
 async def serving_process(site: Path, *options: str, **variables: str) -> AsyncIterator[ControllerProcess]:
     """Run a controller on a free port for the length of the block."""
-    command = (*PROGRAM, "serve", "--json", "--site", str(site), *_port(options), *options)
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env={**os.environ, **variables},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+    arguments = ("serve", "--json", "--site", str(site), *_port(options), *options)
+    process = fork_server(*arguments, env={**os.environ, **variables})
+    line = await asyncio.wait_for(process.readline(), PATIENCE_S)
     try:
         yield ControllerProcess(process, json.loads(line))
     finally:

@@ -1,7 +1,4 @@
-"""A writer that is killed (SIGKILL, by itself) before or after the nth thing that it asks of its store.
-
-python -m tests.support.deployment_killed FOLDER before|after NTH KIND
-"""
+"""A writer that is killed (SIGKILL, by itself) before or after the nth thing that it asks of its store."""
 
 from __future__ import annotations
 
@@ -61,5 +58,6 @@ def main(folder: Path, moment: str, nth: int, kind: str) -> None:
         )
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run it with the arguments of the process: FOLDER before|after NTH KIND."""
     main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

@@ -5,7 +5,7 @@ hundreds. So a process that did nothing but load is forked for each: what runs i
 own process, environment, folder, streams, signals and end. What is about the start itself, such as what gets
 loaded and when, is tested with a new start: `tests.support.cli.fresh`.
 
-python -m tests.support.forking DESCRIPTOR
+python -m tests.support.forking DESCRIPTOR, with an open pipe as its standard input
 """
 
 from __future__ import annotations
@@ -20,36 +20,30 @@ import json
 import os
 import pkgutil
 import selectors
+import shlex
 import signal
 import socket
-import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["Forked", "fork_program", "run_forked"]
+from tests.support import forked_client
+from tests.support.forked_client import NUMBER, PROGRAM, ask, read_exactly, read_number
+
+__all__ = ["Forked", "fork_program", "run_forked", "write_forked_program"]
 
 ROOT = Path(__file__).parents[2]
 # What the commands load only when they need it.
-LATER = (
-    "aiohttp.web",
-    "asyncssh",
-    "boto3",
-    "botocore.client",
-    "grpc.aio",
-    "stackyard.lab",
-)
-PACKAGES = tuple(
-    f"stackyard.{name}" for name in "cli path state engine controller provider deployment inventory".split()
-)
-DESCRIPTORS = 4  # The three standard streams, and where the end is told.
-_HEAD = struct.Struct("!I")
-_STATUS = struct.Struct("!i")
+LATER = ("aiohttp.web", "asyncssh", "boto3", "botocore.client", "grpc.aio", "stackyard.lab")
+PACKAGES = "cli path state engine controller provider deployment inventory".split()
+STREAMS = 3
 
 
 # --- The side of the tests
@@ -60,41 +54,74 @@ class Forked:
     """A run of the program: its process, and the socket on which its end is told."""
 
     pid: int
-    _told: socket.socket
+    told: socket.socket
 
     def wait(self) -> int:
         """Wait for its end; return its status, or the number of the signal that ended it, below zero."""
-        try:
-            status = _received(self._told, _STATUS.size)
-        finally:
-            self._told.close()
-        return int(_STATUS.unpack(status)[0])
+        with self.told:
+            return read_number(self.told)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def fork_program(
+    arguments: Sequence[str],
+    *,
+    streams: tuple[int, int, int],
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    entry: str = PROGRAM,
+) -> Forked:
+    """Begin a run on these descriptors as standard input, output and error; `entry` is `module:function`."""
+    request: dict[str, object] = {
+        "entry": entry,
+        "arguments": list(arguments),
+        "environment": dict(os.environ if env is None else env),
+        "cwd": str(cwd or Path.cwd()),
+    }
+    return Forked(*ask(_address(), streams, request))
 
 
 def run_forked(
-    arguments: Sequence[str], *, cwd: Path | None, env: Mapping[str, str], timeout_s: float
+    arguments: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    entry: str = PROGRAM,
+    timeout_s: float,
 ) -> tuple[int, bytes, bytes]:
-    """Run `stackyard ARGUMENTS` with nothing on its standard input; return its status, output and errors.
+    """Run to its end with nothing on standard input; return status, output and errors.
 
     As with a pipe to any program, the output has ended when nobody holds it any more.
     """
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     with open(os.devnull, "rb") as nothing:
+        streams = (nothing.fileno(), out_end, err_end)
         try:
-            forked = fork_program(arguments, cwd=cwd, env=env, streams=(nothing.fileno(), out_end, err_end))
+            forked = fork_program(arguments, streams=streams, cwd=cwd, env=env, entry=entry)
         finally:
             os.close(out_end)
             os.close(err_end)
     try:
         texts = _read_all((out, err), time.monotonic() + timeout_s)
     except TimeoutError:
-        os.kill(forked.pid, signal.SIGKILL)
+        forked.kill()
         raise
     finally:
         os.close(out)
         os.close(err)
         status = forked.wait()
     return status, texts[out], texts[err]
+
+
+def write_forked_program(path: Path) -> Path:
+    """Write what is the program `stackyard` for a shell, where every run is forked."""
+    client = shlex.join([sys.executable, "-I", "-S", str(forked_client.__file__), _address()])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\nexec {client} "$@"\n')
+    path.chmod(0o755)
+    return path
 
 
 def _read_all(descriptors: tuple[int, int], end_s: float) -> dict[int, bytes]:
@@ -114,73 +141,48 @@ def _read_all(descriptors: tuple[int, int], end_s: float) -> dict[int, bytes]:
     return {number: b"".join(found) for number, found in parts.items()}
 
 
-def fork_program(
-    arguments: Sequence[str], *, cwd: Path | None, env: Mapping[str, str], streams: tuple[int, int, int]
-) -> Forked:
-    """Begin a run of `stackyard ARGUMENTS` on these descriptors as standard input, output and error."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        handed = array.array("i", [*streams, theirs.fileno()])
-        _loaded().sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
-    request = {
-        "arguments": [os.fsencode(word).hex() for word in arguments],
-        "environment": {os.fsencode(k).hex(): os.fsencode(v).hex() for k, v in env.items()},
-        "cwd": os.fsencode(cwd or Path.cwd()).hex(),
-    }
-    body = json.dumps(request).encode()
-    ours.sendall(_HEAD.pack(len(body)) + body)
-    pid = int(_STATUS.unpack(_received(ours, _STATUS.size))[0])
-    return Forked(pid, ours)
-
-
 @functools.cache
-def _loaded() -> socket.socket:
-    """Start what is forked: one for each test process, and it ends when nobody can ask it any more."""
-    # What begins in one message ends in it, whichever thread sends.
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
+def _address() -> str:
+    """Start what is forked, one for each test process; it ends with that."""
+    path = Path(tempfile.gettempdir()) / f"stackyard-forking-{uuid.uuid4().hex}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen(128)
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.forking", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.forking", str(listening.fileno())],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            stdin=subprocess.PIPE,
+            pass_fds=[listening.fileno()],
         )
 
     def end() -> None:
-        ours.close()
-        process.wait()
+        path.unlink()
+        # It ends when this does.
+        process.communicate()
 
     atexit.register(end)
-    return ours
-
-
-def _received(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = sock.recv(size - len(data))
-        if not more:
-            raise RuntimeError("The process that is forked for each run is gone.")
-        data += more
-    return data
+    return str(path)
 
 
 # --- The side of the program
 
 
 def serve(descriptor: int) -> None:
-    """Fork for each request until the tests are over; returns in no process."""
+    """Fork for each request until the tests are over."""
     _load()
     requests = socket.socket(fileno=descriptor)
-    selector = selectors.DefaultSelector()
-    selector.register(requests, selectors.EVENT_READ)
-    while True:
-        for key, _ in selector.select():
-            if key.fileobj is requests:
-                if not _fork(requests, selector):
-                    os._exit(0)
-            else:
-                _tell(key, selector)
+    with selectors.DefaultSelector() as selector:
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        selector.register(requests, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is sys.stdin:
+                    return
+                if key.fileobj is requests:
+                    _fork(requests, selector)
+                else:
+                    _tell(key, selector)
 
 
 def _load() -> None:
@@ -188,8 +190,8 @@ def _load() -> None:
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     names = list(LATER)
     for name in PACKAGES:
-        package = importlib.import_module(name)
-        names += [one.name for one in pkgutil.walk_packages(package.__path__, f"{name}.")]
+        package = importlib.import_module(f"stackyard.{name}")
+        names += [one.name for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
     for name in names:
         importlib.import_module(name)
     assert threading.active_count() == 1, "a thread would not survive a fork"
@@ -198,27 +200,26 @@ def _load() -> None:
     gc.freeze()
 
 
-def _fork(requests: socket.socket, selector: selectors.BaseSelector) -> bool:
-    """Take one request; tell whether there was one."""
+def _fork(requests: socket.socket, selector: selectors.BaseSelector) -> None:
+    told, _ = requests.accept()
     handed = array.array("i")
-    room = socket.CMSG_SPACE(DESCRIPTORS * handed.itemsize)
-    data, ancillary, _, _ = requests.recvmsg(1, room)
-    if not data:
-        return False
-    ((_, _, numbers),) = ancillary
-    handed.frombytes(numbers[: DESCRIPTORS * handed.itemsize])
-    told = socket.socket(fileno=handed[-1])
+    size = STREAMS * handed.itemsize
+    _, ancillary, _, _ = told.recvmsg(1, socket.CMSG_SPACE(size))
+    if not ancillary:
+        told.close()  # Who asked is gone.
+        return
+    handed.frombytes(ancillary[0][2][:size])
     pid = os.fork()
     if pid == 0:
         selector.close()
         requests.close()
-        _become(told, handed[:-1])
-    for number in handed[:-1]:
+        _become(told, handed)
+    for number in handed:
         os.close(number)
-    told.sendall(_STATUS.pack(pid))
+    with contextlib.suppress(OSError):
+        told.sendall(NUMBER.pack(pid))
     # Nothing else waits for it, so its number is its own until then.
     selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
-    return True
 
 
 def _tell(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:
@@ -227,28 +228,28 @@ def _tell(key: selectors.SelectorKey, selector: selectors.BaseSelector) -> None:
     selector.unregister(key.fileobj)
     os.close(key.fd)
     # Who asked may not have waited for the end.
-    with told, contextlib.suppress(BrokenPipeError):
-        told.sendall(_STATUS.pack(os.waitstatus_to_exitcode(status)))
+    with told, contextlib.suppress(OSError):
+        told.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
 
 
 def _become(told: socket.socket, streams: array.array[int]) -> None:
     """Be the program that was asked for, to its end."""
     status = 70
     try:
-        (size,) = _HEAD.unpack(_received(told, _HEAD.size))
-        request = json.loads(_received(told, size))
-        told.close()
+        with told:
+            request = json.loads(read_exactly(told, read_number(told)))
         for number, handed in enumerate(streams):
             os.dup2(handed, number)
             os.close(handed)
         sys.stdin, sys.stdout, sys.stderr = _standard_streams()
-        os.environb.clear()
-        for name, value in request["environment"].items():
-            os.environb[bytes.fromhex(name)] = bytes.fromhex(value)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        # What was read from the environment of the process that loaded.
         time.tzset()
-        os.chdir(bytes.fromhex(request["cwd"]))
-        sys.argv = ["stackyard", *(os.fsdecode(bytes.fromhex(word)) for word in request["arguments"])]
-        status = _run()
+        tempfile.tempdir = None
+        os.chdir(request["cwd"])
+        sys.argv = ["stackyard", *request["arguments"]]
+        status = _run(request["entry"])
     finally:
         # The other way out leads back to those who ask.
         os._exit(status)
@@ -263,12 +264,11 @@ def _standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     )
 
 
-def _run() -> int:
+def _run(entry: str) -> int:
     """Run the program, and do at its end what Python does."""
-    from stackyard.__main__ import run  # lazy: only the program's side needs it
-
+    module, _, name = entry.partition(":")
     try:
-        run()
+        getattr(importlib.import_module(module), name)()
     except SystemExit as err:
         status = err.code if isinstance(err.code, int) else int(err.code is not None)
     except BaseException:

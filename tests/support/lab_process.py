@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import PROGRAM
+from tests.support.forked_server import ForkedServer, fork_server
 from tests.support.processes import PATIENCE_S
 
 __all__ = ["LabProcess", "start_lab"]
@@ -20,7 +19,7 @@ __all__ = ["LabProcess", "start_lab"]
 class LabProcess:
     """A running `stackyard lab up --foreground`; `ready` is its ready line."""
 
-    process: asyncio.subprocess.Process
+    process: ForkedServer
     ready: dict[str, Any]
 
     async def kill(self) -> None:
@@ -32,13 +31,8 @@ class LabProcess:
 
 async def start_lab(data: Path, *options: str) -> LabProcess:
     """Start a lab on a data folder and return when it is ready."""
-    process = await asyncio.create_subprocess_exec(
-        *PROGRAM,
-        *("lab", "up", "--foreground", "--json", "--port", "0", "--data", str(data), *options),
-        env=dict(os.environ),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
+    process = fork_server(
+        *("lab", "up", "--foreground", "--json", "--port", "0", "--data", str(data), *options)
     )
-    assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+    line = await asyncio.wait_for(process.readline(), PATIENCE_S)
     return LabProcess(process, json.loads(line))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.support.cli import PROGRAM
+from tests.support.forking import fork_program
 from tests.support.path_runs import Rig, WatchedJournal
 from tests.support.processes import Watched
 
@@ -32,27 +31,26 @@ def program_killed(rig: Rig, journal: WatchedJournal, nth: int) -> bool:
 
     The engine that it started loses its provider and its state; its end is waited for.
     """
-    env = {**os.environ, **rig.yard.env}
     orphans: list[int] = []
-    program = subprocess.Popen(
-        [*PROGRAM, "apply", "t", "--no-verify"],
-        cwd=rig.yard.folder,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with open(os.devnull, "r+b") as nothing:
+        number = nothing.fileno()
+        program = fork_program(
+            ("apply", "t", "--no-verify"),
+            streams=(number, number, number),
+            cwd=rig.yard.folder,
+            env={**os.environ, **rig.yard.env},
+        )
 
     def kill() -> None:
         orphans.extend(children_of(program.pid, "tofu"))
         program.kill()
 
     with _at(journal, nth, kill):
-        program.wait()
+        status = program.wait()
     for pid in orphans:
         with Watched(pid) as engine:
             assert engine.has_ended(), f"the engine {pid} lives on"
-    return program.returncode == -signal.SIGKILL
+    return status == -signal.SIGKILL
 
 
 def engine_killed(rig: Rig, journal: WatchedJournal, nth: int) -> bool:

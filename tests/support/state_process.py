@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import PROGRAM
+from tests.support.forked_server import ForkedServer, fork_server
 from tests.support.processes import PATIENCE_S
 
 __all__ = ["StateProcess", "start_service"]
@@ -21,7 +22,7 @@ __all__ = ["StateProcess", "start_service"]
 class StateProcess:
     """A running `stackyard state serve`; `ready` is its ready line."""
 
-    process: asyncio.subprocess.Process
+    process: ForkedServer
     ready: dict[str, Any]
 
     @property
@@ -44,17 +45,13 @@ async def start_service(
     *options: str,
     data: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    limit: str | None = None,
+    largest_bytes: int | None = None,
 ) -> StateProcess:
-    """Start a service on any free port and return when it is ready; `limit` is a `ulimit` that it gets."""
+    """Start a service on any free port and return when it is ready; `largest_bytes` limits its files."""
     where = () if data is None else ("--data", str(data))
-    command = (*PROGRAM, "state", "serve", "--json", "--port", "0", *where, *options)
-    process = await asyncio.create_subprocess_exec(
-        *(command if limit is None else ("sh", "-c", f'{limit} && exec "$@"', "sh", *command)),
-        env={**os.environ, **(environment or {})},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), PATIENCE_S)
+    arguments = ("state", "serve", "--json", "--port", "0", *where, *options)
+    process = fork_server(*arguments, env={**os.environ, **(environment or {})})
+    if largest_bytes is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (largest_bytes, largest_bytes))
+    line = await asyncio.wait_for(process.readline(), PATIENCE_S)
     return StateProcess(process, json.loads(line))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Changes
 
 __all__ = [
+    "OWNER_TAG",
     "Adoption",
     "Cluster",
     "ClusterGuest",
@@ -28,6 +29,9 @@ __all__ = [
     "find_collisions",
     "find_misfits",
 ]
+
+# How the tags begin that say which manifest a guest belongs to.
+OWNER_TAG = "stackyard."
 
 UNMANAGED = Kind(
     code="E-GUARD-UNMANAGED-GUEST",
@@ -104,6 +108,12 @@ class ClusterGuest:
     node: str
     kind: str
     memory_bytes: int = 0
+    tags: frozenset[str] = frozenset()
+
+    def may_be(self, tags: Collection[str]) -> bool:
+        """Tell whether a guest of the same name with these tags may be this one: not if a manifest has it."""
+        owners = {tag for tag in self.tags if tag.startswith(OWNER_TAG)}
+        return not owners or not owners.isdisjoint(tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +152,18 @@ def adoptions(changes: Changes, cluster: Cluster) -> tuple[Adoption, ...]:
     managed = {vm_id_of(change) for change in changes.planned if change.before is not None}
     strangers = [guest for guest in cluster.guests if guest.vm_id not in managed]
     by_id = {guest.vm_id: guest for guest in strangers}
-    by_name = {guest.name: guest for guest in strangers if guest.name}
+    by_name = collections.defaultdict(list)
+    for guest in strangers:
+        by_name[guest.name].append(guest)
     found = []
     for change in changes.planned:
         if change.action is not Action.CREATE or not is_guest(change) or change.imported_as is not None:
             continue
-        guest = by_id.get(vm_id_of(change) or 0) or by_name.get(name_of(change))
-        if guest is not None:
-            found.append(Adoption(address=change.address, name=describe(change), guest=guest))
+        tags = (change.after or {}).get("tags")
+        same = [one for one in by_name[name_of(change)] if one.may_be(tags if isinstance(tags, list) else ())]
+        there = by_id.get(vm_id_of(change) or 0) or next(iter(same), None)
+        if there is not None:
+            found.append(Adoption(address=change.address, name=describe(change), guest=there))
     return tuple(found)
 
 

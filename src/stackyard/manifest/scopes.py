@@ -122,7 +122,4 @@ def _entry(node: Node) -> dict[str, Any]:
     if node.type is NodeType.PVE:
         # Only with the processors of the host can it run virtual machines of its own.
         entry["cpu"] = {"type": "host", **(entry.get("cpu") or {})}
-    if kind is NodeType.CT:
-        # Nothing of Proxmox carries packages into a container; the operator installs them once it runs.
-        entry.pop("packages", None)
     return {**entry, "depends_on": list(node.depends_on)} if node.depends_on else entry

@@ -22,7 +22,7 @@ from stackyard.render.references import address_of
 from stackyard.schedule import Failed, Mode, NotStarted, Skipped, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from stackyard.desired import Guest
     from stackyard.manifest.model import Node
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved
     from stackyard.schedule import Settled
 
-__all__ = ["Creation", "HandsFor", "guests_of"]
+__all__ = ["Creation", "guests_of"]
 
 
 class Step(NamedTuple):
@@ -42,10 +42,6 @@ class Step(NamedTuple):
 
     name: str
     is_inside: bool = False
-
-
-if TYPE_CHECKING:
-    HandsFor = Callable[[str, Resolved], Hands]
 
 
 @dataclass(kw_only=True)
@@ -66,17 +62,18 @@ class Creation:
     Attributes:
         undertaking: What is done.
         tracker: Takes note of everything.
-        hands_for: Gives what reaches into the guests of a host.
+        hands: Reach into the guests of each host.
         emit: Takes the events.
         errors: What failed and belongs to no node.
     """
 
     undertaking: Undertaking
     tracker: Tracker
-    hands_for: HandsFor
+    hands: Mapping[str, Hands]
     emit: events.Emit = events.ignore
     errors: list[StackyardError] = field(default_factory=list)
     halt: Halt = field(default_factory=Halt)
+    _hosts: list[_Host] = field(default_factory=list, init=False)
 
     async def run(self) -> bool:
         """Create; tell whether every node is as it should be. What failed is noted with each node.
@@ -95,7 +92,7 @@ class Creation:
             self.tracker.flush()
             with self.tracker.whole("create_nodes"):
                 await self._walk({host.name: host for host in hosts})
-        self._note_unbegun(hosts)
+        self._hosts = hosts
         chosen = [node for node in self.tracker.nodes if node.name in self.undertaking.chosen]
         return not self.errors and all(node.status is NodeStatus.COMPLETED for node in chosen)
 
@@ -114,7 +111,7 @@ class Creation:
             host=host,
             client=run.client,
             guests=guests,
-            hands=self.hands_for(host, resolved),
+            hands=self.hands[host],
             tracker=self.tracker,
             halt=self.halt,
             ready=ready,
@@ -128,8 +125,9 @@ class Creation:
             is_new = name in host.ready.to_create or self.tracker[name].created
             self.tracker.change(name, created=is_new)
 
-    def _note_unbegun(self, hosts: Iterable[_Host]) -> None:
-        for host in hosts:
+    def note_unbegun(self) -> None:
+        """Take note of what was to be made and never was; until then, what was made for it counts as made."""
+        for host in self._hosts:
             for name in host.ready.to_create - host.ready.begun:
                 self.tracker.change(name, created=False)
 

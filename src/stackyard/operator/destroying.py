@@ -12,7 +12,9 @@ from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.operator.removing import Removal
 
 if TYPE_CHECKING:
-    from stackyard.operator.creating import HandsFor
+    from collections.abc import Mapping
+
+    from stackyard.operator.hands import Hands
     from stackyard.operator.removing import Removed
     from stackyard.operator.tracking import Tracker
     from stackyard.operator.undertaking import Undertaking
@@ -64,7 +66,7 @@ class Destruction:
                     self._gone(node.name)
         return not self.errors
 
-    async def some(self, undertaking: Undertaking, hands_for: HandsFor) -> bool:
+    async def some(self, undertaking: Undertaking, hands: Mapping[str, Hands]) -> bool:
         """Destroy the nodes that an undertaking means, at any depth. Tell whether all of them are gone.
 
         Raises:
@@ -74,7 +76,7 @@ class Destruction:
         with self.tracker.whole("destroy_nodes"):
             for host in self.hosts:
                 roots = {node.name for node in undertaking.roots_on(host)}
-                await self._inside(undertaking, host, hands_for)
+                await self._inside(undertaking, host, hands)
                 if not roots:
                     continue
                 removed = await self._removal(host).only(frozenset(roots))
@@ -85,7 +87,7 @@ class Destruction:
                         self._gone(one.name)
         return not self.errors
 
-    async def _inside(self, undertaking: Undertaking, host: str, hands_for: HandsFor) -> None:
+    async def _inside(self, undertaking: Undertaking, host: str, hands: Mapping[str, Hands]) -> None:
         """Destroy what is meant inside of nodes that stay."""
         manifest, meant = undertaking.manifest, undertaking.chosen
         roots = {undertaking.root_of(name).name for name in meant} - meant
@@ -95,7 +97,7 @@ class Destruction:
                 continue
             names = tuple(name for name in sorted(meant) if undertaking.root_of(name).name == root)
             whole = undertaking.with_root(root)
-            async with looking(whole, host, self.tracker, hands_for=hands_for, emit=self.emit) as work:
+            async with looking(whole, host, self.tracker, hands=hands, emit=self.emit) as work:
                 try:
                     await work.delegate(Verb.DESTROY, node, names)
                 except StackyardError as err:

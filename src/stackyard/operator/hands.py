@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from stackyard.desired import Guest
     from stackyard.manifest.model import Manifest, Node
-    from stackyard.operator.outcome import NodeOutcome, Phase, Verb
+    from stackyard.operator.delegation.delegating import Delegated
+    from stackyard.operator.outcome import Phase, Verb
     from stackyard.operator.request import Request
     from stackyard.path.verifying import GuestUp
 
-__all__ = ["Hands"]
+__all__ = ["Hands", "HandsFor"]
 
 
 class Hands(Protocol):
@@ -26,7 +29,11 @@ class Hands(Protocol):
         ...
 
     async def delegate(
-        self, verb: Verb, node: Node, up: GuestUp, subtree: Manifest, request: Request
-    ) -> tuple[NodeOutcome, ...]:
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+    ) -> Delegated:
         """Let the operator inside of a node do something with what runs there."""
         ...
+
+
+# Gives what reaches into the guests of a host; what their first boots need is there inside of the block.
+HandsFor: TypeAlias = Callable[[str], AbstractAsyncContextManager[Hands]]

@@ -15,11 +15,11 @@ from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.path.manifests import resolve_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Mapping
     from typing import Any
 
     from stackyard.manifest.model import Node
-    from stackyard.operator.creating import HandsFor
+    from stackyard.operator.hands import Hands
     from stackyard.operator.tracking import Tracker
     from stackyard.operator.undertaking import Undertaking
 
@@ -32,7 +32,7 @@ async def looking(
     host: str,
     tracker: Tracker,
     *,
-    hands_for: HandsFor,
+    hands: Mapping[str, Hands],
     emit: events.Emit = events.ignore,
 ) -> AsyncIterator[NodeWork]:
     """Reach the guests of a host for the length of the block.
@@ -47,7 +47,7 @@ async def looking(
             host=host,
             client=client,
             guests=guests_of(resolved, undertaking.roots_on(host)),
-            hands=hands_for(host, resolved),
+            hands=hands[host],
             tracker=tracker,
             emit=emit,
         )
@@ -59,7 +59,7 @@ class Verification:
     Args:
         undertaking: What is verified.
         tracker: Takes note of everything.
-        hands_for: Gives what reaches into the guests of a host.
+        hands: Reach into the guests of each host.
         emit: Takes the events.
     """
 
@@ -67,12 +67,12 @@ class Verification:
         self,
         undertaking: Undertaking,
         tracker: Tracker,
-        hands_for: HandsFor,
+        hands: Mapping[str, Hands],
         emit: events.Emit = events.ignore,
     ) -> None:
         self._undertaking = undertaking
         self._tracker = tracker
-        self._hands_for = hands_for
+        self._hands = hands
         self._emit = emit
 
     async def run(self) -> bool:
@@ -89,7 +89,7 @@ class Verification:
                             self._undertaking,
                             host,
                             self._tracker,
-                            hands_for=self._hands_for,
+                            hands=self._hands,
                             emit=self._emit,
                         )
                     )

@@ -165,10 +165,13 @@ class NodeWork:
         self.halt.check()
         up = self.up.get(node.name) or await self.reach(node)
         inside = self.undertaking.inside(node.name)
-        subtree = self.undertaking.manifest.subtree(node.name)
+        subtree = self._within_depth().subtree(node.name)
         request = self._request(node, subtree, only)
-        ended = await self.hands.delegate(verb, node, up, subtree, request)
-        depth = self.undertaking.manifest.depth(node.name) + 1
+        delegated = await self.hands.delegate(
+            verb, node, self.guests[node.name], up, subtree=subtree, request=request
+        )
+        self.tracker.add(node.name, *delegated.phases)
+        ended, depth = delegated.outcome.nodes, self.undertaking.manifest.depth(node.name) + 1
         for outcome in ended:
             if outcome.name in self.undertaking.manifest.by_name:
                 self.tracker.put(_seen_from_here(outcome, self.tracker, depth))
@@ -176,10 +179,16 @@ class NodeWork:
         silent = {one.name for one in inside} - {outcome.name for outcome in ended}
         if verb in (Verb.CREATE, Verb.VERIFY):
             bad += [self._silent(name) for name in sorted(silent)]
+        if not bad and not delegated.outcome.success:
+            raise SubtreeError(f"Inside of {node.name}: {delegated.outcome.error}", node.name)
         if bad:
             said = "; ".join(f"{one.name}: {one.error or one.status}" for one in bad)
             first = next((one.cause or one.name for one in bad), node.name)
             raise SubtreeError(f"Inside of {node.name}: {said}", first)
+
+    def _within_depth(self) -> Manifest:
+        depth = self.undertaking.request.depth
+        return self.undertaking.manifest if depth is None else self.undertaking.manifest.up_to(depth)
 
     def _silent(self, name: str) -> NodeOutcome:
         """Take note of a node of which the inner operator said nothing: that is no success."""
@@ -190,9 +199,6 @@ class NodeWork:
         own = self.undertaking.request
         inside = {one.name for one in subtree.nodes}
         targets = only or tuple(name for name in own.targets if name in inside)
-        depth = (
-            None if own.depth is None else max(own.depth - self.undertaking.manifest.depth(node.name) - 1, 1)
-        )
         return dataclasses.replace(
             own,
             name=None,
@@ -200,7 +206,7 @@ class NodeWork:
             text=orjson.dumps(subtree.document()).decode(),
             host=node.name,
             site=None,
-            depth=depth,
+            depth=None,
             targets=targets,
             vm_ids={name: vm_id for name, vm_id in own.vm_ids.items() if name in inside},
             is_delegated=True,

@@ -1,17 +1,28 @@
-"""Reaching into guests by SSH."""
+"""Reaching into guests by SSH: configured, looked at, and gone on with inside of them."""
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard import events
+from stackyard.manifest.model import NodeType
+from stackyard.operator.delegation.delegating import DelegationContext, delegate
+from stackyard.operator.guests import configure, guest_context, inspect, pull_service
+from stackyard.operator.guests.access import logged_in
+from stackyard.operator.outcome import Phase, PhaseStatus, Verb
 from stackyard.operator.tracking import PhaseFailedError
+from stackyard.path.reaching import node_host
 
 if TYPE_CHECKING:
-    from stackyard import events
+    from collections.abc import AsyncIterator
+
     from stackyard.desired import Guest
     from stackyard.manifest.model import Manifest, Node
-    from stackyard.operator.creating import HandsFor
-    from stackyard.operator.outcome import NodeOutcome, Phase, Verb
+    from stackyard.operator.delegation.delegating import Delegated
+    from stackyard.operator.guests import GuestContext
+    from stackyard.operator.hands import Hands, HandsFor
     from stackyard.operator.request import Request
     from stackyard.operator.undertaking import Undertaking
     from stackyard.path.verifying import GuestUp
@@ -19,23 +30,66 @@ if TYPE_CHECKING:
 __all__ = ["hands_by_ssh"]
 
 
-def hands_by_ssh(undertaking: Undertaking, emit: events.Emit) -> HandsFor:
+def hands_by_ssh(undertaking: Undertaking, emit: events.Emit = events.ignore) -> HandsFor:
     """Return what gives, for each host, what reaches into its guests."""
-    del undertaking, emit
-    return lambda host, resolved: _Hands()
+
+    @contextlib.asynccontextmanager
+    async def hands_for(host: str) -> AsyncIterator[Hands]:
+        resolver, manifest = undertaking.resolver, undertaking.manifest
+        async with contextlib.AsyncExitStack() as stack:
+            service = None
+            if undertaking.verb in (Verb.CREATE, Verb.TEST):
+                service = await stack.enter_async_context(pull_service(resolver, manifest, host, emit=emit))
+            context = await stack.enter_async_context(
+                guest_context(resolver, manifest, host, service=service)
+            )
+            yield _SshHands(undertaking=undertaking, context=context, emit=emit)
+
+    return hands_for
 
 
-class _Hands:
+@dataclass(frozen=True, kw_only=True)
+class _SshHands:
+    """Reaches into the guests of one host."""
+
+    undertaking: Undertaking
+    context: GuestContext
+    emit: events.Emit
+
     async def configure(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
-        del node, guest, up
-        return ()
+        if not self._is_worth_a_login(node):
+            return (Phase(name="wait_ssh", status=PhaseStatus.SKIPPED, detail="`verify_ssh` is off."),)
+        return await configure(node, guest, up, self.context, self.emit)
+
+    def _is_worth_a_login(self, node: Node) -> bool:
+        """Tell whether there is a reason to log in: the manifest wants it, or there is something to do."""
+        is_asked = self.undertaking.manifest.settings.verify_ssh
+        has_work = self.context.document(node) is not None
+        return (
+            is_asked or has_work or (node.type is NodeType.PVE and bool(self.undertaking.inside(node.name)))
+        )
 
     async def inspect(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
-        del node, guest, up
-        return ()
+        address = up.addresses[0] if up.addresses else None
+        if not self._is_worth_a_login(node):
+            return (Phase(name="verify_address", detail=address or ""),)
+        return await inspect(node, guest, address, self.context, self.emit)
 
     async def delegate(
-        self, verb: Verb, node: Node, up: GuestUp, subtree: Manifest, request: Request
-    ) -> tuple[NodeOutcome, ...]:
-        del up, subtree, request
-        raise PhaseFailedError(f"{verb} inside of {node.name} is not possible.")
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+    ) -> Delegated:
+        if not up.addresses:
+            raise PhaseFailedError(f"No address of {node.name} is known, so that nothing can be run there.")
+        hosts = self.context.hosts(node, guest, up.addresses[0])
+        async with logged_in(hosts, self.context) as shell:
+            inner = shell.host
+        site = self.context.resolver.site
+        context = DelegationContext(
+            site=site,
+            host=self.context.host.name,
+            inner=inner,
+            outer=node_host(site, self.context.host),
+            request=request,
+            jumps=self.context.jumps,
+        )
+        return await delegate(verb, node, up.addresses[0], subtree=subtree, ctx=context, emit=self.emit)

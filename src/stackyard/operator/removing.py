@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard import events, ssh
 from stackyard.desired import Desired
 from stackyard.engine.changes import Action
 from stackyard.engine.tofu import PlanMode
@@ -17,11 +17,13 @@ from stackyard.guard.subjects import is_guest, name_of, owner_of
 from stackyard.path.applying import apply_plan
 from stackyard.path.environment import resolved_on
 from stackyard.path.importing.managed import managed_guests
-from stackyard.path.manifests import KIND, tag_of
+from stackyard.path.manifests import KIND, first_boots_of, tag_of
 from stackyard.path.planning import Wishes, planned
+from stackyard.path.reaching import known_hosts
 from stackyard.path.run import opened
 from stackyard.path.sweeping import sweep_unfinished
 from stackyard.path.target import Target
+from stackyard.render.terms import label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -102,11 +104,16 @@ class Removal:
             if targets is not None and names is not None:
                 removed = await self._some(run, targets, names)
             orphans = await find_orphans(run, self.resolver, self.manifest)
-        return Removed(
-            names=removed.names | {text.partition(" (")[0] for text in swept},
-            errors=removed.errors,
-            orphans=orphans,
-        )
+        gone = removed.names | {text.partition(" (")[0] for text in swept}
+        self._forget(target, gone)
+        return Removed(names=gone, errors=removed.errors, orphans=orphans)
+
+    def _forget(self, target: Target, names: Collection[str]) -> None:
+        """Forget the keys of guests that are no more, so that others of the same names can come."""
+        if names:
+            first_boots_of(self.resolver, target).forget(names)
+            aliases = [f"{target.state_name}/{name}" for name in names]
+            ssh.forget_hosts(known_hosts(self.resolver.site), aliases)
 
     async def _some(self, run: Run, targets: tuple[str, ...], names: Collection[str]) -> Removed:
         if not targets:
@@ -157,10 +164,11 @@ class Removal:
 def _targets(made: Made, names: Collection[str]) -> tuple[str, ...] | None:
     """Return what to name to the engine; nothing where these guests are all that there are."""
     guests = [change for change in made.changes.planned if is_guest(change)]
+    # What was made for a guest may be there without the guest itself.
     going = [change for change in guests if name_of(change) in names]
     if len(going) == len(guests):
         return None
-    labels = {change.name for change in going}
+    labels = {change.name for change in going} | {label(name) for name in names}
     own = [change for change in made.changes.planned if owner_of(change) in labels]
     return tuple(change.address for change in (*going, *own))
 

@@ -80,7 +80,7 @@ class Tracker:
         self.change(name, phases=(*self._nodes[name].phases, *phases))
         for phase in phases:
             if phase.status is PhaseStatus.FAILED:
-                raise PhaseFailedError(f"{name}: {phase.name}: {phase.detail or 'it failed'}")
+                raise PhaseFailedError(f"{phase.name}: {phase.detail or 'it failed'}")
 
     @contextlib.contextmanager
     def phase(self, name: str, phase: str, title: str) -> Iterator[None]:

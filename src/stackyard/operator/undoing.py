@@ -11,9 +11,9 @@ from stackyard.operator.outcome import NodeStatus, Phase, PhaseStatus, Verb
 from stackyard.operator.removing import Removal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from stackyard.operator.creating import HandsFor
+    from stackyard.operator.hands import Hands
     from stackyard.operator.removing import Removed
     from stackyard.operator.tracking import Tracker
     from stackyard.operator.undertaking import Undertaking
@@ -27,7 +27,7 @@ class Undoing:
     Args:
         undertaking: What the run did.
         tracker: Knows what it made.
-        hands_for: Gives what reaches into the guests of a host.
+        hands: Reach into the guests of each host.
         emit: Takes the events.
     """
 
@@ -35,12 +35,12 @@ class Undoing:
         self,
         undertaking: Undertaking,
         tracker: Tracker,
-        hands_for: HandsFor,
+        hands: Mapping[str, Hands],
         emit: events.Emit = events.ignore,
     ) -> None:
         self._undertaking = undertaking
         self._tracker = tracker
-        self._hands_for = hands_for
+        self._hands = hands
         self._emit = emit
         self.errors: list[StackyardError] = []
         self.orphans: list[str] = []
@@ -76,7 +76,7 @@ class Undoing:
                 continue
             try:
                 async with looking(
-                    self._undertaking, host, self._tracker, hands_for=self._hands_for, emit=self._emit
+                    self._undertaking, host, self._tracker, hands=self._hands, emit=self._emit
                 ) as work:
                     await work.delegate(Verb.DESTROY, node, tuple(made))
                 for name in made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from pathlib import Path
@@ -24,7 +25,7 @@ from stackyard.operator.undoing import Undoing
 from stackyard.site import ConfigResolver
 
 if TYPE_CHECKING:
-    from stackyard.operator.creating import HandsFor
+    from stackyard.operator.hands import Hands, HandsFor
     from stackyard.operator.outcome import RunOutcome
     from stackyard.operator.request import Request
     from stackyard.operator.tracking import Tracker
@@ -70,6 +71,7 @@ class _Run:
         self._undertaking = undertaking
         self._emit = emit
         self._hands_for = hands_for
+        self._hands: dict[str, Hands] = {}
         self._orphans: list[str] = []
         self._errors: list[StackyardError] = []
 
@@ -91,8 +93,10 @@ class _Run:
         async with envelope.held():
             checked = await self._preflight()
             nodes = _nodes(undertaking, envelope)
-            async with envelope.written(nodes) as tracker:
+            async with envelope.written(nodes) as tracker, contextlib.AsyncExitStack() as stack:
                 tracker.phases += checked
+                for host in undertaking.hosts:
+                    self._hands[host] = await stack.enter_async_context(self._hands_for(host))
                 success = await self._do(tracker)
             outcome = envelope.outcome(tracker, undertaking.chosen, success=success)
         error = self._errors[0].detail if self._errors else outcome.error
@@ -121,18 +125,20 @@ class _Run:
             case Verb.DESTROY:
                 return await self._destroy(tracker)
             case Verb.VERIFY:
-                return await Verification(self._undertaking, tracker, self._hands_for, self._emit).run()
+                return await Verification(self._undertaking, tracker, self._hands, self._emit).run()
             case Verb.TEST:
                 return await self._test(tracker)
 
     async def _create(self, tracker: Tracker) -> bool:
         creation = Creation(
-            undertaking=self._undertaking, tracker=tracker, hands_for=self._hands_for, emit=self._emit
+            undertaking=self._undertaking, tracker=tracker, hands=self._hands, emit=self._emit
         )
         success = await creation.run()
         self._errors += creation.errors
         if not success and self._undertaking.manifest.settings.on_error == "rollback":
             await self._undo(tracker, "rollback_nodes")
+        if self._undertaking.verb is Verb.CREATE:
+            creation.note_unbegun()
         return success
 
     async def _test(self, tracker: Tracker) -> bool:
@@ -141,7 +147,7 @@ class _Run:
         try:
             is_well = await self._create(tracker)
             if is_well or settings.on_error == "continue":
-                verification = Verification(self._undertaking, tracker, self._hands_for, self._emit)
+                verification = Verification(self._undertaking, tracker, self._hands, self._emit)
                 is_well = await verification.run() and is_well
         finally:
             is_cleaned = not (is_well or settings.cleanup_on_failure) or await self._undo(
@@ -160,7 +166,7 @@ class _Run:
             emit=self._emit,
         )
         if undertaking.request.targets:
-            success = await destruction.some(undertaking, self._hands_for)
+            success = await destruction.some(undertaking, self._hands)
         else:
             success = await destruction.all()
         self._orphans += destruction.orphans
@@ -168,7 +174,7 @@ class _Run:
         return success
 
     async def _undo(self, tracker: Tracker, phase: str) -> bool:
-        undoing = Undoing(self._undertaking, tracker, self._hands_for, self._emit)
+        undoing = Undoing(self._undertaking, tracker, self._hands, self._emit)
         success = await undoing.run(phase)
         self._orphans += undoing.orphans
         self._errors += undoing.errors

@@ -6,7 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.desired import Download
 from stackyard.errors import InvalidInputError
+from stackyard.guard.cluster import OWNER_TAG
 from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.manifest.scopes import desired_of
@@ -18,6 +20,7 @@ from stackyard.site.build_guest import NodeChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackyard.desired import Desired
     from stackyard.manifest.model import Manifest
     from stackyard.path.target import Resolved
     from stackyard.site import ConfigResolver
@@ -25,9 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["KIND", "ManifestSource", "NotOnHostError", "first_boots_of", "resolve_manifest", "tag_of"]
 
 KIND = "manifest"
-# Says to everybody who looks at a guest which manifest made it; what no state knows is found by it.
-_TAG = "stackyard."
 _LONGEST_TAG = 128
+# How the keys of images begin that a site lets its nodes download.
+_IMAGE = "image/"
 
 
 class NotOnHostError(InvalidInputError):
@@ -72,8 +75,8 @@ class ManifestSource:
 
 
 def tag_of(manifest: str) -> str:
-    """Return the tag that the guests of a manifest carry."""
-    return f"{_TAG}{manifest.lower()}"[:_LONGEST_TAG]
+    """Return the tag that the guests of a manifest carry: it says who made them where no state does."""
+    return f"{OWNER_TAG}{manifest.lower()}"[:_LONGEST_TAG]
 
 
 def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) -> Resolved:
@@ -96,13 +99,29 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     boots, values = own_boots(made)
     node = NodeChoice.of(resolver.site.nodes[host])
     desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
-    tag = tag_of(manifest.name)
-    guests = {
+    resolved = resolved_on(resolver, target, _own(desired, manifest.name))
+    return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
+
+
+def _own(desired: Desired, manifest: str) -> Desired:
+    """Return what a manifest wants, so that nobody else has the same: tagged guests, images of its own.
+
+    Two manifests on a host may want the same image; each keeps and removes its own copy.
+    """
+    tag, prefix = tag_of(manifest), f"{manifest}-"
+    own: dict[str, object] = {
         field: tuple(guest.model_copy(update={"tags": tuple(sorted({*guest.tags, tag}))}) for guest in kind)
         for field, kind in (("vms", desired.vms), ("containers", desired.containers))
     }
-    resolved = resolved_on(resolver, target, desired.model_copy(update=guests))
-    return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
+    own["files"] = tuple(
+        file.model_copy(update={"file_name": f"{prefix}{file.stored_name}"})
+        if isinstance(file, Download)
+        and file.key.startswith(_IMAGE)
+        and not file.stored_name.startswith(prefix)
+        else file
+        for file in desired.files
+    )
+    return desired.model_copy(update=own)
 
 
 def first_boots_of(resolver: ConfigResolver, target: Target) -> FirstBoots:

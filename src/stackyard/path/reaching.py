@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.site.pulling import OWN_KEY_FILE
 from stackyard.ssh.host import Host
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def key_files(site: Site) -> tuple[Path, ...]:
     if named is not None:
         return (named,)
     home = Path("~").expanduser()
-    offered = (site.root / _PRIVATE_FOLDER / "ssh" / "id_ed25519", *(home / ".ssh" / n for n in _USER_KEYS))
+    offered = (site.root / OWN_KEY_FILE, *(home / ".ssh" / n for n in _USER_KEYS))
     return tuple(path for path in offered if path.is_file())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.guard import Cluster, ClusterGuest, Node, Storage
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["survey"]
 
+_BETWEEN_TAGS = re.compile(r"[;, ]+")
 _THIN = frozenset(("lvmthin", "zfspool", "rbd", "btrfs"))
 
 
@@ -74,4 +76,5 @@ def _guest(row: Mapping[str, Any]) -> ClusterGuest:
         node=row["node"],
         kind=row["type"],
         memory_bytes=int(row.get("maxmem", 0)) if is_running else 0,
+        tags=frozenset(filter(None, _BETWEEN_TAGS.split(str(row.get("tags") or "")))),
     )

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
+from stackyard.guard.cluster import OWNER_TAG
 from stackyard.proxmox import quoted
 from stackyard.render.references import CONTAINER, VM
 from stackyard.state import StateDeletedError
@@ -97,4 +98,4 @@ def _is_ours(config: dict[str, Any], entry: Entry) -> bool:
     if config.get("vmgenid") == entry.token or entry.token in str(config.get("description", "")):
         return True
     name = config.get("name") or config.get("hostname")
-    return bool(entry.subject.name) and name == entry.subject.name and "stackyard." in str(config.get("tags"))
+    return bool(entry.subject.name) and name == entry.subject.name and OWNER_TAG in str(config.get("tags"))

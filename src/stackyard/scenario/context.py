@@ -78,10 +78,10 @@ class Context:
         self.log(f"$ {script.strip().splitlines()[0]}", level=events.LogLevel.DEBUG)
         return await self.machine.run(work, lambda line: self.log(line, level=events.LogLevel.DEBUG))
 
-    async def succeeds(self, script: str, *, timeout_s: float = 60.0) -> bool:
+    async def succeeds(self, script: str, *, timeout_s: float = 60.0, as_root: bool = True) -> bool:
         """Tell whether a command ends with status 0; one that never ends is an error."""
         try:
-            await self.sh(script, timeout_s=timeout_s)
+            await self.sh(script, timeout_s=timeout_s, as_root=as_root)
         except CommandFailedError as err:
             if err.status is None:
                 raise

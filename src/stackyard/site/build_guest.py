@@ -117,8 +117,10 @@ class GuestBuilder:
             fields["template"] = self._files.image(values["image"], node.name)
         if not values.get("imported"):
             self._add_root(fields)
-        # Nothing carries these into a container; the model refuses them by their names.
-        fields.update({key: values[key] for key in ("packages", "cloud_init") if values.get(key) is not None})
+        # Nothing carries these into a container; the model refuses them by their names. Packages of guests of
+        # a manifest are installed by the operator, once they run.
+        refused = ("cloud_init",) if guest.name in self._site.own_boots else ("packages", "cloud_init")
+        fields.update({key: values[key] for key in refused if values.get(key) is not None})
         self._files.use(fields)
         return fields
 

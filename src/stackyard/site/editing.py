@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from stackyard import files, yamledit
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError, Location
-from stackyard.secrets import change_secrets
+from stackyard.secrets import Keyring, change_secrets, create_sops_file, user_recipient
 from stackyard.site.document import parse_document
 from stackyard.site.entities.hosts import HostFile
 from stackyard.site.entities.nodes import NodeFile
@@ -49,6 +49,8 @@ class NotWrittenError(InvalidInputError):
 def put_api_token(root: Path, name: str, token: str) -> bool:
     """Write the API token of a node into the secrets of a site, encrypted as the file is.
 
+    Where there is no file of secrets, one is made that is encrypted for the user.
+
     Returns:
         Whether that changed anything.
 
@@ -81,6 +83,11 @@ def _put_secret(root: Path, keys: tuple[str, str], value: str) -> bool:
         reason = err.errors(include_input=False, include_url=False)[0]["msg"]
         where = Location(str(path))
         raise NotWrittenError(f"`{'.'.join(keys)}` does not fit: {reason}.", where=where) from None
+    if not path.exists():
+        recipient, _ = user_recipient(Keyring())
+        plain = yaml.safe_dump({keys[0]: {keys[1]: value}}, allow_unicode=True)
+        create_sops_file(path, plain.encode(), (recipient,), mode=_READABLE)
+        return True
     return change_secrets(path, [yamledit.Set(keys, value)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.site.entities.images import BUILT_IN_IMAGES, Image, UploadEntry
@@ -94,7 +95,9 @@ class Files:
 
     def _file_name(self, name: str, image: Image) -> str:
         suffix = _by_suffix(image.url or "")[0] or (".img" if content_of(image) == "iso" else ".qcow2")
-        return f"{self._env}-{name}{suffix}"
+        # What manifests are called here has characters that names of files have not.
+        env = re.sub(r"[^A-Za-z0-9_.+@~-]+", "-", self._env).strip("-")
+        return f"{env}-{name}{suffix}"
 
     def declare(self) -> None:
         """Declare the files of the env."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BOOTSTRAP_PATH",
     "CERTIFICATE_FOLDER",
+    "OWN_KEY_FILE",
     "TOKENS_FILE",
     "Caller",
     "OwnBoot",
@@ -33,6 +34,8 @@ __all__ = [
 CERTIFICATE_FOLDER = Path(".stackyard") / "controller" / "certificate"
 # Where it keeps the keys and the list of its signed tokens.
 TOKENS_FILE = Path(".stackyard") / "controller" / "tokens.json"
+# The private key that was made with the site to log in to guests with, where the user had none.
+OWN_KEY_FILE = Path(".stackyard") / "ssh" / "id_ed25519"
 BOOTSTRAP_PATH = "/usr/local/sbin/stackyard-bootstrap"
 SETTINGS_PATH = "/etc/stackyard/guest.env"
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.sh")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from stackyard import files
+from stackyard import directories, files
 from stackyard.errors import InvalidInputError, Location
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
 from stackyard.site.load import Site
+from stackyard.site.pulling import OWN_KEY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +23,8 @@ __all__ = ["FolderInUseError", "LabAccess", "Started", "start_site"]
 
 # Files of a site are for everybody who may read the folder; what is secret is encrypted.
 _READABLE = 0o644
+# What the key of the site is called among the others.
+_OWN_KEY = "site"
 _RENAMED = {"gitignore": ".gitignore"}
 
 
@@ -66,12 +69,14 @@ class Started:
         files: What was written, in the order of names.
         recipient: The public key that its secrets are encrypted for.
         new_key: The file of the private key, where one had to be made.
+        ssh_key: The file of the private SSH key that was made for the site, because the user has none.
     """
 
     root: Path
     files: tuple[str, ...]
     recipient: str
     new_key: Path | None
+    ssh_key: Path | None = None
 
 
 def start_site(folder: Path, lab: LabAccess, *, ssh_keys: Sequence[tuple[str, str]] = ()) -> Started:
@@ -80,7 +85,7 @@ def start_site(folder: Path, lab: LabAccess, *, ssh_keys: Sequence[tuple[str, st
     Args:
         folder: Where; made if need be.
         lab: The lab that its node is.
-        ssh_keys: Public keys of the user, by name.
+        ssh_keys: Public keys of the user, by name; without any, a key pair is made for the site.
 
     Raises:
         FolderInUseError: There is something in the folder.
@@ -91,11 +96,27 @@ def start_site(folder: Path, lab: LabAccess, *, ssh_keys: Sequence[tuple[str, st
     recipient, new_key = user_recipient(Keyring())
     folder.mkdir(parents=True, exist_ok=True)
     written = [_write(folder, name, content) for name, content in _files(lab, recipient)]
-    create_sops_file(folder / "secrets.yaml", _secrets(lab, ssh_keys).encode(), (recipient,), mode=_READABLE)
+    ssh_key, public = (None, "") if ssh_keys else _own_key(folder)
+    keys = ssh_keys or ((_OWN_KEY, public),)
+    create_sops_file(folder / "secrets.yaml", _secrets(lab, keys).encode(), (recipient,), mode=_READABLE)
     Site.load(folder)
     return Started(
-        root=folder, files=tuple(sorted([*written, "secrets.yaml"])), recipient=recipient, new_key=new_key
+        root=folder,
+        files=tuple(sorted([*written, "secrets.yaml"])),
+        recipient=recipient,
+        new_key=new_key,
+        ssh_key=ssh_key,
     )
+
+
+def _own_key(folder: Path) -> tuple[Path, str]:
+    """Make a key pair to log in to guests with, which stays on this machine; return file and public half."""
+    from stackyard.ssh.keys import new_key_pair  # lazy: cryptography, for users without a key
+
+    pair, path = new_key_pair(), folder / OWN_KEY_FILE
+    directories.ensure_private(path.parent)
+    files.replace_file(path, pair.private.encode())
+    return path, pair.public
 
 
 def _require_empty(folder: Path) -> None:

@@ -47,9 +47,9 @@ fi
 child=$!
 {
 while read -r _; do :; done
-kill -TERM -- "-$child" || kill -TERM "$child"
+kill -s TERM -- "-$child" || kill -s TERM "$child"
 sleep 5
-kill -KILL -- "-$child" || kill -KILL "$child"
+kill -s KILL -- "-$child" || kill -s KILL "$child"
 } <&3 >/dev/null 2>&1 &
 watcher=$!
 wait "$child"
@@ -106,8 +106,9 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
     kept: deque[str] = deque(maxlen=_KEPT_LINES)
     process = await shell.start(script.command())
     try:
-        # Not closed: its end is what the watcher waits for.
-        process.stdin.write(script.stdin.rstrip("\n").encode())
+        # Not closed: its end is what the watcher waits for. A script may have ended before it read anything.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(script.stdin.rstrip("\n").encode())
         deadline = asyncio.timeout(script.timeout_s)
         try:
             async with deadline:

@@ -238,11 +238,11 @@ def _options(host: Host, trusting: Trusting) -> dict[str, Any]:
 def _keys(host: Host) -> list[asyncssh.SSHKey] | None:
     try:
         keys = [asyncssh.import_private_key(host.private_key)] if host.private_key else []
-    except asyncssh.KeyImportError as err:
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as err:
         raise SshUnreachableError(f"The private key for {host} cannot be read: {err}.") from err
     for path in host.key_files:
         # One with a passphrase is in the agent, or else of no use without somebody to ask.
-        with contextlib.suppress(asyncssh.KeyImportError, OSError):
+        with contextlib.suppress(asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError):
             keys.append(asyncssh.read_private_key(path))
     return keys or None
 

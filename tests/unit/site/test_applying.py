@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stackyard.site.applying import apply_script
+from stackyard.site.applying import apply_script, marker_script, spec_digest
 
 SHELLS = ("sh", "dash", "bash")
 KEY = "ssh-ed25519 AAAAC3 one"
@@ -93,6 +93,8 @@ def test_a_machine_becomes_what_the_spec_says(tmp_path: Path, shell: str) -> Non
             "status",
             "timestamp",
             "spec",
+            "mode",
+            "digest",
             "packages",
             "services_enabled",
             "services_disabled",
@@ -100,6 +102,7 @@ def test_a_machine_becomes_what_the_spec_says(tmp_path: Path, shell: str) -> Non
         ),
     }
     assert (complete["phase"], complete["status"], complete["users"]) == ("config", "complete", ["ops"])
+    assert (complete["mode"], complete["digest"]) == ("pull", spec_digest(spec()))
 
 
 def test_a_second_run_changes_nothing_and_keeps_no_previous_spec(tmp_path: Path) -> None:
@@ -165,3 +168,33 @@ def test_a_step_that_fails_is_reported_and_leaves_word(tmp_path: Path) -> None:
     failed = json.loads((root / "var/lib/stackyard/failed.json").read_text())
     assert (failed["status"], failed["users"]) == ("failed", ["ops"])
     assert not (root / "var/lib/stackyard/complete.json").exists()
+
+
+def test_the_user_of_automation_needs_no_password_whatever_the_posture_says(tmp_path: Path) -> None:
+    root, document = made(tmp_path / "root"), spec()
+    document["access"]["users"].append({"name": "auto", "sudo": True, "ssh_keys": [KEY], "automation": True})
+    assert apply(root, document).returncode == 0
+    rules = {path.name: path.read_text() for path in (root / "etc/sudoers.d").iterdir()}
+    assert rules == {
+        "50-stackyard-ops": "ops ALL=(ALL) ALL\n",
+        "50-stackyard-auto": "auto ALL=(ALL) NOPASSWD:ALL\n",
+    }
+
+
+def test_who_applied_a_spec_in_another_way_leaves_the_same_word(tmp_path: Path) -> None:
+    root = made(tmp_path / "root")
+    subprocess.run(
+        ["sh", "-s"],
+        input=marker_script(spec(), mode="push"),
+        env={"PATH": os.environ["PATH"], "STACKYARD_ROOT": str(root)},
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    complete = json.loads((root / "var/lib/stackyard/complete.json").read_text())
+    assert (complete["status"], complete["mode"], complete["digest"]) == (
+        "complete",
+        "push",
+        spec_digest(spec()),
+    )
+    assert not (root / "etc/hostname").exists()

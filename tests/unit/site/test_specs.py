@@ -88,9 +88,15 @@ def test_a_guest_with_a_spec_gets_its_users_at_the_first_boot_with_the_sudo_of_i
     assert "git" in boot.packages
 
 
-def test_a_posture_that_asks_for_a_password_gives_no_sudo_without(tmp_path: Path) -> None:
+def test_a_posture_that_asks_for_a_password_gives_no_sudo_without_but_to_automation_which_has_none(
+    tmp_path: Path,
+) -> None:
     nested = SEED["v2/postures/dev.yaml"].replace("nopasswd: true", "nopasswd: false")
-    resolver = ConfigResolver(write_site(tmp_path, v2__postures__dev=nested))
-    boot = resolver.desired("dev", "pve").vms[0].cloud_init
+    users = "[{name: homestak, sudo: true}, {name: ops, sudo: true}, {name: x}]"
+    spec = f"schema_version: 1\naccess:\n  users: {users}\n"
+    env = SEED["envs/dev.yaml"] + "    spec: base\n"
+    site = write_site(tmp_path, v2__postures__dev=nested, v2__specs__base=spec, envs__dev=env)
+    boot = ConfigResolver(site).desired("dev", "pve").vms[0].cloud_init
     assert boot is not None
-    assert boot.users[0].sudo is True
+    sudo = {user.name: user.sudo for user in boot.users if user.name != "root"}
+    assert sudo == {"homestak": "nopasswd", "ops": True, "x": False}

@@ -34,7 +34,7 @@ def init(folder: str, lab_name: str) -> Result:
 
     Its node is the lab that runs (`stackyard lab up`, or the one that STACKYARD_LAB=URL names), else the
     one that `stackyard lab up` would start. The secrets are encrypted with SOPS for your age key, which is
-    made if you have none. Your public SSH keys are put in.
+    made if you have none. Your public SSH keys are put in; without any, a key is made for the site.
     """
     from stackyard.site.starting import start_site  # lazy: pydantic and cryptography, for this verb alone
 
@@ -92,6 +92,7 @@ def _document(started: Started) -> dict[str, Any]:
         "files": list(started.files),
         "age_recipient": started.recipient,
         "age_key_made": None if started.new_key is None else str(started.new_key),
+        "ssh_key_made": None if started.ssh_key is None else str(started.ssh_key),
     }
 
 
@@ -100,6 +101,8 @@ def _show(paper: Paper, started: Started) -> None:
     paper.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
     if started.new_key is not None:
         paper.line(f"Made an age key for you in {started.new_key}: keep a copy, it opens your secrets.")
+    if started.ssh_key is not None:
+        paper.line(f"Made an SSH key for the site in {started.ssh_key}: it opens your guests.")
     paper.line()
     paper.line("Next:")
     for command, what in (

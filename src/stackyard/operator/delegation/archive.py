@@ -34,7 +34,7 @@ __all__ = ["ARCHIVES", "RUNTIMES", "Archive", "find_archive"]
 ARCHIVES, RUNTIMES = "archives", "runtimes"
 _SUFFIX = ".tar.gz"
 # Changes whenever the same parts are packed in another way.
-_FORMAT = "1"
+_FORMAT = "2"
 _KEPT_FILES = 4
 _CHUNK_BYTES = 2**20
 

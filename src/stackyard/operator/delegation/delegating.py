@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import shlex
 import time
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class DelegationContext:
         host: The outer host, by its name in the site.
         inner: How to log in to the inner host.
         outer: How to log in to the outer host, where the images are.
-        request: What was asked of the outer operator; its settings hold inside too.
+        request: What is asked of the inner operator: the subtree as text, and the host by its own name.
         jumps: Keeps the connections to machines on the way.
         cache: Where archives are kept; the cache of the user when absent.
         patience_s: How long an inner host may be away, for instance because it boots again.
@@ -133,7 +132,7 @@ async def delegate(
                 command = inner.as_root(
                     shlex.join(["exec", ready.program, "inner-run", "--site", ready.site])
                 )
-                outcome = await _run(inner, command, _order(verb, node, subtree, ctx), subtree, emit)
+                outcome = await _run(inner, command, _order(verb, ctx), subtree, emit)
                 return Delegated(outcome=outcome, phases=tuple(steps.done))
         except ssh.HostKeyChangedError:
             raise
@@ -149,21 +148,9 @@ async def _run(
         return await run_order(channel, order, host=inner.name, limits=limits, emit=emit)
 
 
-def _order(verb: Verb, node: Node, subtree: Manifest, ctx: DelegationContext) -> Order:
-    names = set(subtree.by_name)
-    request = dataclasses.replace(
-        ctx.request,
-        name=None,
-        file=None,
-        text=json.dumps(subtree.document()),
-        host=node.name,
-        site=None,
-        provider="builtin",
-        depth=None,
-        targets=tuple(name for name in ctx.request.targets if name in names),
-        vm_ids={name: vm_id for name, vm_id in ctx.request.vm_ids.items() if name in names},
-        is_delegated=True,
-    )
+def _order(verb: Verb, ctx: DelegationContext) -> Order:
+    # The built-in provider comes with the archive; another one would have to be downloaded there.
+    request = dataclasses.replace(ctx.request, site=None, provider="builtin")
     return Order(verb=verb.value, request=request.as_json(), beat_s=ctx.beat_s, silence_s=ctx.silence_s)
 
 

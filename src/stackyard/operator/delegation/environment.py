@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _UNUSED_LIBRARY = frozenset(
     "__pycache__ test tests idlelib idle_test tkinter turtledemo lib2to3 ensurepip venv pydoc_data "
     "site-packages dist-packages".split()
 )
+_UNUSED_OWN = frozenset({"__pycache__", "lab"})
 _UNUSED_MODULES = (
     "_test _xxtest xxlimited _ctypes_test _tkinter _curses readline nis ossaudiodev audioop".split()
 )
@@ -114,13 +116,13 @@ def world_layer(engine: Engine) -> Layer:
 
 
 def own_layer() -> Layer:
-    """Return stackyard itself."""
+    """Return stackyard itself, without the lab, which nobody starts on an inner host."""
     root = Path(stackyard.__file__).resolve().parent
     below = _PYTHON / "lib" / _library_name() / "site-packages" / "stackyard"
     parts = (
         Part(path=below / PurePosixPath(*path.relative_to(root).parts), source=path)
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+        for path in _files(root, _UNUSED_OWN)
+        if path.suffix != ".pyc"
     )
     return Layer(name="own", parts=_once(parts))
 
@@ -180,15 +182,19 @@ def _library_parts(below: PurePosixPath) -> Iterator[Part]:
     root = Path(sysconfig.get_path("stdlib"))
     if not (root / "os.py").is_file():
         raise RuntimePartsError(f"Python's own library is not in {root}.")
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
-        if _UNUSED_LIBRARY & set(relative.parts) or relative.parts[0].startswith("config-"):
-            continue
-        if path.suffix not in (".py", ".so", ".txt") or not path.is_file():
+    for path in _files(root, _UNUSED_LIBRARY):
+        if path.suffix not in (".py", ".so", ".txt") or path.relative_to(root).parts[0].startswith("config-"):
             continue
         if path.suffix == ".so" and path.name.startswith(tuple(_UNUSED_MODULES)):
             continue
-        yield Part(path=below / PurePosixPath(*relative.parts), source=path)
+        yield Part(path=below / PurePosixPath(*path.relative_to(root).parts), source=path)
+
+
+def _files(root: Path, unused: frozenset[str]) -> Iterator[Path]:
+    """Return the files below a folder in order, without those in folders of certain names."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(set(folders) - unused)
+        yield from (Path(folder, name) for name in sorted(names))
 
 
 def _once(parts: Iterable[Part]) -> tuple[Part, ...]:

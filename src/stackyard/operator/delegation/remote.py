@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stackyard import events
 from stackyard.errors import StackyardError
@@ -26,9 +26,27 @@ from stackyard.operator.outcome import RunOutcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.ssh.channel import Channel
+__all__ = ["Channel", "DelegationTimeoutError", "Limits", "run_order"]
 
-__all__ = ["DelegationTimeoutError", "Limits", "run_order"]
+
+class Channel(Protocol):
+    """Leads to the inner side: what it reads, what it writes, and what it says aside."""
+
+    async def write(self, data: bytes) -> None:
+        """Write to its input; an error of ours when nobody reads it."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return more of its output; nothing at the end."""
+        ...
+
+    async def read_aside(self) -> bytes:
+        """Return more of its other output; nothing at the end."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it."""
+        ...
 
 
 class DelegationTimeoutError(StackyardError):

@@ -23,7 +23,7 @@ from stackyard.operator.request import Request
 from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = ["Ends", "RunVerb", "serve"]
@@ -63,19 +63,19 @@ async def serve(ends: Ends, run: RunVerb) -> bool:
     Raises:
         InvalidInputError: There is no order that can be read.
     """
-    async with _reading(ends.reading) as reader:
-        order = Order.read(await reader.readline())
-        gone = asyncio.Event()
-        said = _Said(order.mark, ends, gone)
-        listening = asyncio.create_task(_listen(reader, order, gone))
-        beating = asyncio.create_task(_beat(order, said))
-        try:
-            return await _until_gone(_work(order, ends, said, run), said, gone)
-        finally:
-            listening.cancel()
-            beating.cancel()
-            await asyncio.wait({listening, beating})
-            await asyncio.to_thread(said.close)
+    reader = _reading(ends.reading)
+    order = Order.read(await reader.readline())
+    gone = asyncio.Event()
+    said = _Said(order.mark, ends, gone)
+    listening = asyncio.create_task(_listen(reader, order, gone))
+    beating = asyncio.create_task(_beat(order, said))
+    try:
+        return await _until_gone(_work(order, ends, said, run), said, gone)
+    finally:
+        listening.cancel()
+        beating.cancel()
+        await asyncio.wait({listening, beating})
+        await asyncio.to_thread(said.close)
 
 
 async def _until_gone(working: Coroutine[Any, Any, RunOutcome], said: _Said, gone: asyncio.Event) -> bool:
@@ -122,16 +122,22 @@ def _waiting() -> events.Event:
     return events.LogLine(level=events.LogLevel.INFO, source="stackyard", text=text)
 
 
-@contextlib.asynccontextmanager
-async def _reading(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
-    reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
-    stream = os.fdopen(os.dup(descriptor), "rb", buffering=0)
+def _reading(descriptor: int) -> asyncio.StreamReader:
+    """Read the input in a thread: whatever it is, a pipe, a socket or a file, that works."""
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), stream)
-    try:
-        yield reader
-    finally:
-        transport.close()
+    reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
+
+    def read() -> None:
+        # The loop may be closed before the input is, and then nobody wants it any more.
+        with contextlib.suppress(RuntimeError):
+            try:
+                while data := os.read(descriptor, _CHUNK_BYTES):
+                    loop.call_soon_threadsafe(reader.feed_data, data)
+            finally:
+                loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=read, name="stackyard-order", daemon=True).start()
+    return reader
 
 
 async def _listen(reader: asyncio.StreamReader, order: Order, gone: asyncio.Event) -> None:

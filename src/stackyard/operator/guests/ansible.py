@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,9 +105,11 @@ def _write(folder: Path, guest: str, place: _Place, document: Mapping[str, Any])
     # It is known by its key, whatever it is called on this machine.
     _put(folder / "known_hosts", f"{guest} {place.host_key}\n".encode())
     options = (
-        f"-o UserKnownHostsFile={folder}/known_hosts -o GlobalKnownHostsFile=/dev/null "
-        f"-o StrictHostKeyChecking=yes -o HostKeyAlias={guest} -F none"
+        f"-F none -o UserKnownHostsFile={folder}/known_hosts -o GlobalKnownHostsFile=/dev/null "
+        f"-o StrictHostKeyChecking=yes -o HostKeyAlias={guest}"
     )
+    for path in place.host.key_files:
+        options += f" -o {shlex.quote(f'IdentityFile={path}')}"
     variables: dict[str, Any] = {
         "ansible_host": place.address,
         "ansible_port": place.port,
@@ -114,8 +117,6 @@ def _write(folder: Path, guest: str, place: _Place, document: Mapping[str, Any])
         "ansible_become": place.host.username != "root",
         "ansible_ssh_common_args": options,
     }
-    if place.host.key_files and not place.host.agent_socket:
-        variables["ansible_ssh_private_key_file"] = str(place.host.key_files[0])
     _put(folder / "inventory" / "hosts.json", orjson.dumps({"all": {"hosts": {guest: variables}}}))
     _put(folder / "env" / "extravars", orjson.dumps(spec_variables(dict(document))))
     _put(folder / "env" / "settings", orjson.dumps({"suppress_env_files": True}))

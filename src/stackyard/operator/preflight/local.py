@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container
@@ -14,15 +15,18 @@ from stackyard.operator.preflight.model import Seen, listed
 from stackyard.render import render
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.desired import Guest
     from stackyard.operator.preflight.subject import Subject
 
 __all__ = ["check_secrets", "check_tools"]
 
+_RUNNER = "ansible-runner"
+
 
 async def check_tools(subject: Subject) -> Seen:
-    """Check that there is an engine that works."""
-    del subject
+    """Check that there is an engine that works, and what the playbook of the site needs where it has one."""
     found = Diagnostics()
     texts = [f"Python {platform.python_version()}"]
     try:
@@ -31,7 +35,27 @@ async def check_tools(subject: Subject) -> Seen:
         found.add(kinds.TOOL, err.detail)
     else:
         texts.append(f"{engine.engine.flavour.label} {engine.engine.version}")
+    texts += _ansible(subject, found)
     return Seen(text=", ".join(texts), findings=tuple(found))
+
+
+def _ansible(subject: Subject, found: Diagnostics) -> Iterator[str]:
+    """Look for ansible-runner where guests are configured by the site's own playbook."""
+    # lazy: the way into guests takes long to import, and few sites have a playbook
+    from stackyard.operator.guests.ansible import AnsibleMissingError, find_playbook  # lazy: as above
+
+    try:
+        playbook = find_playbook(subject.site)
+    except StackyardError as err:
+        found.add(kinds.TOOL, err.detail)
+        return
+    if playbook is None:
+        return
+    if shutil.which(_RUNNER) is None:
+        detail = f"{playbook} configures guests, and {_RUNNER} is not on PATH."
+        found.add(kinds.TOOL, f"{detail} {AnsibleMissingError.default_remedy}")
+    else:
+        yield _RUNNER
 
 
 async def check_secrets(subject: Subject) -> Seen:

@@ -105,4 +105,4 @@ def _access(context: Context) -> dict[str, Any]:
     if not isinstance(context.machine, Remote):
         return {}
     host = context.machine.host
-    return {"ssh_user": host.username, "ssh_port": host.port if host.port != 22 else None}
+    return {"ssh_user": host.username} | ({"ssh_port": host.port} if host.port != 22 else {})

@@ -105,15 +105,14 @@ def _result(version: str, message: str) -> ActionResult:
 
 
 async def _running_version(context: Context) -> str | None:
-    """Return the version of the Proxmox VE that runs there, if one does."""
+    """Return the version of the Proxmox VE that works there, if one does; its API is started if need be."""
     try:
-        said = await context.sh(
-            "command -v pveversion >/dev/null && pveversion && systemctl is-active pveproxy"
-        )
+        said = await context.sh("command -v pveversion >/dev/null && pveversion && pvesh get /version")
     except CommandFailedError as err:
         if err.status is None:
             raise
         return None
+    await context.sh("! systemctl is-enabled --quiet pveproxy || systemctl start pveproxy", timeout_s=120.0)
     return next((line for line in said.splitlines() if line.startswith("pve-manager/")), None)
 
 
@@ -151,8 +150,11 @@ async def _add_repository(context: Context, suite: str) -> None:
 
 async def write_sources(context: Context, suite: str) -> None:
     """Name the repository that needs no subscription."""
-    lines = ("Types: deb", f"URIs: {_REPOSITORY}", f"Suites: {suite}", "Components: pve-no-subscription")
-    await context.machine.write(_SOURCES, "\n".join([*lines, f"Signed-By: {_KEYRING}"]))
+    lines = ["Types: deb", f"URIs: {_REPOSITORY}", f"Suites: {suite}", "Components: pve-no-subscription"]
+    # Where Proxmox VE came from its own image, its key may be one that apt trusts for everything.
+    if await context.succeeds(f"test -f {_KEYRING}"):
+        lines.append(f"Signed-By: {_KEYRING}")
+    await context.machine.write(_SOURCES, "\n".join(lines))
 
 
 async def _runs_own_kernel(context: Context) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.errors import UsageError
 from stackyard.scenario.actions.sending import send_folder
-from stackyard.scenario.failures import MachineUnfitError, PhaseFailedError
+from stackyard.scenario.failures import CommandFailedError, MachineUnfitError, PhaseFailedError
 from stackyard.scenario.model import ActionResult
 from stackyard.scenario.sums import hash_of
 
@@ -45,7 +45,7 @@ class BuildImages:
     async def run(self, context: Context) -> ActionResult:
         """Build them; one that fails is a failure, and the others are built all the same."""
         folder = await _folder(context)
-        if not await context.succeeds("command -v packer"):
+        if not await context.succeeds("command -v packer", as_root=False):
             raise MachineUnfitError(
                 f"packer is not installed on {context.machine.shown}.",
                 remedy="Install packer and qemu-system-x86 there (`apt-get install packer qemu-system-x86`).",
@@ -55,7 +55,7 @@ class BuildImages:
         for template in await _templates(context, folder):
             try:
                 built[template] = await _build(context, folder, template)
-            except (PhaseFailedError, MachineUnfitError) as err:
+            except (PhaseFailedError, CommandFailedError) as err:
                 failed[template] = err.detail
         updates = {"packer_folder": folder, "images": built}
         if failed:
@@ -66,10 +66,12 @@ class BuildImages:
 
 async def _build(context: Context, folder: str, template: str) -> str:
     here, file = shlex.quote(folder), shlex.quote(f"templates/{template}.pkr.hcl")
-    await context.sh(f"cd {here} && packer init {file}", timeout_s=_BUILD_S)
-    await context.sh(f"cd {here} && packer build -color=false -force {file}", timeout_s=_BUILD_S)
+    await context.sh(f"cd {here} && packer init {file}", timeout_s=_BUILD_S, as_root=False)
+    build = f"packer build -color=false -force {file}"
+    await context.sh(f"cd {here} && {build}", timeout_s=_BUILD_S, as_root=False)
     image = await _image(context, folder, template)
-    await context.sh(f"sha256sum {shlex.quote(image)} > {shlex.quote(image)}.sha256", timeout_s=_COPY_S)
+    sums = f"sha256sum {shlex.quote(image)} > {shlex.quote(image)}.sha256"
+    await context.sh(sums, timeout_s=_COPY_S, as_root=False)
     return image
 
 
@@ -107,7 +109,7 @@ class FetchImages:
         fetched = []
         for template in await _templates(context, folder):
             image = await _image(context, folder, template)
-            said = await context.sh(f"sha256sum {shlex.quote(image)}", timeout_s=_COPY_S)
+            said = await context.sh(f"sha256sum {shlex.quote(image)}", timeout_s=_COPY_S, as_root=False)
             target = context.options.images_folder / Path(image).name
             await _fetch(context, image, target, said.split()[0])
             fetched.append(str(target))
@@ -172,7 +174,7 @@ async def _folder(context: Context, *, is_made: bool = False) -> str:
 
 async def _templates(context: Context, folder: str) -> list[str]:
     """Return the images that are meant, all where none is named."""
-    listed = await context.sh(f"ls {shlex.quote(folder)}/templates")
+    listed = await context.sh(f"ls {shlex.quote(folder)}/templates", as_root=False)
     suffix = ".pkr.hcl"
     known = [name.removesuffix(suffix) for name in listed.split() if name.endswith(suffix)]
     wanted = list(context.options.templates) or known
@@ -188,7 +190,8 @@ async def _image(context: Context, folder: str, template: str) -> str:
     """Return the image that was built from a template last."""
     said = await context.sh(
         f'cd {shlex.quote(folder)} && find "$PWD" -type f \\( -name {shlex.quote(f"{template}.qcow2")} '
-        f"-o -name {shlex.quote(f'{template}.img')} \\) -printf '%T@ %p\\n' | sort -rn | head -n 1"
+        f"-o -name {shlex.quote(f'{template}.img')} \\) -printf '%T@ %p\\n' | sort -rn | head -n 1",
+        as_root=False,
     )
     path = said.strip().partition(" ")[2]
     if not path:

@@ -88,7 +88,7 @@ class VerifyUser:
         user = _user(context)
         if not await context.succeeds(f"id -u {user}"):
             raise PhaseFailedError(f"There is no user '{user}' on {context.machine.shown}.")
-        if not await context.succeeds(f"sudo -n -l -U {user} | grep -q NOPASSWD"):
+        if not await context.succeeds(f"su -s /bin/sh -c 'sudo -n true' {user}"):
             raise PhaseFailedError(f"'{user}' may not become root without a password.")
         return ActionResult(success=True, message=f"{user} is there and may become root.")
 

@@ -1,0 +1,120 @@
+"""kill -9 at each step of publishing: the old inventory or the new one, whole, and the next try succeeds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import real_engine
+from tests.support.forking import run_forked
+from tests.support.path import Yard, make_yard
+from tests.support.processes import PATIENCE_S
+from tests.support.seaweed import Seaweed, new_prefix, seaweed
+
+from stackyard import lab
+from stackyard.engine.version import Flavour
+from stackyard.inventory import open_shelf
+from stackyard.inventory.ansible import as_yaml
+
+__all__ = ["seaweed"]
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
+
+WEB: dict[str, Any] = {"name": "web", "vmid": 500, "preset": "vm-xsmall", "image": "debian-12"}
+ENTRY = "tests.support.inventory_killed:run"
+# More than publishing ever does.
+MOST_STEPS = 60
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """A site with a guest that was applied, so that there is something to publish."""
+    engine = real_engine(Flavour.TOFU)
+    home = tmp_path_factory.mktemp("inventory-kills")
+    config = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    with pytest.MonkeyPatch.context() as patch, lab.running(nodes=("pve1",), ssh_port=0) as running:
+        for name, value in config.items():
+            patch.setenv(name, value)
+        made = make_yard(running, home / "site", STACKYARD_TOFU=str(engine.path), **config)
+        made.write_env("t", [{**WEB, "tags": ["v0"]}])
+        made.run("apply", "t")
+        yield made
+
+
+def tags_of(place: Path | str) -> list[str]:
+    """Return the tags of the one guest in what is published; it is whole, or this fails."""
+    found = open_shelf(place).read()
+    assert found is not None
+    if isinstance(place, Path):
+        assert (place / "current" / "inventory.yml").read_text() == as_yaml(found)
+    tags: list[str] = found.document["vms"]["web"]["tags"]
+    return tags
+
+
+def publish_killed(yard: Yard, place: Path | str, nth: int) -> bool:
+    """Publish, and be killed at a step; tell whether it came so far."""
+    folder = str(place) if isinstance(place, Path) else ""
+    arguments = (str(nth), folder, "inventory", "publish", "t", "--to", str(place))
+    env = {**os.environ, **yard.env}
+    status, _, said = run_forked(arguments, cwd=yard.folder, env=env, entry=ENTRY, timeout_s=PATIENCE_S)
+    assert status in (0, -signal.SIGKILL), said.decode()
+    return status == -signal.SIGKILL
+
+
+def kill_everywhere(yard: Yard, place: Path | str) -> tuple[int, int]:
+    """Kill at each step in turn; return how often, and how often what was new was there already."""
+    killed = new = 0
+    yard.run("inventory", "publish", "t", "--to", str(place))
+    for nth in itertools.count(1):
+        assert nth < MOST_STEPS
+        (old,) = tags_of(place)
+        wanted = f"v{nth}"
+        yard.write_env("t", [{**WEB, "tags": [wanted]}])
+        if not publish_killed(yard, place, nth):
+            assert tags_of(place) == [wanted]
+            return killed, new
+        killed += 1
+        (found,) = tags_of(place)
+        assert found in (old, wanted), "neither the old one nor the new one"
+        new += found == wanted
+        # Nothing is in the way of the next one, and nothing has to be cleared away by hand.
+        assert yard.json("inventory", "publish", "t", "--to", str(place))["is_new"] is (found == old)
+        assert tags_of(place) == [wanted]
+    raise AssertionError("unreachable")
+
+
+def test_a_folder_has_the_old_inventory_or_the_new_one_wherever_publishing_is_killed(
+    yard: Yard, tmp_path: Path
+) -> None:
+    killed, new = kill_everywhere(yard, tmp_path / "shelf")
+    assert killed >= 6
+    assert new < killed, "some were killed before the new one was there"
+
+
+def test_a_bucket_has_the_old_inventory_or_the_new_one_wherever_publishing_is_killed(
+    yard: Yard, seaweed: Seaweed
+) -> None:
+    killed, new = kill_everywhere(yard, seaweed.address(new_prefix()))
+    assert killed >= 3
+    assert 0 < new < killed, "one is killed after the request was sent, others before"
+
+
+@pytest.mark.soak
+def test_many_publishers_that_are_killed_at_random_never_tear_an_inventory(
+    yard: Yard, seaweed: Seaweed, tmp_path: Path
+) -> None:
+    places = (tmp_path / "shelf", seaweed.address(new_prefix()))
+    killed = 0
+    for round_number in range(12):
+        for place in places:
+            count, _ = kill_everywhere(yard, place)
+            killed += count
+            if isinstance(place, Path):
+                versions = [name for name in os.listdir(place) if name.isdigit()]
+                assert len(versions) <= 60, f"round {round_number}: {len(versions)} versions are kept"
+    print(f"{killed} publishers were killed; no inventory was torn.")  # noqa: T201 - the count of a soak

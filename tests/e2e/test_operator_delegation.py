@@ -1,0 +1,181 @@
+"""Delegation to an inner Proxmox node over real SSH, with a stackyard of its own there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.support.delegation import INNER, Rig, delegation_rig
+
+from stackyard import events
+from stackyard.lab.fault_kinds import add_fault
+from stackyard.operator.delegation.granting import PRIVILEGES
+from stackyard.operator.outcome import NodeStatus
+
+pytestmark = [pytest.mark.tofu, pytest.mark.xdist_group("delegation")]
+
+LEAVES = ({"name": "leaf1", "image": "debian-13", "spec": "base"}, {"name": "leaf2", "image": "debian-13"})
+SITE = f"/var/lib/stackyard/sites/{INNER}"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with delegation_rig(tmp_path_factory.mktemp("delegation") / "site") as rig:
+        with pytest.MonkeyPatch.context() as patch:
+            rig.enter(patch)
+            ended = rig.run(rig.delegate("create", *LEAVES))
+        assert ended.outcome.success, ended.outcome
+        yield rig
+
+
+@pytest.fixture
+def rig(shared: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return shared.enter(monkeypatch)
+
+
+def _lines(rig: Rig) -> list[str]:
+    return [event.text for event in rig.seen if isinstance(event, events.LogLine)]
+
+
+def test_a_second_create_finds_everything_there_and_changes_nothing(rig: Rig) -> None:
+    token = rig.run(rig.said(f"cat {SITE}/secrets.yaml"))
+    ended = rig.run(rig.delegate("create", *LEAVES))
+    assert ended.outcome.success
+    nodes = {node.name: node for node in ended.outcome.nodes}
+    assert set(nodes) == {"leaf1", "leaf2"}
+    for node in nodes.values():
+        assert (node.status, node.created, node.host) == (NodeStatus.COMPLETED, False, INNER)
+        assert node.address
+        assert rig.guests()[node.vm_id or 0] == node.name
+    for line in ("It is there already.", "The one that it has is valid.", "Nothing of it has changed."):
+        assert line in _lines(rig)
+    assert not any(line.startswith("Copied") for line in _lines(rig))
+    assert rig.run(rig.said(f"cat {SITE}/secrets.yaml")) == token
+    counted = [event for event in rig.seen if isinstance(event, events.PlanCounted)]
+    assert [(plan.add, plan.change, plan.remove) for plan in counted] == [(0, 0, 0)]
+    assert [phase.name for phase in ended.phases] == [
+        "check_host",
+        "send_archive",
+        "unpack_archive",
+        "make_key",
+        "create_token",
+        "make_bridge",
+        "copy_images",
+        "send_site",
+    ]
+
+
+def test_an_inner_host_has_what_its_subtree_needs_and_nothing_else_of_the_site(rig: Rig) -> None:
+    files = rig.run(rig.said(f"cd {SITE}; find . -type f ! -path './.stackyard/*' -printf '%m %P\\n' | sort"))
+    names = ["nodes/inner100.yaml", "postures/dev.yaml", "presets/small.yaml", "secrets.yaml", "site.yaml"]
+    assert files.split("\n")[:-1] == [f"600 {name}" for name in (*names, "specs/base.yaml")]
+    everything = rig.run(rig.said(f"cat {SITE}/*.yaml {SITE}/*/*.yaml"))
+    for secret in ("outer-token", "outer-password", "strange-token", "ab" * 32):
+        assert secret not in everything
+    assert "$6$salt$hash" in everything
+    keys = rig.run(
+        rig.said("grep -rl 'PRIVATE KEY' /root /etc/ssh /home /var/lib/stackyard --include=* || :")
+    )
+    own = {"/var/lib/stackyard/key"}
+    assert {key for key in keys.split() if "/runtimes/" not in key and not key.startswith("/etc/ssh")} == own
+
+
+def test_the_token_of_an_inner_host_has_privileges_of_its_own_and_no_more_than_needed(rig: Rig) -> None:
+    [token] = rig.run(rig.inner.get("/access/users/stackyard@pve/token"))
+    assert (token["tokenid"], token["privsep"]) == ("operator", 1)
+    held = rig.run(rig.inner.get("/access/permissions", userid="stackyard@pve!operator", path="/"))["/"]
+    assert set(held) <= set(PRIVILEGES)
+    assert not {"Permissions.Modify", "User.Modify", "Sys.Console", "Sys.PowerMgmt"} & set(held)
+
+
+def test_a_token_that_is_no_longer_valid_is_made_anew(rig: Rig) -> None:
+    before = rig.run(rig.said(f"grep operator= {SITE}/secrets.yaml"))
+    rig.run(rig.inner.delete("/access/users/stackyard@pve/token/operator"))
+    assert rig.run(rig.delegate("create", *LEAVES)).outcome.success
+    assert rig.run(rig.said(f"grep operator= {SITE}/secrets.yaml")) != before
+
+
+class _Once:
+    """Does something when the engine begins to make a guest."""
+
+    def __init__(self, name: str, deed: Callable[[], Any]) -> None:
+        self._name = f"vm.{name}"
+        self._deed: Callable[[], Any] | None = deed
+
+    def __call__(self, event: events.Event) -> None:
+        is_it = isinstance(event, events.ResourceApplied) and event.phase is events.ApplyPhase.STARTED
+        if is_it and self._name in event.address and self._deed is not None:
+            deed, self._deed = self._deed, None
+            deed()
+
+
+def _slow_down(rig: Rig, seconds: float) -> None:
+    fault = {"name": "slow", "kind": "delay", "seconds": seconds, "method": "POST", "path": "/nodes/*/qemu"}
+
+    async def add() -> None:
+        add_fault(rig.inner.world, {**fault, "count": 1})
+
+    rig.run(add())
+
+
+async def _until_nobody_runs(rig: Rig) -> None:
+    """Wait until no inner run is left: it ends by itself, a moment after whoever asked for it."""
+    while "inner-run" in await rig.said("cat /proc/[0-9]*/cmdline | tr '\\0' ' '"):
+        await asyncio.sleep(0.2)
+
+
+def test_a_connection_that_is_cut_in_the_middle_is_taken_up_again_and_nothing_is_made_twice(rig: Rig) -> None:
+    _slow_down(rig, 2.0)
+    cut = _Once("leaf3", rig.proxy.cut)
+    ended = rig.run(rig.delegate("create", *LEAVES, {"name": "leaf3", "image": "debian-13"}, on_event=cut))
+    assert ended.outcome.success
+    assert "wait_host" in {phase.name for phase in ended.phases}
+    assert sorted(rig.guests().values()) == ["leaf1", "leaf2", "leaf3"]
+    rig.run(_until_nobody_runs(rig))
+
+
+def test_cancelling_stops_the_engine_of_the_inner_host_too(rig: Rig) -> None:
+    _slow_down(rig, 2.0)
+
+    async def scenario() -> None:
+        leaf = {"name": "leaf4", "image": "debian-13"}
+        begun = asyncio.Event()
+        running = asyncio.create_task(
+            rig.delegate("create", *LEAVES, leaf, on_event=_Once("leaf4", begun.set))
+        )
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert "inner-run" not in await rig.said("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+
+    rig.run(scenario())
+    record = rig.run(rig.said(f"cat {SITE}/.stackyard/operator/*/record.json"))
+    assert '"stopped"' in record
+
+
+@pytest.mark.soak
+def test_an_inner_host_that_is_reset_in_the_middle_is_waited_for_and_goes_on(rig: Rig) -> None:
+    _slow_down(rig, 2.0)
+
+    def reset() -> None:
+        asyncio.run_coroutine_threadsafe(rig.api.post("/nodes/pve1/qemu/100/status/reset"), rig.loop)
+
+    ended = rig.run(
+        rig.delegate(
+            "create", *LEAVES, {"name": "leaf5", "image": "debian-13"}, on_event=_Once("leaf5", reset)
+        )
+    )
+    assert ended.outcome.success
+    assert "leaf5" in rig.guests().values()
+
+
+def test_destroy_takes_everything_on_the_inner_host_away(rig: Rig) -> None:
+    with contextlib.suppress(AssertionError):
+        rig.run(rig.delegate("create", *LEAVES))
+    ended = rig.run(rig.delegate("destroy", *LEAVES))
+    assert ended.outcome.success
+    assert not {"leaf1", "leaf2"} & set(rig.guests().values())

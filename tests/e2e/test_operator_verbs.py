@@ -1,0 +1,260 @@
+"""Create, destroy and test over a manifest on a lab: one plan a host, each node on its own from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.operating import Ground, Played, guest, laid_out, manifest_text
+
+from stackyard.errors import UsageError
+from stackyard.operator.outcome import NodeStatus, RunOutcome
+from stackyard.operator.record import RunState
+
+IMAGE = "proxmox_download_file.image_x2f_debian-12"
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with laid_out(tmp_path_factory.mktemp("operator")) as made:
+        yield made
+
+
+@pytest.fixture
+def ground(shared: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    return shared.enter(monkeypatch)
+
+
+def statuses(outcome: RunOutcome) -> dict[str, str]:
+    return {node.name: node.status.value for node in outcome.nodes}
+
+
+def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground) -> None:
+    text, hands = manifest_text("again", guest("one", 1000), guest("two", 1001)), Played()
+    first = ground.run("create", text, hands)
+    assert (first.success, statuses(first)) == (True, {"one": "completed", "two": "completed"})
+    assert {node.vm_id for node in first.nodes} == {1000, 1001}
+    assert all(node.created and node.address for node in first.nodes)
+    assert all([phase.name for phase in node.phases][:1] == ["create_guest"] for node in first.nodes)
+
+    again = ground.run("create", text, hands)
+    assert again.success
+    assert not any(node.created for node in again.nodes), "what was there before is not this run's"
+    assert sorted(entry[:2] for entry in hands.log) == [("configure", "one")] * 2 + [("configure", "two")] * 2
+    assert ground.guests(above=1000, below=1010) == {1000: "one", 1001: "two"}
+
+    history = ground.book("again").history()
+    assert [(record.verb.value, record.state) for record in history] == [("create", RunState.DONE)] * 2
+    assert [config["tags"] for config in tagged(ground, 1000, 1001)] == ["stackyard.again"] * 2
+    assert ground.run("destroy", text).success
+    assert ground.guests(above=1000, below=1010) == {}
+
+
+def tagged(ground: Ground, *vm_ids: int) -> list[dict[str, str]]:
+    return [ground.yard.guests()[vm_id]["config"] for vm_id in vm_ids]
+
+
+def test_stop_begins_nothing_new_and_the_next_create_goes_on(ground: Ground) -> None:
+    nodes = (guest("a", 1010), guest("b", 1011, depends_on=["a"]), guest("c", 1012, depends_on=["b"]))
+    text = manifest_text("stopped", *nodes, on_error="stop")
+    hands = Played(fails={"a"})
+    failed = ground.run("create", text, hands)
+    assert not failed.success
+    assert failed.error == "a: apply_spec: no room"
+    assert statuses(failed)["a"] == "failed"
+    assert {node.cause for node in failed.nodes if node.name != "a"} == {"a"}
+    assert [entry[1] for entry in hands.log] == ["a"]
+    record = ground.record("stopped")
+    assert record.state is RunState.FAILED
+    # The id and the address of a node that failed stay known.
+    [known] = [node for node in record.nodes if node.name == "a"]
+    assert (known.vm_id, bool(known.address)) == (1010, True)
+
+    healed = ground.run("create", text, Played())
+    assert (healed.success, set(statuses(healed).values())) == (True, {"completed"})
+    assert ground.guests(above=1010, below=1020) == {1010: "a", 1011: "b", 1012: "c"}
+
+
+def test_rollback_takes_the_failing_node_and_nothing_that_was_there_before(ground: Ground) -> None:
+    old = guest("old", 1020)
+    assert ground.run("create", manifest_text("back", old)).success
+    text = manifest_text("back", old, guest("new", 1021), guest("bad", 1022), on_error="rollback")
+    outcome = ground.run("create", text, Played(fails={"bad"}))
+    assert not outcome.success
+    assert [phase.name for phase in outcome.phases][-1] == "rollback_nodes"
+    assert statuses(outcome)["bad"] == "failed"
+    assert ground.guests(above=1020, below=1030) == {1020: "old"}, "the failing node is gone too"
+    assert not any(node.created for node in outcome.nodes)
+    assert [name for name in ground.in_state("back") if "old" not in name] == [IMAGE], (
+        "nor its cloud-init data"
+    )
+
+
+def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> None:
+    nodes = (guest("a", 1030), guest("b", 1031, depends_on=["a"]), guest("c", 1032))
+    hands = Played(fails={"a"})
+    outcome = ground.run("create", manifest_text("going", *nodes, on_error="continue"), hands)
+    assert statuses(outcome) == {"a": "failed", "b": "skipped", "c": "completed"}
+    by_name = {node.name: node for node in outcome.nodes}
+    assert by_name["b"].cause == "a"
+    assert by_name["c"].error is None
+    assert not outcome.success
+    assert sorted(entry[1] for entry in hands.log) == ["a", "c"]
+
+
+@pytest.mark.parametrize("on_error", ["continue", "rollback"])
+def test_a_guest_that_cannot_be_made_does_not_stop_the_others(ground: Ground, on_error: str) -> None:
+    first = 1040 if on_error == "continue" else 1045
+    text = manifest_text(f"half-{on_error}", guest("good", first), guest("bad", first + 1), on_error=on_error)
+    fault = ground.yard.running.add_fault(
+        "task", task="qmcreate", id=str(first + 1), text="no space left on device"
+    )
+    try:
+        outcome = ground.run("create", text)
+    finally:
+        ground.yard.running.remove_fault(fault)
+    assert statuses(outcome)["bad"] == "failed"
+    assert "no space left on device" in str(outcome.error)
+    if on_error == "continue":
+        assert statuses(outcome)["good"] == "completed"
+        assert ground.run("create", text).success, "the next create goes on from what is there"
+    else:
+        assert ground.guests(above=first, below=first + 5) == {}
+
+
+def test_test_verifies_every_node_and_removes_what_it_made_whatever_it_finds(ground: Ground) -> None:
+    text = manifest_text("tried", guest("one", 1050), guest("two", 1051))
+    hands = Played(wrong={"two"})
+    outcome = ground.run("test", text, hands)
+    assert not outcome.success
+    assert "htop is missing" in str(outcome.error)
+    assert sorted(entry[1] for entry in hands.log if entry[0] == "inspect") == ["one", "two"]
+    assert [phase.name for phase in outcome.phases] == [
+        "plan_guests",
+        "create_nodes",
+        "verify_nodes",
+        "destroy_nodes",
+    ]
+    assert ground.guests(above=1050, below=1060) == {}
+    passed = ground.run("test", text)
+    assert (passed.success, set(statuses(passed).values())) == (True, {"destroyed"})
+
+
+def test_test_leaves_what_was_there_before_and_what_it_is_told_to_keep(ground: Ground) -> None:
+    old, new = guest("old", 1060), guest("new", 1061)
+    assert ground.run("create", manifest_text("kept", old)).success
+    assert ground.run("test", manifest_text("kept", old, new)).success
+    assert ground.guests(above=1060, below=1070) == {1060: "old"}
+    kept = manifest_text("kept", old, new, cleanup_on_failure=False)
+    assert not ground.run("test", kept, Played(fails={"new"})).success
+    assert ground.guests(above=1060, below=1070) == {1060: "old", 1061: "new"}
+
+
+def test_some_nodes_can_be_meant_and_given_other_ids(ground: Ground) -> None:
+    nodes = (guest("a", 1070), guest("b", 1071, depends_on=["a"]), guest("c", 1072))
+    text = manifest_text("some", *nodes)
+    outcome = ground.run("create", text, targets=("b",), vm_ids={"b": 1079})
+    assert (outcome.success, statuses(outcome)) == (True, {"a": "completed", "b": "completed"})
+    assert ground.guests(above=1070, below=1080) == {1070: "a", 1079: "b"}
+    # The id stays as it was given, without a word, as long as the guest is there.
+    assert ground.run("create", text).success
+    assert ground.guests(above=1070, below=1080) == {1070: "a", 1072: "c", 1079: "b"}
+    gone = ground.run("destroy", text, targets=("a",))
+    assert statuses(gone) == {"a": "destroyed", "b": "destroyed"}, "what depends on a node goes with it"
+    assert ground.guests(above=1070, below=1080) == {1072: "c"}
+    with pytest.raises(UsageError, match="no node 'd'"):
+        ground.run("create", text, targets=("d",))
+
+
+def test_destroy_needs_neither_the_record_nor_the_manifest_and_names_orphans(ground: Ground) -> None:
+    text = manifest_text("lost", guest("one", 1080))
+    assert ground.run("create", text).success
+    ground.book("lost").path.unlink()
+    stray = {"name": "stray", "tags": "stackyard.lost;other", "memory": 512, "cores": 1}
+    plant(ground, 1085, stray)
+    outcome = ground.yard.json("destroy", "-M", "lost", "-H", "lab", "--yes", "--skip-preflight")
+    assert outcome["success"] is True
+    assert outcome["orphans"] == ["stray (1085 on pve1)"]
+    assert ground.guests(above=1080, below=1090) == {1085: "stray"}, "what no state knows is named, not taken"
+    never = ground.yard.json("destroy", "-M", "never", "-H", "lab", "--yes", status=64)
+    assert "nothing of that name" in never["error"]["detail"]
+
+
+def plant(ground: Ground, vm_id: int, config: dict[str, object]) -> None:
+    """Put a guest into the lab that nobody manages."""
+    world = ground.yard.running.world
+
+    def put() -> None:
+        with world.store.transaction():
+            known = next(iter(world.guests.all().values()))
+            world.store.put("guests", str(vm_id), {**known, "vmid": vm_id, "config": config})
+
+    ground.yard.running.on_loop(put)
+
+
+def test_nodes_inside_of_a_node_are_run_there_and_a_silent_one_is_no_success(ground: Ground) -> None:
+    outer = guest("outer", 1090, type="pve", memory=4096, disk=32)
+    text = manifest_text(
+        "deep", outer, guest("leaf", 100, parent="outer"), guest("peer", 1091, depends_on=["outer"])
+    )
+    hands = Played()
+    outcome = ground.run("test", text, hands)
+    assert outcome.success, outcome
+    leaf = next(node for node in outcome.nodes if node.name == "leaf")
+    assert (leaf.depth, leaf.host, leaf.address, leaf.status) == (
+        1,
+        "outer",
+        "10.9.9.9",
+        NodeStatus.DESTROYED,
+    )
+    asked = [entry[0] for entry in hands.log if entry[1] == "outer" and entry[0].startswith("delegate")]
+    # What is inside of a node goes with it: nobody is asked to destroy it first.
+    assert asked == ["delegate create", "delegate verify"]
+
+    def silent(verb: object, subtree: object, request: object) -> RunOutcome:
+        del subtree, request
+        return RunOutcome(
+            verb=outcome.verb, manifest="x", host="x", success=True, started_at="", duration_s=0.0
+        )
+
+    quiet = ground.run("test", text, Played(inside=silent))
+    assert not quiet.success
+    assert "said nothing" in str(quiet.error)
+    assert ground.guests(above=1090, below=1100) == {}
+
+
+def test_what_was_made_inside_of_a_node_that_stays_is_rolled_back_there(ground: Ground) -> None:
+    outer = guest("outer", 1100, type="pve", memory=4096, disk=32)
+    assert ground.run("create", manifest_text("within", outer)).success
+    text = manifest_text(
+        "within", outer, guest("leaf", 100, parent="outer"), guest("bad", 1101), on_error="rollback"
+    )
+    hands = Played(fails={"bad"})
+    outcome = ground.run("create", text, hands)
+    assert not outcome.success
+    asked = [entry for entry in hands.log if entry[0].startswith("delegate")]
+    if ("delegate create", "outer") in asked:
+        assert asked[-1] == ("delegate destroy", "outer", "leaf")
+    assert ground.guests(above=1100, below=1110) == {1100: "outer"}
+
+
+def test_the_depth_is_that_of_the_graph_and_not_the_length_of_the_list(ground: Ground) -> None:
+    leaf = guest("leaf", 100, parent="outer")
+    outer = guest("outer", 1110, type="pve", memory=4096, disk=32)
+    hands = Played()
+    outcome = ground.run("create", manifest_text("shallow", leaf, outer), hands, depth=1)
+    assert (outcome.success, statuses(outcome)) == (True, {"outer": "completed"})
+    assert not any(entry[0].startswith("delegate") for entry in hands.log)
+
+
+def test_reports_are_written_beside_the_record(ground: Ground, tmp_path: Path) -> None:
+    outcome = ground.run(
+        "destroy", manifest_text("again", guest("one", 1000)), report_dir=str(tmp_path / "reports")
+    )
+    assert outcome.success
+    written = sorted(path.suffix for path in (tmp_path / "reports").iterdir())
+    assert written == [".json", ".md", ".xml"]
+    assert any(path.endswith("record.json") for path in outcome.logs)

@@ -1,0 +1,66 @@
+"""`stackyard preflight` as a user runs it, and its page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.cli import stackyard
+from tests.support.path import Yard, make_yard
+from tests.support.site import write_site
+
+from stackyard import lab
+
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "preflight.md").read_text()
+LINES = [
+    line for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines() if line
+]
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    home = tmp_path_factory.mktemp("preflight")
+    with pytest.MonkeyPatch.context() as patch, lab.running(nodes=("pve1",), ssh_port=0) as running:
+        patch.setenv("HOME", str(home))
+        patch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+        env = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+        yield make_yard(running, home / "site", **env)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_commands_of_the_page_work(yard: Yard, line: str) -> None:
+    program, *arguments = shlex.split(line, comments=True)
+    assert program == "stackyard"
+    assert yard.run(*arguments).status == 0
+
+
+def test_every_check_is_a_line_and_every_finding_has_its_remedy(yard: Yard) -> None:
+    ended = yard.run("preflight", "-M", "n2-quick", "-H", "lab", status=1)
+    rows = {line.split()[0]: line.split()[1] for line in ended.stdout.splitlines() if line[:1].islower()}
+    assert rows["api"] == "ok"
+    assert rows["images"] == "fail"
+    assert "[E-PREFLIGHT-IMAGE]" in ended.stdout
+    assert "Put it on the datastore" in ended.stdout
+    assert "lab is not ready, 1 problem" in ended.stdout
+    document = yard.json("preflight", "manifest:n2-quick", status=1)
+    assert document["ready"] is False
+    assert [error["code"] for error in document["errors"]] == ["E-PREFLIGHT-IMAGE"]
+    assert {check["name"] for check in document["checks"]} <= set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_names_that_are_not_there_are_invalid_input_and_an_api_that_is_not_is_unreachable(
+    tmp_path: Path,
+) -> None:
+    site = write_site(tmp_path / "site")
+    for arguments in (("-H", "gone"), ("-M", "gone", "-H", "pve"), ()):
+        assert stackyard("preflight", *arguments, cwd=site).status == 65, arguments
+    assert stackyard("preflight", "env:gone", cwd=site).status == 64
+    assert stackyard("preflight", "env:dev", "-M", "n2-quick", cwd=site).status == 64
+    node = site / "nodes" / "pve.yaml"
+    node.write_text(node.read_text().replace("localhost:8006", "127.0.0.1:9"))
+    ended = stackyard("preflight", "-H", "pve", "--json", cwd=site)
+    assert ended.status == 69
+    assert ended.document["errors"][0]["code"] == "E-PREFLIGHT-API"

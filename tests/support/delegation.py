@@ -1,0 +1,244 @@
+"""A lab with an inner Proxmox node that one delegates to over real SSH, for the tests of one module.
+
+The lab runs in a thread with a loop of its own, so that tests share it: `rig.run(rig.delegate("create"))`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from tests import conftest
+from tests.support.engine import real_engine
+from tests.support.lab import LabClient, lab_client
+from tests.support.lab_nested import IMAGE, PASSWORD, nested_node, sessions
+
+from stackyard import events
+from stackyard.engine.version import Flavour
+from stackyard.lab.contents import put_stand_in
+from stackyard.lab.inside.bubblewrap import find_bubblewrap
+from stackyard.lab.inside.machine import Kind
+from stackyard.manifest.model import Manifest
+from stackyard.manifest.reading import Wanted, find_manifest
+from stackyard.operator.delegation.delegating import Delegated, DelegationContext, delegate
+from stackyard.operator.outcome import Verb
+from stackyard.operator.request import Request
+from stackyard.site.load import Site
+from stackyard.ssh.host import Host
+from stackyard.ssh.shell import connect
+
+__all__ = ["ARCHIVES", "INNER", "Rig", "delegation_rig"]
+
+T = TypeVar("T")
+
+# Packed once a machine, and not once a test: it takes ten seconds.
+ARCHIVES = conftest.CACHE / "stackyard" / "delegation"
+INNER, ADDRESS = "inner100", "10.0.12.5"
+LEAF_IMAGE = "local:import/debian-13.qcow2"
+PATIENCE_S = 110.0
+
+
+class Proxy:
+    """A way to the SSH server of the inner node that a test can cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.connections = 0
+
+    async def start(self) -> int:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def close(self) -> None:
+        self.cut()
+        self._server.close()
+        await self._server.wait_closed()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        own = asyncio.current_task()
+        assert own is not None
+        self._tasks.add(own)
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:
+            writer.transport.abort()
+            return
+        ends = {writer, far_writer}
+        self._writers |= ends
+        pumps = [asyncio.create_task(_pump(*way)) for way in ((reader, far_writer), (far_reader, writer))]
+        await asyncio.wait(pumps)
+        self._writers -= ends
+        self._tasks.discard(own)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(2**18):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+@dataclass(kw_only=True)
+class Rig:
+    """The lab, its inner node, and the site that both are in."""
+
+    loop: asyncio.AbstractEventLoop
+    api: LabClient
+    inner: LabClient
+    folder: Path
+    engine: str
+    proxy: Proxy
+    port: int
+    seen: list[events.Event] = field(default_factory=list)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the loop of the lab."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
+
+    def enter(self, patch: pytest.MonkeyPatch) -> Rig:
+        """Use it in a test, which begins with an environment of its own."""
+        patch.setenv("STACKYARD_TOFU", self.engine)
+        self.seen.clear()
+        return self
+
+    def manifest(self, *nodes: dict[str, Any]) -> Manifest:
+        """Return a manifest with these nodes inside of the inner node."""
+        host = {"name": INNER, "type": "pve", "cores": 4, "memory": 8192, "disk": 64, "image": "pve"}
+        document = {
+            "schema_version": 2,
+            "name": "deep",
+            "nodes": [host, *({"type": "vm", "parent": INNER, "preset": "small", **node} for node in nodes)],
+        }
+        return find_manifest(self.site, Wanted(text=json.dumps(document)))
+
+    @property
+    def site(self) -> Site:
+        """The site as it is now."""
+        return Site.load(self.folder)
+
+    def host(self, port: int, password: str) -> Host:
+        """Return how to log in to a machine of the lab."""
+        known = self.folder.parent / "known_hosts"
+        return Host(address="127.0.0.1", port=port, username="root", password=password, known_hosts=known)
+
+    async def delegate(
+        self, verb: str, *nodes: dict[str, Any], on_event: Callable[[events.Event], None] = events.ignore
+    ) -> Delegated:
+        """Have the inner node do something with these nodes."""
+        manifest = self.manifest(*nodes)
+        subtree = manifest.subtree(INNER)
+        request = Request(text=json.dumps(subtree.document()), host=INNER, is_delegated=True)
+        context = DelegationContext(
+            site=self.site,
+            host="pve1",
+            inner=self.host(self.port, PASSWORD),
+            outer=self.host(self.api.running.ssh_port or 0, self.api.running.password),
+            request=request,
+            cache=ARCHIVES,
+            beat_s=0.5,
+        )
+
+        def emit(event: events.Event) -> None:
+            self.seen.append(event)
+            on_event(event)
+
+        return await delegate(
+            Verb(verb), manifest.by_name[INNER], ADDRESS, subtree=subtree, ctx=context, emit=emit
+        )
+
+    async def said(self, command: str) -> str:
+        """Return what a command on the inner node says."""
+        async with connect(self.host(self.port, PASSWORD)) as shell:
+            return await shell.run(command, timeout_s=PATIENCE_S)
+
+    def guests(self) -> dict[int, str]:
+        """Return the guests of the inner node."""
+        return {int(vm["vmid"]): str(vm["name"]) for vm in self.run(self.inner.get(f"/nodes/{INNER}/qemu"))}
+
+
+@contextlib.asynccontextmanager
+async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
+    found = await find_bubblewrap()
+    if isinstance(found, str):
+        pytest.skip(found)
+    async with lab_client(guests=Kind.SANDBOX, ssh_port=0) as api, sessions() as session:
+        with api.world.store.transaction():
+            put_stand_in(api.world, LEAF_IMAGE, "pve1", 2**20)
+        inner = await nested_node(api, 100, session, ipconfig0=f"ip={ADDRESS}/24,gw=10.0.12.1")
+        [guest] = (await api.raw("GET", "/guests", base="/_lab")).json["guests"]
+        _write_site(folder, api)
+        proxy = Proxy(guest["port"])
+        try:
+            yield Rig(
+                loop=asyncio.get_running_loop(),
+                api=api,
+                inner=inner,
+                folder=folder,
+                engine=engine,
+                proxy=proxy,
+                port=await proxy.start(),
+            )
+        finally:
+            await proxy.close()
+
+
+def _write_site(folder: Path, api: LabClient) -> None:
+    files = {
+        "site.yaml": "defaults: {domain: lab.test, automation_user: root}\n"
+        f"images: {{debian-13: {{volume: '{LEAF_IMAGE}'}}, pve: {{volume: '{IMAGE}'}}}}\n",
+        "nodes/pve1.yaml": f"api_endpoint: {api.running.url}\ndatastore: local-lvm\n"
+        f"api_fingerprint: '{api.running.fingerprint}'\n",
+        "nodes/elsewhere.yaml": "api_endpoint: https://192.0.2.1:8006\ndatastore: local-lvm\n",
+        "presets/small.yaml": "cores: 1\nmemory: 512\ndisk: 4\n",
+        "presets/unused.yaml": "cores: 8\nmemory: 512\ndisk: 4\n",
+        "postures/dev.yaml": "auth: {method: network}\n",
+        "postures/unused.yaml": "auth: {method: network}\n",
+        "specs/base.yaml": "schema_version: 1\nplatform: {packages: [htop]}\n",
+        "specs/unused.yaml": "schema_version: 1\n",
+        "secrets.yaml": f"api_tokens: {{pve1: '{api.running.api_token}', elsewhere: 'a@pam!x=outer-token'}}\n"
+        "passwords: {vm_root: $6$salt$hash, node_pve1: outer-password}\n"
+        "auth: {signing_key: '" + "ab" * 32 + "', node_tokens: {stranger: strange-token}}\n",
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@contextlib.contextmanager
+def delegation_rig(folder: Path) -> Iterator[Rig]:
+    """Start the lab in a thread, for the tests of a module."""
+    engine = str(real_engine(Flavour.TOFU).path)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="delegation-lab")
+    thread.start()
+    opened = _laid_out(folder, engine)
+    try:
+        rig = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(PATIENCE_S)
+        try:
+            yield rig
+        finally:
+            asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result(PATIENCE_S)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+        loop.close()

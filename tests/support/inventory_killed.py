@@ -1,0 +1,63 @@
+"""The program, killed (SIGKILL, by itself) just before the nth change that it makes in a place.
+
+A change is what the system is asked for: a file made or written, renamed, linked or removed below a folder, or
+a request that is sent to a server, or its answer being read.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import sys
+from typing import Any
+
+from stackyard.cli.main import main
+
+CHANGES = frozenset(
+    ("os.mkdir", "os.rename", "os.symlink", "os.remove", "os.rmdir", "os.chmod", "tempfile.mkstemp", "open")
+)
+SENDS = frozenset(("http.client.connect", "http.client.send"))
+
+
+class Killing:
+    """Counts changes below a folder, or what is said to servers where there is none."""
+
+    def __init__(self, nth: int, folder: str) -> None:
+        self._left = nth
+        self._folder = folder
+
+    def saw(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in CHANGES and self._folder and self._is_inside(event, arguments):
+            self.strike()
+        elif event in SENDS and not self._folder:
+            self.strike()
+
+    def _is_inside(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        if event == "open" and not (arguments[1] is None and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            return False
+        return any(isinstance(one, str) and self._folder in one for one in map(_text, arguments))
+
+    def strike(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _text(argument: Any) -> Any:
+    return os.fspath(argument) if isinstance(argument, os.PathLike) else argument
+
+
+def run() -> None:
+    """Run it with the arguments of the process: NTH FOLDER ARGUMENT..., with FOLDER empty for servers."""
+    killing = Killing(int(sys.argv[1]), sys.argv[2])
+    sys.addaudithook(killing.saw)
+    answer = http.client.HTTPConnection.getresponse
+
+    def getresponse(*arguments: Any, **named: Any) -> Any:
+        if not killing._folder:
+            killing.strike()
+        return answer(*arguments, **named)
+
+    http.client.HTTPConnection.getresponse = getresponse  # type: ignore[method-assign]
+    sys.exit(main(sys.argv[3:]))

@@ -1,0 +1,213 @@
+"""The operator driven in this process against a lab, with hands whose work on guests a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import real_engine
+from tests.support.path import Yard, make_yard
+
+from stackyard import events, lab
+from stackyard.desired import Guest
+from stackyard.engine.version import Flavour
+from stackyard.manifest.model import Manifest, Node
+from stackyard.objects import open_objects
+from stackyard.operator.delegation.delegating import Delegated
+from stackyard.operator.hands import Hands, HandsFor
+from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
+from stackyard.operator.record import Record
+from stackyard.operator.records import Book
+from stackyard.operator.request import Request
+from stackyard.operator.verbs import run_verb
+from stackyard.path.target import Target
+from stackyard.path.verifying import GuestUp
+from stackyard.state import StateService
+from stackyard.state.inside import read_view
+
+__all__ = ["Ground", "Played", "guest", "laid_out", "manifest_text"]
+
+_SIZE = {"cores": 1, "memory": 512, "disk": 4}
+
+
+def guest(name: str, vm_id: int, **more: Any) -> dict[str, Any]:
+    """Return a node of a manifest that needs nothing of the site but an image."""
+    return {"name": name, "type": "vm", "vmid": vm_id, "image": "debian-12", **_SIZE, **more}
+
+
+def manifest_text(name: str, *nodes: dict[str, Any], **settings: Any) -> str:
+    """Return a manifest."""
+    document = {"schema_version": 2, "name": name, "nodes": list(nodes), "settings": settings}
+    return json.dumps(document)
+
+
+@dataclass
+class Played:
+    """Hands that take note of what they are asked for, and fail where a test says so.
+
+    Attributes:
+        fails: Nodes whose configuration fails.
+        wrong: Nodes that are not what they should be when they are looked at.
+        inside: What the operator inside of a node answers to a verb; everything is well when absent.
+        log: What was asked for, in order.
+        on_configure: Called before a node is configured.
+    """
+
+    fails: set[str] = field(default_factory=set)
+    wrong: set[str] = field(default_factory=set)
+    inside: Callable[[Verb, Manifest, Request], RunOutcome] | None = None
+    log: list[tuple[str, ...]] = field(default_factory=list)
+    on_configure: Callable[[str], Any] | None = None
+
+    @contextlib.asynccontextmanager
+    async def for_host(self, host: str) -> AsyncIterator[Hands]:
+        del host
+        yield self
+
+    async def configure(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
+        del guest
+        self.log.append(("configure", node.name, up.addresses[0]))
+        if self.on_configure is not None:
+            await self.on_configure(node.name)
+        is_bad = node.name in self.fails
+        return (Phase(name="apply_spec", status=_status(is_bad), detail="no room" if is_bad else ""),)
+
+    async def inspect(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
+        del guest, up
+        self.log.append(("inspect", node.name))
+        is_bad = node.name in self.wrong
+        return (Phase(name="verify_packages", status=_status(is_bad), detail="htop is missing"),)
+
+    async def delegate(
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+    ) -> Delegated:
+        del guest, up
+        self.log.append((f"delegate {verb}", node.name, *request.targets))
+        outcome = (self.inside or all_well)(verb, subtree, request)
+        return Delegated(outcome=outcome, phases=(Phase(name="bootstrap_host"),))
+
+
+def _status(is_bad: bool) -> PhaseStatus:
+    return PhaseStatus.FAILED if is_bad else PhaseStatus.PASSED
+
+
+def all_well(verb: Verb, subtree: Manifest, request: Request) -> RunOutcome:
+    """Return what an inner operator says when everything went well."""
+    wanted = set(request.targets) or set(subtree.by_name)
+    status = NodeStatus.DESTROYED if verb is Verb.DESTROY else NodeStatus.COMPLETED
+    nodes = tuple(
+        NodeOutcome(
+            name=node.name,
+            type=node.type.value,
+            status=status,
+            host="inner",
+            vm_id=node.entry.get("vmid"),
+            address="10.9.9.9",
+            depth=subtree.depth(node.name),
+            created=verb is Verb.CREATE,
+        )
+        for node in subtree.nodes
+        if node.name in wanted
+    )
+    return RunOutcome(
+        verb=verb,
+        manifest=subtree.name,
+        host="inner",
+        success=True,
+        started_at="2026-01-01T00:00:00Z",
+        duration_s=0.1,
+        nodes=nodes,
+    )
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """A site made for a lab, and the operator in this process.
+
+    Attributes:
+        yard: The site, and the program run in it.
+        env: What it needs in the environment: the engine, and the home whose keys open the secrets.
+    """
+
+    yard: Yard
+    env: dict[str, str]
+
+    def enter(self, patch: pytest.MonkeyPatch) -> Ground:
+        """Use it in a test, which begins with an environment of its own."""
+        for name, value in self.env.items():
+            patch.setenv(name, value)
+        return self
+
+    def run(
+        self,
+        verb: str,
+        text: str,
+        hands: Played | None = None,
+        *,
+        emit: events.Emit = events.ignore,
+        **wishes: Any,
+    ) -> RunOutcome:
+        """Run a verb to its end."""
+        return asyncio.run(self.running(verb, text, hands, emit=emit, **wishes))
+
+    async def running(
+        self,
+        verb: str,
+        text: str,
+        hands: Played | None = None,
+        *,
+        emit: events.Emit = events.ignore,
+        **wishes: Any,
+    ) -> RunOutcome:
+        """Run a verb."""
+        said: dict[str, Any] = {"host": "lab", "skip_preflight": True, **wishes}
+        request = Request(text=text, site=str(self.yard.folder), **said)
+        hands_for: HandsFor = (hands or Played()).for_host
+        return await run_verb(Verb(verb), request, emit, hands_for=hands_for)
+
+    def guests(self, *, above: int, below: int) -> dict[int, str]:
+        """Return the names of the guests of the lab within a range of ids."""
+        found = self.yard.guests()
+        return {
+            vm_id: one["config"].get("name", "") for vm_id, one in found.items() if above <= vm_id < below
+        }
+
+    def in_state(self, manifest: str, host: str = "lab") -> list[str]:
+        """Return the addresses of what the state of a manifest has."""
+        with contextlib.closing(open_objects(self.yard.folder / ".stackyard" / "state")) as objects:
+            target = Target(kind="manifest", name=manifest, node=host)
+            content = StateService(objects).contents.read(target.state_name)
+        return [] if content is None else sorted(read_view(content.body.data).instances)
+
+    def book(self, manifest: str, host: str = "lab") -> Book:
+        """Return where the record of a manifest is."""
+        return Book(self.yard.folder / ".stackyard", manifest, host)
+
+    def record(self, manifest: str, host: str = "lab") -> Record:
+        """Return the record of a manifest."""
+        found = self.book(manifest, host).read()
+        assert found is not None
+        return found
+
+
+@contextlib.contextmanager
+def laid_out(folder: Path, *nodes: str) -> Iterator[Ground]:
+    """Run a lab and make a site for it."""
+    engine = real_engine(Flavour.TOFU)
+    home = folder / "home"
+    home.mkdir()
+    env = {"STACKYARD_TOFU": str(engine.path), "HOME": str(home)}
+    env |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
+    options: dict[str, Any] = {"nodes": nodes or ("pve1",), "ssh_port": 0, "guests": lab.Kind.RECORDED}
+    with lab.running(**options) as running:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in env.items():
+                patch.setenv(name, value)
+            yard = make_yard(running, folder / "site", **env)
+        yield Ground(yard=yard, env=env)
