@@ -7,6 +7,9 @@ BIN := .venv/bin
 # Many tests wait for other programs more than they compute: two a core.
 PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))') --dist worksteal
 
+# Tests start hundreds of programs: what they load is compiled once, whatever the session says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup tools demo test check docs lock bench soak clean
 
 help: ## Show what can be made.

@@ -20,7 +20,8 @@ from tests.support.path import Yard, make_yard
 from stackyard import lab
 from stackyard.engine.version import Flavour
 
-pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+# Ansible takes most of a minute; a playbook is played in every run by the page about guests of the lab.
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300), pytest.mark.soak]
 
 PLAYBOOK = """\
 - hosts: shop

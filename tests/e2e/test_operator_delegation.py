@@ -27,7 +27,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         with pytest.MonkeyPatch.context() as patch:
             rig.enter(patch)
             ended = rig.run(rig.delegate("create", *LEAVES))
-        assert ended.outcome.success, ended.outcome
+        assert ended.outcome.success, (ended.outcome.error, ended.outcome.nodes)
         yield rig
 
 

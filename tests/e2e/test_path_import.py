@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.engine import real_engine
+from tests.support.forking import fork_program
 from tests.support.import_seed import INEXPRESSIBLE, SEED, VM_IDS, with_calls
-from tests.support.path import Yard, make_yard, mirror_of
+from tests.support.path import Yard, lasting_home, make_yard, mirror_of
+from tests.support.path_kills import children_of
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
@@ -35,6 +38,26 @@ vms:
 def yard(tmp_path: Path) -> Iterator[Yard]:
     with lab.running(nodes=("pve1", "pve2"), ssh_port=0, seed=SEED) as running:
         yield make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(real_engine(Flavour.TOFU).path))
+
+
+@pytest.fixture(scope="module")
+def imported_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """Give a site with two guests imported: to copy, because an import changes nothing in the lab."""
+    folder = tmp_path_factory.mktemp("imported")
+    engine = str(real_engine(Flavour.TOFU).path)
+    with (
+        lasting_home(folder) as env,
+        lab.running(nodes=("pve1", "pve2"), ssh_port=0, seed=SEED) as running,
+    ):
+        made = make_yard(running, folder / "site", STACKYARD_TOFU=engine, **env)
+        made.run("import", "env:home", "-H", "lab", "--filter", "web,nas")
+        yield made
+
+
+@pytest.fixture
+def begun(imported_once: Yard, tmp_path: Path) -> Yard:
+    """Give a site of this test's own in which `env:home` has web and nas."""
+    return replace(imported_once, folder=shutil.copytree(imported_once.folder, tmp_path / "site"))
 
 
 def env_file(yard: Yard, name: str = "home") -> Path:
@@ -136,8 +159,8 @@ def test_what_cannot_be_expressed_is_named_at_once_and_nothing_is_written(tmp_pa
         assert yard.json("plan", "home", "--detailed-exitcode")["has_changes"] is False
 
 
-def test_a_guest_of_another_state_is_refused_by_the_name_of_that_state(yard: Yard) -> None:
-    yard.run("import", "env:home", "-H", "lab", "--filter", "100-101")
+def test_a_guest_of_another_state_is_refused_by_the_name_of_that_state(begun: Yard) -> None:
+    yard = begun
     error = yard.json("import", "env:other", "-H", "lab-pve2", "--filter", "web,dns", status=65)["error"]
     assert [found["code"] for found in error["diagnostics"]] == ["E-IMPORT-MANAGED"]
     assert "web (100 on pve1) is in the state env/home/lab" in error["diagnostics"][0]["detail"]
@@ -176,8 +199,8 @@ def test_an_import_that_was_cut_off_after_the_file_goes_on(yard: Yard) -> None:
     assert yard.json("plan", "home", "--detailed-exitcode")["has_changes"] is False
 
 
-def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(yard: Yard) -> None:
-    yard.run("import", "env:home", "-H", "lab", "--filter", "web,nas")
+def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(begun: Yard) -> None:
+    yard = begun
     (yard.folder / ".stackyard" / "state" / "objects.sqlite").unlink()
     edit(yard, "home", "web", cores=3)
     written = env_file(yard).read_text()
@@ -190,8 +213,8 @@ def test_a_file_that_says_something_else_by_now_is_refused_with_the_differences(
     assert set(yard.codes("apply", "home")) == {"E-GUARD-UNMANAGED-GUEST"}
 
 
-def test_a_state_that_cannot_be_written_leaves_the_file_as_it_was(yard: Yard) -> None:
-    yard.run("import", "env:home", "-H", "lab", "--filter", "web")
+def test_a_state_that_cannot_be_written_leaves_the_file_as_it_was(begun: Yard) -> None:
+    yard = begun
     written = env_file(yard).read_text()
     yard.run("state", "freeze", "env/home/lab", "--reason", "an audit")
     assert yard.run("import", "home", "--filter", "dns", status=None).status != 0
@@ -199,29 +222,41 @@ def test_a_state_that_cannot_be_written_leaves_the_file_as_it_was(yard: Yard) ->
     yard.run("state", "unfreeze", "env/home/lab")
     yard.run("import", "home", "--filter", "dns")
     assert yard.json("plan", "home", "--detailed-exitcode")["has_changes"] is False
-    assert yard.json("output", "home")["guests"].keys() == {"web", "dns"}
+    assert yard.json("output", "home")["guests"].keys() == {"web", "nas", "dns"}
 
 
-def test_whenever_it_is_killed_the_same_import_converges(yard: Yard) -> None:
-    command = [sys.executable, "-m", "stackyard", "import", "env:home", "-H", "lab", "--filter", "tag=*"]
-    before = yard.guests()
-    # After the survey, in the trial, and at the end.
-    for wanted in ("Importing", "Proving", "Writing", "Planning"):
-        child = subprocess.Popen(
-            command,
+def kill_import(yard: Yard, wanted: str) -> None:
+    """Import the guests with a tag, and kill everything that runs when a step begins."""
+    err, err_end = os.pipe()
+    with open(os.devnull, "r+b") as nothing, open(err_end, "wb"):
+        program = fork_program(
+            ("import", "env:home", "-H", "lab", "--filter", "tag=*"),
+            streams=(nothing.fileno(), nothing.fileno(), err_end),
             cwd=yard.folder,
             env={**os.environ, **yard.env},
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
         )
-        assert child.stderr is not None
-        for line in child.stderr:
-            if line.startswith(wanted):
-                break
-        os.killpg(child.pid, signal.SIGKILL)
-        child.stderr.close()
-        child.wait()
+    with open(err) as said:
+        assert any(line.startswith(wanted) for line in said), wanted
+        for pid in (program.pid, *children_of(program.pid, "tofu")):
+            # One that has just ended is as good.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        program.wait()
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        # When file and state may differ.
+        pytest.param("Writing", id="once"),
+        # After the survey, in the trial, and at the end.
+        pytest.param("Importing Proving Writing Planning", id="everywhere", marks=pytest.mark.soak),
+    ],
+)
+def test_whenever_it_is_killed_the_same_import_converges(yard: Yard, moments: str) -> None:
+    before = yard.guests()
+    for wanted in moments.split():
+        kill_import(yard, wanted)
     yard.run("import", "env:home", "-H", "lab", "--filter", "tag=*", "--lock-wait", "60")
     assert yard.json("plan", "home", "--detailed-exitcode")["has_changes"] is False
     assert yard.guests() == before

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,17 @@ from yarl import URL
 from stackyard.controller import ControllerOptions, RunningController, controller
 from stackyard.state.http.throttle import ThrottleLimits
 
-__all__ = ["REPO_TOKEN", "Answer", "Asking", "asking", "git_clone", "make_site", "repository", "running"]
+__all__ = [
+    "REPO_TOKEN",
+    "Answer",
+    "Asking",
+    "asking",
+    "git_clone",
+    "git_fetch",
+    "make_site",
+    "repository",
+    "running",
+]
 
 REPO_TOKEN = "token-of-the-repositories"
 SITE_TOKEN = "site-token-value"
@@ -142,6 +152,21 @@ async def git_clone(
     found: RunningController, place: Path, *options: str, token: str = REPO_TOKEN, **variables: str
 ) -> tuple[int, str]:
     """Clone `bootstrap` with the real git, which trusts this controller alone; return how it ended."""
+    words = ("clone", "--quiet", *options, f"{found.url}/bootstrap.git", str(place))
+    return await _git(found, place, words, token=token, **variables)
+
+
+async def git_fetch(
+    found: RunningController, place: Path, *options: str, token: str = REPO_TOKEN, **variables: str
+) -> tuple[int, str]:
+    """Fetch into a clone with the real git; return how it ended."""
+    words = ("-C", str(place), "fetch", "--quiet", *options, "origin")
+    return await _git(found, place, words, token=token, **variables)
+
+
+async def _git(
+    found: RunningController, place: Path, words: Sequence[str], *, token: str, **variables: str
+) -> tuple[int, str]:
     authority = place.with_name(f"{place.name}.pem")
     authority.write_bytes(found.certificate_pem)
     environment = {
@@ -154,10 +179,7 @@ async def git_clone(
         **variables,
     }
     process = await asyncio.create_subprocess_exec(
-        *("git", "clone", "--quiet", *options, f"{found.url}/bootstrap.git", str(place)),
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+        *("git", *words), env=environment, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
     )
     _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_S * 4)
     assert process.returncode is not None

@@ -159,6 +159,7 @@ class Rig:
 
         def emit(event: events.Event) -> None:
             self.seen.append(event)
+            if not isinstance(event, events.StepProgressed): open("/tmp/deleg_events.log","a").write(f"{__import__('time').strftime('%X')} {event}\n")
             on_event(event)
 
         return await delegate(
@@ -203,7 +204,7 @@ async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
 
 def _write_site(folder: Path, api: LabClient) -> None:
     files = {
-        "site.yaml": "defaults: {domain: lab.test, automation_user: root}\n"
+        "site.yaml": "defaults: {domain: lab.test}\n"
         f"images: {{debian-13: {{volume: '{LEAF_IMAGE}'}}, pve: {{volume: '{IMAGE}'}}}}\n",
         "nodes/pve1.yaml": f"api_endpoint: {api.running.url}\ndatastore: local-lvm\n"
         f"api_fingerprint: '{api.running.fingerprint}'\n",

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.support.deployment import CONTAINER, SMALL, edited, text_of
 from tests.support.engine import real_engine
-from tests.support.path import Yard, make_yard
+from tests.support.path import Yard, lasting_home, make_yard
 
 from stackyard import lab
 from stackyard.deployment.embedded import EmbeddedStore
@@ -92,11 +91,5 @@ def running_rig(
 @contextlib.contextmanager
 def shared_rig(folder: Path) -> Iterator[Rig]:
     """Give a rig for all tests of a module: with a home of its own, which none of the tests has."""
-    names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-    env = {name: str(folder / name.lower()) for name in names}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in env.items():
-            Path(value).mkdir()
-            patch.setenv(name, value)
-        with running_rig(folder, env=env) as rig:
-            yield rig
+    with lasting_home(folder) as env, running_rig(folder, env=env) as rig:
+        yield rig

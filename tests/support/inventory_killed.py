@@ -1,7 +1,7 @@
 """The program, killed (SIGKILL, by itself) just before the nth change that it makes in a place.
 
-A change is what the system is asked for: a file made or written, renamed, linked or removed below a folder, or
-a request that is sent to a server, or its answer being read.
+A change is what the system is asked for: a file made or written, renamed, linked or removed below a folder;
+or a part of a request that is sent to a server, or its answer being read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Killing:
     """Counts changes below a folder, or what is said to servers where there is none."""
 
     def __init__(self, nth: int, folder: str) -> None:
-        self._left = nth
+        self._nth = nth
         self._folder = folder
+        self.seen = 0
 
     def saw(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in CHANGES and self._folder and self._is_inside(event, arguments):
-            self.strike()
-        elif event in SENDS and not self._folder:
+        is_sent = event in SENDS and not self._folder
+        if is_sent or (event in CHANGES and self._folder and self._is_inside(event, arguments)):
             self.strike()
 
     def _is_inside(self, event: str, arguments: tuple[Any, ...]) -> bool:
@@ -39,8 +39,8 @@ class Killing:
         return any(isinstance(one, str) and self._folder in one for one in map(_text, arguments))
 
     def strike(self) -> None:
-        self._left -= 1
-        if self._left == 0:
+        self.seen += 1
+        if self.seen == self._nth:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -49,7 +49,10 @@ def _text(argument: Any) -> Any:
 
 
 def run() -> None:
-    """Run it with the arguments of the process: NTH FOLDER ARGUMENT..., with FOLDER empty for servers."""
+    """Run it with the arguments of the process: NTH FOLDER ARGUMENT..., with FOLDER empty for servers.
+
+    One that was not killed says last on its error output how many changes there were.
+    """
     killing = Killing(int(sys.argv[1]), sys.argv[2])
     sys.addaudithook(killing.saw)
     answer = http.client.HTTPConnection.getresponse
@@ -60,4 +63,6 @@ def run() -> None:
         return answer(*arguments, **named)
 
     http.client.HTTPConnection.getresponse = getresponse  # type: ignore[method-assign]
-    sys.exit(main(sys.argv[3:]))
+    status = main(sys.argv[3:])
+    sys.stderr.write(f"{killing.seen}\n")
+    sys.exit(status)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.support.cli import Ended, Program, stackyard
 
 from stackyard import lab
 from stackyard.site.starting import LabAccess, start_site
 
-__all__ = ["Yard", "make_yard", "mirror_of"]
+__all__ = ["Yard", "lasting_home", "make_yard", "mirror_of"]
 
 
 @dataclass(kw_only=True)
@@ -58,6 +61,18 @@ class Yard:
         return self.running.on_loop(
             lambda: {int(key): dict(guest) for key, guest in world.guests.all().items()}
         )
+
+
+@contextlib.contextmanager
+def lasting_home(folder: Path) -> Iterator[dict[str, str]]:
+    """Have a home for all tests of a module, which is none of theirs; give the environment that says so."""
+    names = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+    env = {name: str(folder / name.lower()) for name in names}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            Path(value).mkdir()
+            patch.setenv(name, value)
+        yield env
 
 
 def make_yard(running: lab.Running, folder: Path, **env: str) -> Yard:

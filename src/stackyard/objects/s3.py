@@ -8,8 +8,10 @@ S3 and by nobody else: boto3 costs 300 ms.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
+import hashlib
 import threading
 import uuid
 from dataclasses import dataclass, field
@@ -232,7 +234,14 @@ class S3Objects:
     def _put(self, key: str, data: bytes, expect: Expect, marks: Mapping[str, str] | None = None) -> Tag:
         """Write one object; when the answer is lost, look whether it is there before it is sent again."""
         write_id = str(uuid.uuid4())
-        request = {**self._named(key), "Body": data, "Metadata": {**(marks or {}), _WRITE_ID: write_id}}
+        request = {
+            **self._named(key),
+            "Body": data,
+            # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
+            # far is stored, as nothing at all. A digest lets the store see that it is not whole.
+            "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
+            "Metadata": {**(marks or {}), _WRITE_ID: write_id},
+        }
         if expect is ABSENT:
             request["IfNoneMatch"] = "*"
         elif expect is not ANYTHING:

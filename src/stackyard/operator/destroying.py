@@ -132,8 +132,7 @@ class Destruction:
 
     def _root(self, name: str) -> str:
         """Return the node of a host that a node is, or is inside of."""
-        names = {node.name for node in self.tracker.nodes}
-        while (outer := self.tracker[name].host) in names and self.tracker[name].depth > 0:
+        while self.tracker[name].depth > 0 and (outer := self.tracker[name].host) in self.tracker:
             name = outer
         return name
 

@@ -66,6 +66,11 @@ class Envelope:
         self._started_at = now()
         self._began_s = time.monotonic()
         self.before: dict[str, Record | None] = {}
+        self._known: dict[str, dict[str, NodeOutcome]] = {}
+
+    def known(self, host: str, name: str) -> NodeOutcome | None:
+        """Return what the run before knew of a node."""
+        return self._known.get(host, {}).get(name)
 
     @contextlib.asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
@@ -81,6 +86,11 @@ class Envelope:
             for host in sorted(self.subject.books):
                 stack.enter_context(self.subject.books[host].held(holder))
             self.before = {host: book.read() for host, book in self.subject.books.items()}
+            self._known = {
+                host: {node.name: node for node in record.nodes}
+                for host, record in self.before.items()
+                if record is not None
+            }
             yield
 
     @contextlib.asynccontextmanager
@@ -134,6 +144,7 @@ class Envelope:
             book.close(dataclasses.replace(ended, finished_at=now(), error=error))
 
     def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> Record:
+        by_name = {node.name: node for node in nodes}
         return Record(
             manifest=self.subject.manifest,
             host=host,
@@ -143,23 +154,20 @@ class Envelope:
             pid=os.getpid(),
             document=self.subject.document,
             vm_ids=self.subject.vm_ids,
-            nodes=tuple(self._kept(host, node) for node in nodes if _host_of(node, nodes) == host),
+            nodes=tuple(self._kept(host, node) for node in nodes if _host_of(node, by_name) == host),
         )
 
     def _kept(self, host: str, node: NodeOutcome) -> NodeOutcome:
         """Return what is written down of a node: what was known before, until this run has come to it."""
-        before = self.before.get(host)
-        if before is None or node.status is not NodeStatus.PENDING:
-            return node
-        return next((one for one in before.nodes if one.name == node.name), node)
+        is_untouched = node.status is NodeStatus.PENDING
+        return self._known[host].get(node.name, node) if is_untouched and host in self._known else node
 
 
-def seeded(fresh: NodeOutcome, before: Record | None, verb: Verb) -> NodeOutcome:
+def seeded(fresh: NodeOutcome, before: Record | None, known: NodeOutcome | None, verb: Verb) -> NodeOutcome:
     """Return a node at the begin of a run, with what the run before knew of it.
 
     What an unfinished `test` made is made by the `test` that comes after it too: it takes it away.
     """
-    known = next((node for node in before.nodes if node.name == fresh.name), None) if before else None
     if before is None or known is None or known.status is NodeStatus.DESTROYED:
         return fresh
     is_ours = verb is Verb.TEST and before.verb is Verb.TEST and before.is_unfinished and known.created
@@ -168,8 +176,7 @@ def seeded(fresh: NodeOutcome, before: Record | None, verb: Verb) -> NodeOutcome
     )
 
 
-def _host_of(node: NodeOutcome, nodes: tuple[NodeOutcome, ...]) -> str:
-    by_name = {one.name: one for one in nodes}
+def _host_of(node: NodeOutcome, by_name: Mapping[str, NodeOutcome]) -> str:
     while node.depth > 0 and node.host in by_name:
         node = by_name[node.host]
     return node.host

@@ -53,6 +53,9 @@ class Tracker:
     def __getitem__(self, name: str) -> NodeOutcome:
         return self._nodes[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
     @property
     def nodes(self) -> tuple[NodeOutcome, ...]:
         """Every node, as far as it is."""

@@ -125,12 +125,16 @@ class Undertaking:
         return tuple(node for node in here if node.name in self.chosen)
 
     def inside(self, name: str) -> tuple[Node, ...]:
-        """Return the chosen nodes that run inside of a node, at any depth."""
-        return tuple(
-            node
-            for node in self.manifest.nodes
-            if node.name != name and node.name in self.chosen and self.root_of(node.name).name == name
-        )
+        """Return the chosen nodes that run inside of a node of a host, at any depth."""
+        return self._inside.get(name, ())
+
+    @cached_property
+    def _inside(self) -> Mapping[str, tuple[Node, ...]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.manifest.nodes:
+            if node.parent is not None and node.name in self.chosen:
+                found.setdefault(self.root_of(node.name).name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
 
     def root_of(self, name: str) -> Node:
         """Return the node on a host that a node is, or runs inside of."""

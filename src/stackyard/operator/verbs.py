@@ -253,7 +253,7 @@ def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
         root_host = undertaking.root_of(node.name).scope.host or undertaking.host
         if root_host not in undertaking.hosts:
             continue
-        before = envelope.before.get(root_host)
+        known = envelope.known(root_host, node.name)
         fresh = NodeOutcome(
             name=node.name,
             type=node.type.value,
@@ -263,10 +263,9 @@ def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
             depth=manifest.depth(node.name),
         )
         if node.name in undertaking.chosen:
-            found.append(seeded(fresh, before, undertaking.verb))
+            found.append(seeded(fresh, envelope.before.get(root_host), known, undertaking.verb))
         else:
-            known = {one.name: one for one in before.nodes} if before is not None else {}
-            found.append(known.get(node.name, fresh))
+            found.append(known or fresh)
     return found
 
 

@@ -104,7 +104,7 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
         SshError: The connection broke. The watcher over there ends the script.
     """
     kept: deque[str] = deque(maxlen=_KEPT_LINES)
-    process = await shell.start(script.command())
+    process = await _started(shell, script)
     try:
         # Not closed: its end is what the watcher waits for. A script may have ended before it read anything.
         with contextlib.suppress(BrokenPipeError):

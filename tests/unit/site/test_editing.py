@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.site import KEY, KEY_2, TOKEN, write_site
 
-from stackyard.errors import FileError
 from stackyard.secrets import create_sops_file, new_identity, read_secrets
 from stackyard.site import Site
-from stackyard.site.editing import NotWrittenError, put_api_token, put_ssh_key, write_node
+from stackyard.site.editing import NotWrittenError, merge_host, put_api_token, put_ssh_key, write_node
 
 # Everything that editing by lines corrupted: a name that is a key elsewhere, inline maps, comments.
 SECRETS = f"""\
@@ -76,9 +75,36 @@ def test_what_is_no_token_is_not_written_and_not_quoted(token: str, tmp_path: Pa
     assert (tmp_path / "secrets.yaml").read_bytes() == before
 
 
-def test_without_secrets_there_is_nothing_to_write_to(tmp_path: Path) -> None:
-    with pytest.raises(FileError):
-        put_api_token(write_site(tmp_path, secrets=None), "father", TOKEN)
+def test_without_secrets_a_file_is_made_that_is_encrypted_for_the_user(tmp_path: Path) -> None:
+    root = write_site(tmp_path, secrets=None)
+    assert put_api_token(root, "father", TOKEN)
+    text = (root / "secrets.yaml").read_text()
+    assert "sops:" in text
+    assert TOKEN not in text
+    assert read_secrets(root / "secrets.yaml").data == {"api_tokens": {"father": TOKEN}}
+
+
+def test_fields_are_merged_into_a_host_file_without_a_loss_and_overwritten_only_on_request(
+    tmp_path: Path,
+) -> None:
+    write_site(tmp_path)
+    path = tmp_path / "hosts" / "father.yaml"
+    before = path.read_text()
+    wanted = {"host": "father", "ip": "192.0.2.61", "access": {"ssh_user": "root"}}
+    merged = merge_host(tmp_path, "father", wanted, overwrites=False)
+    assert (merged.is_new, merged.changed, merged.kept) == (False, ("ip",), ("access",))
+    assert path.read_text() == before + "ip: 192.0.2.61\n"
+    merged = merge_host(tmp_path, "father", wanted, overwrites=True)
+    assert (merged.changed, merged.kept) == (("access",), ())
+    assert "ssh_user: root" in path.read_text()
+    assert merge_host(tmp_path, "father", wanted, overwrites=True).changed == ()
+
+
+def test_a_host_that_would_not_be_valid_is_not_written(tmp_path: Path) -> None:
+    write_site(tmp_path)
+    with pytest.raises(NotWrittenError, match="of the host 'new'"):
+        merge_host(tmp_path, "new", {"ip": "300.1.1.1"}, overwrites=False)
+    assert not (tmp_path / "hosts" / "new.yaml").exists()
 
 
 def test_a_node_file_is_made_and_then_changed_with_its_comments_kept(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from stackyard.lab.inside.machine import MachineError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 __all__ = ["PYTHON", "Bubblewrap", "Layout", "find_bubblewrap"]
 
@@ -39,6 +39,9 @@ _CAPABILITIES = (
     "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_KILL CAP_SETGID CAP_SETUID CAP_SETPCAP CAP_SETFCAP"
     " CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_SYS_ADMIN"
 ).split()
+_SBIN = "/usr/sbin"
+# Programs of Proxmox VE that scripts call by their whole path, as their sudo rules name them.
+_OF_NODES = frozenset(("ha-manager", "pct", "pveum", "pvesm", "qm"))
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _LIBRARY = Path(__file__).parent / "guest"
 
@@ -212,15 +215,30 @@ def _mounts(layout: Layout) -> list[str]:
         "--dir",
         "/run/lab/bin",
     ]
-    covered: set[str] = set()
+    covered: dict[str, None] = {}
     for name in layout.names:
         words += ["--ro-bind", str(layout.shim), f"/run/lab/bin/{name}"]
-        for folder in ("/usr/bin", "/usr/sbin"):
+        for folder in ("/usr/bin", _SBIN):
             # A link is covered where it leads to, and programs may share that place.
             place = os.path.realpath(f"{folder}/{name}")
-            if os.path.isfile(place) and place.startswith("/usr/") and place not in covered:
-                covered.add(place)
-                words += ["--ro-bind", str(layout.shim), place]
+            if os.path.isfile(place) and place.startswith("/usr/"):
+                covered[place] = None
+    added = [f"{_SBIN}/{name}" for name in layout.names if name in _OF_NODES]
+    added = [place for place in added if not os.path.exists(place) and not os.path.islink(_SBIN)]
+    if added:
+        words += _own_sbin({*covered, *added})
+    for place in (*covered, *added):
+        words += ["--ro-bind", str(layout.shim), place]
+    return words
+
+
+def _own_sbin(left_out: Collection[str]) -> list[str]:
+    """Return what makes a `/usr/sbin` that has room for programs that this machine does not have."""
+    words = ["--ro-bind", _SBIN, "/run/lab/sbin", "--tmpfs", _SBIN]
+    for entry in sorted(os.scandir(_SBIN), key=lambda one: one.name):
+        if entry.path not in left_out:
+            leads_to = os.readlink(entry.path) if entry.is_symlink() else f"/run/lab/sbin/{entry.name}"
+            words += ["--symlink", leads_to, entry.path]
     return words
 
 

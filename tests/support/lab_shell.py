@@ -1,0 +1,32 @@
+"""A shell of a node of a lab that is full of guests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.support.lab import LabClient, lab_client
+from tests.support.lab_ssh import said, ssh_to
+
+from stackyard.lab.inside.machine import Kind
+from stackyard.lab.seeds import load_seed
+
+__all__ = ["Say", "with_shell"]
+
+Say = Callable[..., Awaitable[tuple[int | None, str, str]]]
+
+
+def with_shell(test: Callable[[LabClient, Say], Awaitable[None]], **options: Any) -> None:
+    """Run a test with a lab full of guests and a shell of its first node."""
+
+    async def main() -> None:
+        chosen = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0, **options}
+        async with lab_client(**chosen) as api, ssh_to(api) as ssh:
+
+            async def say(command: str, stdin: bytes = b"") -> tuple[int | None, str, str]:
+                return await said(ssh, command, stdin)
+
+            await test(api, say)
+
+    asyncio.run(main())

@@ -1,0 +1,49 @@
+"""The spelling of old becomes the command that is meant, and every other command line stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from stackyard.cli.spellings import respelled
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--scenario pve-setup --local", "scenario run pve-setup --local"),
+        ("--scenario=pve-setup --local", "scenario run pve-setup --local"),
+        ("-S pve-setup -H father", "scenario run pve-setup -H father"),
+        ("-Spve-setup", "scenario run pve-setup"),
+        ("--json --scenario x --skip a", "scenario run x --json --skip a"),
+        ("-H father --scenario x", "scenario run x -H father"),
+        ("--list-scenarios --json", "scenario list --json"),
+        ("--scenario x --list-phases", "scenario phases x"),
+        ("--list-phases --scenario x", "scenario phases x"),
+        ("--list-phases", "scenario phases"),
+        ("--preflight --local", "preflight --local"),
+        ("--preflight --host mother", "preflight --host mother"),
+        ("scenario pve-setup --local", "scenario run pve-setup --local"),
+    ],
+)
+def test_the_spelling_of_old_is_made_into_a_command(old: str, new: str) -> None:
+    assert respelled(old.split()) == new.split()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "--help",
+        "--version --json",
+        "scenario",
+        "scenario list",
+        "scenario run pve-setup --scenario x",
+        "scenario --help",
+        "lab ssh web1 -- run --scenario x",
+        "plan dev --preflight",
+        "--json lab status",
+        "--events -- --scenario x",
+    ],
+)
+def test_other_command_lines_stay_as_they_are(line: str) -> None:
+    assert respelled(line.split()) == line.split()
