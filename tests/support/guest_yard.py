@@ -29,7 +29,7 @@ from stackyard.site.pulling import OWN_KEY_FILE
 from stackyard.site.resolver import ConfigResolver
 from stackyard.ssh.keys import new_key_pair
 
-__all__ = ["GuestYard", "Made", "free_port", "guest_yard"]
+__all__ = ["GATEWAY", "GuestYard", "Made", "free_port", "guest_yard", "user_data"]
 
 TEMPLATE = "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
 GATEWAY = "10.31.0.1"
@@ -127,7 +127,7 @@ class GuestYard:
                 put_stand_in(world, TEMPLATE, "pve1", 2**20)
 
         self.running.on_loop(put)
-        fields = {"ostemplate": TEMPLATE, "hostname": guest.name, "rootfs": "local-lvm:1", "start": 1}
+        fields = {"ostemplate": TEMPLATE, "hostname": guest.name, "rootfs": "local-lvm:1", "start": "1"}
         fields |= {"net0": "name=eth0,bridge=vmbr0,ip=dhcp", "ssh-public-keys": "\n".join(guest.ssh_keys)}
         await _done(client, await client.post("/nodes/pve1/lxc", {"vmid": guest.vm_id, **fields}))
 

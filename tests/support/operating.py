@@ -197,14 +197,14 @@ class Ground:
 
 
 @contextlib.contextmanager
-def laid_out(folder: Path, *nodes: str) -> Iterator[Ground]:
+def laid_out(folder: Path, *nodes: str, guests: lab.Kind = lab.Kind.RECORDED) -> Iterator[Ground]:
     """Run a lab and make a site for it."""
     engine = real_engine(Flavour.TOFU)
     home = folder / "home"
     home.mkdir()
     env = {"STACKYARD_TOFU": str(engine.path), "HOME": str(home)}
     env |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
-    options: dict[str, Any] = {"nodes": nodes or ("pve1",), "ssh_port": 0, "guests": lab.Kind.RECORDED}
+    options: dict[str, Any] = {"nodes": nodes or ("pve1",), "ssh_port": 0, "guests": guests}
     with lab.running(**options) as running:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in env.items():

@@ -11,6 +11,7 @@ It knows words alone and loads nothing, because every command line passes here.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,8 +42,16 @@ def respelled(argv: Sequence[str]) -> list[str]:
     if "--list-phases" in said:
         return ["scenario", "phases", *_named(name), *rest]
     if "--preflight" in said:
-        return ["preflight", *rest]
+        return ["preflight", *_hosted(rest)]
     return ["scenario", "run", *_named(name), *rest]
+
+
+def _hosted(rest: list[str]) -> list[str]:
+    """Name this machine in place of `--local`: a preflight looks at a host by its name."""
+    if "--local" not in rest:
+        return rest
+    own = os.uname().nodename.partition(".")[0]
+    return ["--host", own, *(word for word in rest if word != "--local")]
 
 
 def _named(name: str | None) -> list[str]:

@@ -115,6 +115,7 @@ class Creation:
             tracker=self.tracker,
             halt=self.halt,
             ready=ready,
+            knock=run.knock,
             emit=self.emit,
         )
         return _Host(name=host, run=run, made=made, ready=ready, work=work)

@@ -98,18 +98,16 @@ class Envelope:
         """Write down what becomes of the nodes; the record of a run that is stopped or fails says so."""
         tracker = Tracker(nodes, self._save, self._emit)
         tracker.flush()
-        state, error = RunState.STOPPED, "The run was stopped on request."
+        # Whatever ends the run, whoever comes after it has to know how far it came.
+        state, error = RunState.FAILED, "The run ended with a defect of stackyard."
         try:
             yield tracker
             state, error = RunState.DONE, ""
         except StackyardError as err:
-            state, error = RunState.FAILED, err.detail
+            error = err.detail
             raise
         except asyncio.CancelledError:
-            raise
-        except Exception as err:
-            # A defect ends the run, and whoever comes after it has to know how far it came.
-            state, error = RunState.FAILED, f"{type(err).__name__}: {err}"
+            state, error = RunState.STOPPED, "The run was stopped on request."
             raise
         finally:
             tracker.flush()

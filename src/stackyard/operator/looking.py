@@ -12,6 +12,7 @@ from stackyard.manifest.model import NodeType
 from stackyard.operator.creating import guests_of
 from stackyard.operator.node_work import NodeWork, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.path.knocking import knocking
 from stackyard.path.manifests import resolve_manifest
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ async def looking(
         StackyardError: The manifest does not fit on the host any more.
     """
     resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
-    async with proxmox.Client(resolved.connection) as client:
+    async with proxmox.Client(resolved.connection) as client, knocking(resolved.jump) as knock:
         yield NodeWork(
             undertaking=undertaking,
             host=host,
@@ -49,6 +50,7 @@ async def looking(
             guests=guests_of(resolved, undertaking.roots_on(host)),
             hands=hands[host],
             tracker=tracker,
+            knock=knock,
             emit=emit,
         )
 

@@ -13,6 +13,7 @@ from stackyard import events
 from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.operator.readiness import HaltedError
 from stackyard.operator.tracking import PhaseFailedError
+from stackyard.path.knocking import Knock, knock_directly
 from stackyard.path.verifying import verify_guest
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class NodeWork:
         tracker: Takes note of everything.
         halt: Whether to go on.
         ready: Says when a guest is made; it is there already when absent.
+        knock: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
 
@@ -92,6 +94,7 @@ class NodeWork:
     tracker: Tracker
     halt: Halt = field(default_factory=Halt)
     ready: Readiness | None = None
+    knock: Knock = knock_directly
     emit: events.Emit = events.ignore
     up: dict[str, GuestUp] = field(default_factory=dict)
 
@@ -132,7 +135,7 @@ class NodeWork:
         name = node.name
         guest = with_buffer(self.guests[name], self.undertaking.manifest.settings.timeout_buffer)
         with self.tracker.phase(name, "wait_address", f"Waiting for the address of {name}"):
-            up = await verify_guest(self.client, guest, emit=self.emit)
+            up = await verify_guest(self.client, guest, knock=self.knock, emit=self.emit)
         address = up.addresses[0] if up.addresses else None
         self.up[name] = up
         self.tracker.change(name, status=NodeStatus.REACHED, vm_id=up.vm_id, address=address)

@@ -88,7 +88,7 @@ class Record:
         """Return what `as_json` gave.
 
         Raises:
-            KeyError, TypeError, ValueError: It is something else.
+            KeyError, TypeError, ValueError, AttributeError: It is something else.
         """
         fields = {name.name for name in dataclasses.fields(cls)}
         plain = {key: value for key, value in document.items() if key in fields}

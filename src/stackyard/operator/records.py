@@ -143,7 +143,7 @@ def _read(path: Path) -> Record:
     text = files.read_text(path)
     try:
         return Record.from_json(orjson.loads(text))
-    except (ValueError, KeyError, TypeError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise RecordBrokenError(f"{path} is not a record: {err}.") from err
 
 

@@ -124,20 +124,21 @@ class FirstBoots:
                 if had is None or not had.is_settled:
                     records[name] = dataclasses.replace(records[name], pull=pull)
 
-    def settle(self, name: str) -> None:
-        """Remember that a guest has fetched its spec.
+    def settle(self, names: Collection[str]) -> None:
+        """Remember that guests have fetched their specs.
 
         Raises:
             FileError: It cannot be read or written.
         """
-        record = self.read().get(name)
-        if record is None or record.pull is None or record.pull.is_settled:
+        known = self.read() if names else {}
+        if not any(_is_open(known[name]) for name in names if name in known):
             return
         with self._changing() as records:
-            pull = records[name].pull
-            if pull is not None:
-                settled = dataclasses.replace(pull, is_settled=True)
-                records[name] = dataclasses.replace(records[name], pull=settled)
+            for name in names:
+                record = records.get(name)
+                if record is not None and record.pull is not None:
+                    settled = dataclasses.replace(record.pull, is_settled=True)
+                    records[name] = dataclasses.replace(record, pull=settled)
 
     def forget(self, names: Collection[str]) -> None:
         """Forget guests that are no more.
@@ -161,6 +162,10 @@ class FirstBoots:
             yield records
             document = {name: dataclasses.asdict(record) for name, record in records.items()}
             files.replace_file(self._path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
+
+
+def _is_open(record: BootRecord) -> bool:
+    return record.pull is not None and not record.pull.is_settled
 
 
 def _new_record() -> BootRecord:

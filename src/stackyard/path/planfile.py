@@ -42,6 +42,8 @@ _NONCE_BYTES = 12
 _KEY_FILE = "plan.key"
 # The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
 _ITERATIONS = 200_000
+# Of the two that OpenTofu takes the one that processors have instructions for.
+_HASH = "sha256"
 _KEY_PROVIDER = "key_provider.pbkdf2.stackyard"
 
 
@@ -228,7 +230,13 @@ def tofu_encryption(key: PlanKey) -> str:
     return orjson.dumps(
         {
             "key_provider": {
-                "pbkdf2": {"stackyard": {"passphrase": key.secret.hex(), "iterations": _ITERATIONS}}
+                "pbkdf2": {
+                    "stackyard": {
+                        "passphrase": key.secret.hex(),
+                        "iterations": _ITERATIONS,
+                        "hash_function": _HASH,
+                    }
+                }
             },
             "method": {"aes_gcm": {"stackyard": {"keys": f"${{{_KEY_PROVIDER}}}"}}},
             "plan": {"method": "method.aes_gcm.stackyard", "enforced": True},

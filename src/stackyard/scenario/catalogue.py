@@ -12,6 +12,17 @@ from stackyard.scenario.actions.install import EnsurePve
 from stackyard.scenario.actions.node_file import GenerateNodeConfig
 from stackyard.scenario.actions.packer import BuildImages, FetchImages, PublishImages, SyncPacker
 from stackyard.scenario.actions.setup import SetupPve
+from stackyard.scenario.actions.spec_vm import (
+    CheckConfig,
+    DestroyVm,
+    EnsureImage,
+    ProvisionVm,
+    StartServer,
+    StopServer,
+    VerifyEnv,
+    VerifyServer,
+    VerifySsh,
+)
 from stackyard.scenario.actions.users import CreateUser, VerifyUser
 from stackyard.scenario.failures import UnknownScenarioError
 from stackyard.scenario.model import Phase, Place, Scenario
@@ -125,6 +136,24 @@ SCENARIOS: tuple[Scenario, ...] = (
                 action=GenerateNodeConfig(),
                 attempts=3,
             ),
+        ),
+    ),
+    Scenario(
+        name="spec-vm-push-roundtrip",
+        summary="Make a guest that fetches its spec, look at it from inside, and destroy it.",
+        expected_s=180.0,
+        place=Place.NODE,
+        needs_root=False,
+        phases=(
+            Phase(name="check_config", description="Look at the site", action=CheckConfig()),
+            Phase(name="start_server", description="Start the controller", action=StartServer()),
+            Phase(name="ensure_image", description="Look for the image", action=EnsureImage()),
+            Phase(name="provision_vm", description="Make the guest", action=ProvisionVm()),
+            Phase(name="verify_ssh", description="Log in and compare with the spec", action=VerifySsh()),
+            Phase(name="verify_env", description="Look at the settings of the guest", action=VerifyEnv()),
+            Phase(name="verify_server", description="Ask the server from inside", action=VerifyServer()),
+            Phase(name="destroy_vm", description="Destroy the guest", action=DestroyVm(), always=True),
+            Phase(name="stop_server", description="Stop the controller", action=StopServer(), always=True),
         ),
     ),
     Scenario(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Launch", "prepare"]
 
 _REPORTS = "reports"
+_TOKENS = "`api_tokens`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,11 @@ def _site(scenario: Scenario, said: str | None) -> Site | None:
             find_site()
         except SiteNotFoundError:
             return None
-    return Site.load(said)
+    site = Site.open(said)
+    # A node whose token is missing is what `pve-setup` makes one for.
+    if any(_TOKENS not in finding.detail for finding in site.found.errors):
+        site.found.raise_errors(f"The site {site.root}")
+    return site
 
 
 def _report(outcome: ScenarioOutcome) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import os
 import re
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from stackyard import ssh
 from stackyard.errors import UsageError
+from stackyard.path.reaching import AGENT_VARIABLE, key_files, known_hosts, node_host
 from stackyard.redaction import NOTHING_SECRET
 from stackyard.scenario.failures import RootNeededError
 from stackyard.scenario.machines import Local, Remote
@@ -81,17 +83,9 @@ def _named(host: str, options: Options, site: Site | None, redactor: Redactor) -
     is_address = "@" in host or _is_address(host)
     if site is None or (is_address and host not in {*site.nodes, *site.hosts}):
         return Found(machine=_at(host, options, site, redactor), name=None)
-    known = resolve_host(site, host)
-    password = site.secret_values.passwords.get(f"node_{host}")
-    where = ssh.Host(
-        address=known.ssh_host,
-        port=known.ssh_port,
-        username=known.ssh_user,
-        password=password,
-        key_files=_key_files(options),
-        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
-    )
-    return Found(machine=Remote(where, redactor), name=host)
+    where = node_host(site, resolve_host(site, host))
+    keys = where.key_files if options.identity is None else _key_files(options, site)
+    return Found(machine=Remote(dataclasses.replace(where, key_files=keys), redactor), name=host)
 
 
 def _is_address(text: str) -> bool:
@@ -113,15 +107,16 @@ def _at(text: str, options: Options, site: Site | None, redactor: Redactor) -> R
         address=match["address"].strip("[]"),
         port=int(match["port"] or 22),
         username=match["user"] or user or DEFAULT_SSH_USER,
-        key_files=_key_files(options),
-        agent_socket=os.environ.get("SSH_AUTH_SOCK"),
+        key_files=_key_files(options, site),
+        agent_socket=os.environ.get(AGENT_VARIABLE),
+        known_hosts=None if site is None else known_hosts(site),
     )
     return Remote(where, redactor)
 
 
-def _key_files(options: Options) -> tuple[Path, ...]:
+def _key_files(options: Options, site: Site | None) -> tuple[Path, ...]:
     if options.identity is not None:
         if not options.identity.is_file():
             raise UsageError(f"--identity names {options.identity}, which is no file.")
         return (options.identity,)
-    return tuple(Path.home() / ".ssh" / name for name in _KEYS)
+    return tuple(Path.home() / ".ssh" / name for name in _KEYS) if site is None else key_files(site)

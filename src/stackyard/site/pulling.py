@@ -87,7 +87,13 @@ def _guests(site: Site) -> Iterator[tuple[str, str]]:
     for manifest in site.manifests.values():
         for node in manifest.places.data.get("nodes", ()):
             if node.get("spec"):
-                yield str(node["name"]), str(node["spec"])
+                yield from ((name, str(node["spec"])) for name in _names(node))
+
+
+def _names(node: Mapping[str, Any]) -> list[str]:
+    """Return what the guests of a node are called: one of which there are several has numbers."""
+    name, count = str(node["name"]), node.get("count")
+    return [name] if count is None else [f"{name}-{number}" for number in range(1, int(count) + 1)]
 
 
 def auth_method(site: Site, spec: str) -> AuthMethod:

@@ -133,6 +133,19 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
     )
 
 
+async def _started(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[bytes]:
+    """Start a script; if we are cancelled meanwhile, it may run over there already, and is ended."""
+    starting = asyncio.ensure_future(shell.start(script.command()))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(SshError):
+            process = await starting
+            await _end(process)
+            process.close()
+        raise
+
+
 async def _read(process: asyncssh.SSHClientProcess[bytes], kept: deque[str], on_line: OnLine | None) -> None:
     unfinished = bytearray()
 

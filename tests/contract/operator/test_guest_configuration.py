@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import shutil
 from collections.abc import Iterator
 
 import pytest
-from tests.support.guest_yard import GuestYard, Made, guest_yard
+from tests.support.guest_yard import GATEWAY, GuestYard, Made, guest_yard
 
-from stackyard import events, ssh
-from stackyard.desired import Vm
+from stackyard import events, proxmox, ssh
+from stackyard.controller import ControllerOptions, controller
+from stackyard.desired import Verify, Vm
 from stackyard.operator.guests import configure, inspect
 from stackyard.operator.guests.access import GuestSilentError, NoKeyError, logged_in
 from stackyard.operator.outcome import Phase, PhaseStatus
 from stackyard.path.knocking import UnansweredError, knocking
+from stackyard.path.verifying import verify_guest
 from stackyard.ssh.keys import new_key_pair
 
 WEB = """\
@@ -152,9 +155,10 @@ def test_a_guest_fetches_its_spec_at_its_first_boot_from_the_controller_of_the_r
             )
             found = await inspect(node, guest, up.addresses[0], made.context)
             assert set(statuses(found).values()) == {"passed"}, found
-            record = made.context.boots.read()["self"]
-            assert record.pull is not None
-            assert record.pull.is_settled
+            boots = made.context.boots
+        record = boots.read()["self"]
+        assert record.pull is not None
+        assert record.pull.is_settled
         # A spec that has changed since is fetched again, from the controller of another run.
         yard.write(specs__web=WEB.replace("[nginx]", "[nginx, jq]", 1))
         try:
@@ -264,6 +268,10 @@ def test_ports_of_guests_are_tried_from_the_node_that_reaches_them(yard: GuestYa
             address = made.up["door"].addresses[0]
             assert (await knock(address, 22, waits_for_line=True)).startswith(b"SSH-")
             assert await knock(address, 22) == b""
+            guest = made.guest("door")
+            wants_ssh = guest.model_copy(update={"verify": Verify(ssh=True, tcp_ports=(22,))})
+            async with proxmox.Client(made.resolved.connection) as client:
+                assert (await verify_guest(client, wants_ssh, knock=knock)).addresses[0] == address
             for place in ((address, 4711), ("10.31.255.250", 22)):
                 with pytest.raises(UnansweredError):
                     await knock(*place)
@@ -295,6 +303,39 @@ def test_a_guest_that_lets_nobody_in_is_given_up_with_what_was_tried(yard: Guest
             assert statuses(await inspect(node, guest, None, made.context)) == {"verify_address": "failed"}
 
     asyncio.run(scenario())
+
+
+def test_a_guest_boots_and_applies_its_spec_from_the_controller_that_the_site_names(yard: GuestYard) -> None:
+    """Nothing is done over SSH but to look: what the guest becomes, it has fetched by itself."""
+    site = yard.folder / "site.yaml"
+    before, port = site.read_text(), yard.resolver().resolve_host("lab").controller_port
+    assert port is not None
+    node = {"name": "own", "type": "vm", "vmid": 312, "spec": "base", "execution": {"mode": "pull"}}
+    manifest = yard.manifest("served", node)
+    yard.write(manifests__served=json.dumps(manifest.document()))
+
+    async def scenario() -> None:
+        seen: list[str] = []
+        options = ControllerOptions(site=yard.folder, bind="127.0.0.1", port=port)
+        async with (
+            controller(options, emit=lambda event: seen.append(repr(event))),
+            yard.up(manifest) as made,
+        ):
+            assert made.service is None
+            context, up = made.context, made.up["own"]
+            found = await configure(made.node("own"), made.guest("own"), up, context)
+            assert statuses(found) == {"wait_ssh": "passed", "wait_spec": "passed"}, found
+            assert found[-1].detail == ""
+            looked = await inspect(made.node("own"), made.guest("own"), up.addresses[0], context)
+            assert set(statuses(looked).values()) == {"passed"}, looked
+        assert any("GET /spec/own?format=shell 200" in line for line in seen)
+
+    try:
+        address = f"https://{GATEWAY}:{port}"
+        site.write_text(before.replace("defaults:\n", f"defaults:\n  spec_server: {address}\n", 1))
+        asyncio.run(scenario())
+    finally:
+        site.write_text(before)
 
 
 PLAYBOOK = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from stackyard.cli.spellings import respelled
@@ -20,7 +22,7 @@ from stackyard.cli.spellings import respelled
         ("--scenario x --list-phases", "scenario phases x"),
         ("--list-phases --scenario x", "scenario phases x"),
         ("--list-phases", "scenario phases"),
-        ("--preflight --local", "preflight --local"),
+        ("--preflight --local", f"preflight --host {os.uname().nodename.partition('.')[0]}"),
         ("--preflight --host mother", "preflight --host mother"),
         ("scenario pve-setup --local", "scenario run pve-setup --local"),
     ],

@@ -34,8 +34,8 @@ def test_a_guest_that_has_fetched_its_spec_keeps_what_it_fetched_it_with(tmp_pat
     old = Pull(server="https://a:1", pin="sha256//a", token="token-of-the-first-run")
     new = Pull(server="https://a:2", pin="sha256//a", token="token-of-the-second-run")
     boots.give({"done": old, "late": old})
-    boots.settle("done")
-    boots.settle("nobody")
+    boots.settle(["done", "nobody"])
+    boots.settle([])
     boots.give({"done": new, "late": new})
     records = boots.read()
     pulls = {name: record.pull.server for name, record in records.items() if record.pull is not None}

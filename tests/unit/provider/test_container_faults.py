@@ -46,6 +46,18 @@ MOST_CALLS = 60
 LATE = [(task, step) for task in ("vzcreate", "vzstart", "vzclone", "resize") for step in (0, 1)]
 
 
+def names(fault: dict[str, Any]) -> str:
+    return "-".join(map(str, fault.values()))[:40]
+
+
+# After the work and before it, by a lost connection and by an answer, and what is tried again; the others are
+# much like these, and for the long runs.
+OFTEN = [FAULTS[1], FAULTS[2], *FAULTS[5:]]
+SWEPT = [
+    pytest.param(fault, id=names(fault), marks=() if fault in OFTEN else pytest.mark.soak) for fault in FAULTS
+]
+
+
 async def have_source(running: lab.Running) -> None:
     """Have a template to make containers from, and a container to clone."""
     plant_templates_here(running)
@@ -75,11 +87,7 @@ async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], con
     return int(strikes)
 
 
-def names(fault: dict[str, Any]) -> str:
-    return "-".join(map(str, fault.values()))[:40]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
 def test_the_next_apply_ends_well_with_one_container(
     config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
@@ -109,7 +117,7 @@ def test_a_task_that_fails_late_leaves_one_container_in_the_end(task: str, step:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("fault", [*FAULTS[:4], None], ids=lambda fault: names(fault) if fault else "none")
+@pytest.mark.parametrize("fault", [*SWEPT[:4], pytest.param(None, id="none")])
 @pytest.mark.parametrize("config", [UNNUMBERED, CLONED], ids=["made", "cloned"])
 def test_what_a_killed_run_made_is_taken_over(
     config: dict[str, Any], fault: dict[str, Any] | None, tmp_path: Path
@@ -154,7 +162,7 @@ CHANGED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("started", [True, False], ids=["running", "stopped"])
 def test_a_change_that_was_broken_off_is_finished(
     fault: dict[str, Any], tmp_path: Path, *, started: bool
@@ -182,7 +190,7 @@ def test_a_change_that_was_broken_off_is_finished(
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", SWEPT)
 def test_a_removal_that_was_broken_off_is_finished(fault: dict[str, Any], tmp_path: Path) -> None:
     async def scenario() -> None:
         async with lab.start(nodes=("pve1", "pve2")) as running:

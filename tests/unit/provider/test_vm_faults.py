@@ -40,6 +40,18 @@ MOST_CALLS = 60
 LATE = [("qmcreate", 0), ("qmcreate", 1), ("qmstart", 0), ("qmstart", 1), ("qmclone", 0), ("qmclone", 1)]
 
 
+def names(fault: dict[str, Any]) -> str:
+    return "-".join(map(str, fault.values()))[:40]
+
+
+# After the work and before it, by a lost connection and by an answer, and what is tried again; the others are
+# much like these, and for the long runs.
+OFTEN = [FAULTS[1], FAULTS[2], *FAULTS[5:]]
+SWEPT = [
+    pytest.param(fault, id=names(fault), marks=() if fault in OFTEN else pytest.mark.soak) for fault in FAULTS
+]
+
+
 async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], config: dict[str, Any]) -> int:
     """Make a VM with a fault, then again in another process; return how often it struck."""
     before = set(running.world.guests.all())
@@ -79,11 +91,7 @@ async def template(running: lab.Running) -> AsyncIterator[None]:
     yield
 
 
-def names(fault: dict[str, Any]) -> str:
-    return "-".join(map(str, fault.values()))[:40]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
 def test_the_next_apply_ends_well_with_one_vm(
     config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
@@ -163,7 +171,7 @@ async def settle_change(running: lab.Running, journal: Path, fault: dict[str, An
     return int(strikes)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=names)
+@pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("removing", [False, True], ids=["changed", "removed"])
 def test_a_change_or_removal_that_failed_is_completed_by_the_next(
     removing: bool, fault: dict[str, Any], tmp_path: Path

@@ -85,7 +85,7 @@ def test_this_machine_is_called_as_it_calls_itself_or_as_the_user_says(site: Sit
 )
 def test_nothing_too_much_and_what_is_not_there_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(StackyardError):
-        found(**options)
+        found(None, "pve-setup", **options)
 
 
 def test_what_runs_on_another_machine_only_does_not_run_on_this_one() -> None:

@@ -113,3 +113,10 @@ def test_a_guest_whose_spec_asks_for_a_token_that_is_not_there_is_found_before_a
     assert (found.kind.code, "node_tokens.web9" in found.detail) == ("E-SITE-TOKEN", True)
     assert found.where is not None
     assert (found.where.path.endswith("envs/shop.yaml"), found.where.line) == (True, 4)
+
+
+def test_each_of_several_guests_of_a_node_can_ask(tmp_path: Path) -> None:
+    node = "{name: web, type: vm, image: debian-12, preset: small, spec: web, count: 2}"
+    manifest = f"schema_version: 2\nname: many\nnodes: [{node}]\n"
+    found = callers(Site.load(make_site(tmp_path, manifests__many=manifest)))
+    assert {name: found[name].specs for name in ("web-1", "web-2")} == {"web-1": ("web",), "web-2": ("web",)}

@@ -14,7 +14,6 @@ from stackyard.lab.nested.ports import API_PORT, SSH_PORT
 from stackyard.lab.nested.states import COLLECTION, States
 from stackyard.lab.nested.uplink import Uplink
 from stackyard.lab.problems import PveError
-from stackyard.lab.qemu.power import power_on
 from stackyard.lab.sqlite import SqliteDisk
 from stackyard.lab.store import Store
 
@@ -230,6 +229,8 @@ class Attendant:
             if isinstance(machine, NestedMachine):
                 await machine.running()
             elif machine.kind is Kind.QEMU:
+                from stackyard.lab.qemu.power import power_on  # lazy: few labs have guests that really boot
+
                 await power_on(self._world, int(guest["vmid"]))
         except (MachineError, PveError) as err:
             # It stopped meanwhile, or does not come up, which whoever connects is told too.

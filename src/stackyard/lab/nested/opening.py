@@ -10,7 +10,6 @@ from stackyard.lab.inside.machine import Kind
 from stackyard.lab.nested.files import StorageFolders
 from stackyard.lab.nested.maker import Attendant, NestedMaker
 from stackyard.lab.nested.node import inner_options, prepare
-from stackyard.lab.qemu.maker import QemuMaker
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -50,6 +49,8 @@ def open_nest(world: World, options: Options, start: Start) -> Attendant:
     prepare(world)
     world.nest.exposed = frozenset(options.expose)
     if options.guests is Kind.QEMU:
+        from stackyard.lab.qemu.maker import QemuMaker  # lazy: few labs have guests that really boot
+
         is_open = options.allow_downloads
         world.machines.add(lambda maker: QemuMaker(world, place(QEMU), containers=maker, is_open=is_open))
     world.machines.add(lambda maker: NestedMaker(maker, world, place(NESTED), inside))

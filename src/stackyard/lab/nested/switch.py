@@ -71,7 +71,9 @@ class Switch:
         try:
             self._tell({"dial": number, "host": own, "port": port, "as": seen})
             async with asyncio.timeout(_DIAL_TIMEOUT_S):
-                return socket.socket(fileno=await answer)
+                dialed = socket.socket(fileno=await answer)
+            dialed.setblocking(False)
+            return dialed
         finally:
             self._dialing.pop(number, None)
 

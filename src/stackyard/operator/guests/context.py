@@ -52,10 +52,10 @@ class Patience:
     apply_s: float = 1800.0
 
     def longer(self, seconds: float) -> Patience:
-        """Return it with some time on top of every wait."""
+        """Return it with some time on top of every wait; who is refused needs no time, but another key."""
         return Patience(
             ssh_s=self.ssh_s + seconds,
-            refused_s=self.refused_s + seconds,
+            refused_s=self.refused_s,
             boot_s=self.boot_s + seconds,
             apply_s=self.apply_s + seconds,
         )
@@ -74,6 +74,7 @@ class GuestContext:
         redactor: Masks secrets in everything that is told.
         service: The controller that guests fetch from; None where the site has one of its own, or none does.
         patience: How long things may take.
+        settled: Guests that have fetched their specs; remembered when the context ends.
     """
 
     resolver: ConfigResolver
@@ -84,6 +85,7 @@ class GuestContext:
     redactor: Redactor = field(repr=False)
     service: PullService | None = None
     patience: Patience = Patience()
+    settled: set[str] = field(default_factory=set)
 
     @property
     def target(self) -> Target:
@@ -168,8 +170,9 @@ class GuestContext:
 def _host_keys(guest: Guest) -> tuple[str, ...]:
     """Return the keys that a guest was given; one that makes its own is known from the first contact on."""
     init = guest.cloud_init if isinstance(guest, Vm) else None
-    is_given = init is not None and init.host_key is not None and init.user_data is None
-    return (init.host_key.public,) if init is not None and init.host_key is not None and is_given else ()
+    if init is None or init.host_key is None or init.user_data is not None:
+        return ()
+    return (init.host_key.public,)
 
 
 @contextlib.asynccontextmanager
@@ -193,7 +196,7 @@ async def guest_context(
     chosen = resolver.resolve_host(host)
     buffer_s = float(manifest.settings.timeout_buffer)
     async with ssh.Jumps() as jumps:
-        yield GuestContext(
+        context = GuestContext(
             resolver=resolver,
             manifest=manifest.on(host),
             host=chosen,
@@ -203,6 +206,10 @@ async def guest_context(
             service=service,
             patience=(patience or Patience()).longer(buffer_s),
         )
+        try:
+            yield context
+        finally:
+            context.boots.settle(context.settled)
 
 
 def _redactor(resolver: ConfigResolver, service: PullService | None) -> Redactor:

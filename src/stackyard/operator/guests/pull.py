@@ -16,6 +16,7 @@ from stackyard import events, ssh
 from stackyard.controller import ControllerOptions, controller
 from stackyard.errors import InvalidInputError
 from stackyard.manifest.model import NodeType, Scope
+from stackyard.manifest.scopes import env_name, with_scopes
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
 from stackyard.operator.guests.push import run_as_root
 from stackyard.path.first_boots import Pull
@@ -121,8 +122,6 @@ async def pull_service(
 
 def _specs(site: Site, manifest: Manifest, host: str) -> dict[str, str]:
     """Return the specs of the guests that pull, by the names of the guests."""
-    from stackyard.manifest.scopes import env_name, with_scopes  # lazy: only where a manifest has such guests
-
     scope = Scope(host=host)
     nodes = [node for node in manifest.scopes.get(scope, ()) if _pulls(node)]
     if not nodes:
@@ -203,7 +202,7 @@ async def wait_for_pull(shell: ssh.Shell, node: Node, document: Mapping[str, Any
         marker = await _look(shell, ctx)
         if not _is_applied(marker, digest):
             raise GuestConfigError(f"The spec was not applied: {marker.reason(digest)}")
-    ctx.boots.settle(node.name)
+    ctx.settled.add(node.name)
     return said
 
 

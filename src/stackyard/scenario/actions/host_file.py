@@ -24,11 +24,11 @@ class GenerateHostConfig:
     async def run(self, context: Context) -> ActionResult:
         """Ask the machine and write the file."""
         name = await known_name(context)
-        links = json.loads(await context.sh("ip -j address show") or "[]")
-        routes = json.loads(await context.sh("ip -j route show default") or "[]")
+        links = json.loads(await context.sh("ip -j address show", as_root=False) or "[]")
+        routes = json.loads(await context.sh("ip -j route show default", as_root=False) or "[]")
         fields: dict[str, Any] = {
             "host": name,
-            "domain": (await context.sh("hostname -d 2>/dev/null; true")).strip() or None,
+            "domain": (await context.sh("hostname -d 2>/dev/null; true", as_root=False)).strip() or None,
             "ip": _own_address(links, routes),
             "network": {"interfaces": await _interfaces(context, links, routes)},
             "storage": {"zfs_pools": await _pools(context)},
@@ -91,7 +91,7 @@ async def _interfaces(
 
 
 async def _pools(context: Context) -> list[dict[str, Any]]:
-    listed = await context.sh("command -v zpool >/dev/null && zpool list -H -o name; true")
+    listed = await context.sh("command -v zpool >/dev/null && zpool list -H -o name; true", as_root=False)
     return [{"name": line.strip()} for line in listed.splitlines() if line.strip()]
 
 

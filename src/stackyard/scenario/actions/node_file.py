@@ -49,7 +49,7 @@ def merged_message(merged: Any) -> str:
 async def known_name(context: Context) -> str:
     """Return what the site calls the machine, or is to call it: its own name, where nobody said another."""
     if context.name is None:
-        context.name = (await context.sh("hostname -s")).strip()
+        context.name = (await context.sh("hostname -s", as_root=False)).strip()
     return context.name
 
 

@@ -167,3 +167,16 @@ def test_guests_are_told_the_address_that_the_node_file_says_or_that_leads_to_th
     found = served(resolver_of(tmp_path / "found"), "father")
     assert found is not None
     assert found.startswith(f"https://{own}:")
+
+
+@pytest.mark.parametrize(("mode", "commands"), [("push", 0), ("pull", 1)])
+def test_only_guests_that_pull_fetch_from_the_server_that_the_site_names(
+    tmp_path: Path, mode: str, commands: int
+) -> None:
+    tokens = SEED["secrets.yaml"].replace("    test:", "    web: token-of-web\n    test:")
+    resolver = resolver_of(tmp_path, site=SEED["site.yaml"], secrets=tokens)
+    context = context_of(resolver, {"name": "web", **VM, "spec": "hard", "execution": {"mode": mode}})
+    (vm,) = resolve_manifest(resolver, context.manifest, "father").desired.vms
+    assert vm.cloud_init is not None
+    assert len(vm.cloud_init.commands) == commands
+    assert vm.cloud_init.host_key is not None

@@ -1,0 +1,84 @@
+"""`spec-vm-push-roundtrip` on a lab: a guest fetches its spec from us, is looked at from inside, and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from tests.support.engine import real_engine
+from tests.support.lab_inside import need_sandbox
+from tests.support.path import make_yard
+from tests.support.scenarios import site_of
+from tests.support.site import SEED
+
+from stackyard import lab
+from stackyard.engine.version import Flavour
+from stackyard.scenario.launching import prepare
+from stackyard.scenario.options import Options
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.soak
+def test_a_guest_comes_fetches_its_spec_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_sandbox()
+    monkeypatch.setenv("STACKYARD_TOFU", str(real_engine(Flavour.TOFU).path))
+    port = free_port()
+    with lab.running(nodes=("pve1",), ssh_port=0, guests=lab.Kind.SANDBOX, expose=(port,)) as running:
+        yard = make_yard(running, tmp_path / "site")
+        file = yard.folder / "site.yaml"
+        server = f"defaults:\n  spec_server: https://10.31.0.1:{port}\n"
+        file.write_text(file.read_text().replace("defaults:\n", server, 1))
+        outcome = asyncio.run(
+            prepare("spec-vm-push-roundtrip", Options(host="lab"), site=str(yard.folder)).run()
+        )
+        assert outcome.error is None, outcome.error.detail
+        assert {phase.status.value for phase in outcome.phases} == {"passed"}
+        assert outcome.context["vm_id"] == 99900
+        assert list(yard.guests()) == []
+    with socket.socket() as probe:
+        # The controller is stopped, so that its port is free again.
+        probe.bind(("127.0.0.1", port))
+
+
+def test_a_site_that_names_no_server_is_told_so_and_nothing_is_made_or_left_running(tmp_path: Path) -> None:
+    files = {**SEED, "site.yaml": "defaults: {timezone: UTC}\n"}
+    site_of(tmp_path / "site", files)
+    outcome = asyncio.run(
+        prepare("spec-vm-push-roundtrip", Options(host="pve"), site=str(tmp_path / "site")).run()
+    )
+    assert outcome.error is not None
+    assert "`spec_server`" in outcome.error.detail
+    assert [phase.status.value for phase in outcome.phases] == [
+        "failed",
+        *["skipped"] * 6,
+        "passed",
+        "passed",
+    ]
+    assert os.listdir(tmp_path / "site" / "reports")
+
+
+def test_a_guest_that_cannot_be_made_leaves_no_server_behind(tmp_path: Path) -> None:
+    port = free_port()
+    files = {**SEED, "site.yaml": f"defaults: {{spec_server: 'https://127.0.0.1:{port}'}}\n"}
+    files["nodes/pve.yaml"] = (
+        f"api_endpoint: https://127.0.0.1:{free_port()}\napi_token: pve\ndatastore: local-zfs\n"
+    )
+    site_of(tmp_path / "site", files)
+    outcome = asyncio.run(
+        prepare("spec-vm-push-roundtrip", Options(host="pve"), site=str(tmp_path / "site")).run()
+    )
+    statuses = {phase.name: phase.status.value for phase in outcome.phases}
+    assert statuses["start_server"] == "passed"
+    assert outcome.error is not None
+    assert statuses["verify_server"] == "skipped"
+    assert statuses["stop_server"] == "passed"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
