@@ -21,6 +21,8 @@ from stackyard.deployment.schema import read_schema
 from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
 from stackyard.lab import coverage
+from stackyard.scenario.catalogue import SCENARIOS
+from stackyard.scenario.retired import RETIRED_SCENARIOS
 from stackyard.site import fields, schema, schema_names
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -113,6 +115,36 @@ def all_commands() -> Iterator[tuple[str, click.Command, click.Context]]:
             pending.extend((verb, sub, ctx) for verb, sub in named if sub is not None)
 
 
+def scenarios_page() -> str:
+    """Return every scenario with its phases."""
+    lines = [
+        NOTE + "# Scenarios\n",
+        "Run one with `stackyard scenario run NAME`; [how to](../howto/scenarios.md) tells more. A run that",
+        "takes longer than given here is stopped, unless `--timeout` says otherwise.\n",
+    ]
+    for scenario in SCENARIOS:
+        lines += [
+            f"## {scenario.name}\n",
+            f"{scenario.summary} It runs on {scenario.place.value}, usually takes "
+            f"{scenario.expected_s:.0f} s, and is stopped after {scenario.timeout_s:.0f} s.\n",
+            "| phase | what it does | action |",
+            "|---|---|---|",
+            *(
+                f"| `{phase.name}` | {phase.description}{'; always runs' if phase.always else ''} | "
+                f"`{type(phase.action).__name__}` |"
+                for phase in scenario.phases
+            ),
+            "",
+        ]
+    lines += [
+        "## Retired names\n",
+        "| scenario of old | what stands for it |",
+        "|---|---|",
+        *(f"| `{name}` | `{command}` |" for name, command in RETIRED_SCENARIOS.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def events_schema() -> str:
     """Return the JSON Schema of `--events`."""
     return orjson.dumps(events.schema(), option=orjson.OPT_INDENT_2).decode() + "\n"
@@ -135,6 +167,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "events.schema.json": events_schema,
     "lab-coverage.md": coverage.render,
+    "scenarios.md": scenarios_page,
     "site-fields.md": lambda: NOTE + fields.render(),
     "schema/deployment.json": deployment_schema,
     **{f"schema/{entity}.json": functools.partial(site_schema, entity) for entity in schema_names.ENTITIES},

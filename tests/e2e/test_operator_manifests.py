@@ -14,7 +14,6 @@ import pytest
 from tests.support.operating import Ground, laid_out, manifest_text
 
 from stackyard import lab
-from stackyard.lab.contents import put_stand_in
 from stackyard.lab.inside.bubblewrap import find_bubblewrap
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
@@ -28,13 +27,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     if isinstance(found, str):
         pytest.skip(found)
     with laid_out(tmp_path_factory.mktemp("operator"), guests=lab.Kind.SANDBOX) as made:
-        world = made.yard.running.world
-
-        def put() -> None:
-            with world.store.transaction():
-                put_stand_in(world, "local:iso/debian-13-pve.img", "pve1", 2**20)
-
-        made.yard.running.on_loop(put)
         yield made
 
 

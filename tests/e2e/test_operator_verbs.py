@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,8 +41,17 @@ def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground
     assert all(node.created and node.address for node in first.nodes)
     assert all([phase.name for phase in node.phases][:1] == ["create_guest"] for node in first.nodes)
 
-    again = ground.run("create", text, hands)
+    at_once: list[int] = []
+
+    async def work(name: str) -> None:
+        at_once.append(at_once[-1] + 1 if at_once else 1)
+        await asyncio.sleep(0)
+        at_once.append(at_once[-1] - 1)
+
+    hands.on_configure = work
+    again = ground.run("create", text, hands, parallel=1)
     assert again.success
+    assert max(at_once) == 1, "no more are worked on at once than is said"
     assert not any(node.created for node in again.nodes), "what was there before is not this run's"
     assert sorted(entry[:2] for entry in hands.log) == [("configure", "one")] * 2 + [("configure", "two")] * 2
     assert ground.guests(above=1000, below=1010) == {1000: "one", 1001: "two"}
@@ -123,6 +133,21 @@ def test_a_guest_that_cannot_be_made_does_not_stop_the_others(ground: Ground, on
         assert ground.run("create", text).success, "the next create goes on from what is there"
     else:
         assert ground.guests(above=first, below=first + 5) == {}
+
+
+def test_a_guest_that_never_answers_fails_alone_and_in_its_time(ground: Ground) -> None:
+    silent = guest("silent", 1121, verify={"timeout_s": 0})
+    text = manifest_text("mute", guest("good", 1120), silent, on_error="continue", timeout_buffer=1)
+    fault = ground.yard.running.add_fault("agent-silent", vmid=1121)
+    try:
+        outcome = ground.run("create", text)
+    finally:
+        ground.yard.running.remove_fault(fault)
+    assert statuses(outcome) == {"good": "completed", "silent": "failed"}
+    failed = next(node for node in outcome.nodes if node.name == "silent")
+    assert "not up after 1 s: waiting for its agent" in str(failed.error), "the buffer is given on top"
+    assert failed.vm_id == 1121
+    assert ground.run("create", text).success
 
 
 def test_test_verifies_every_node_and_removes_what_it_made_whatever_it_finds(ground: Ground) -> None:
@@ -252,7 +277,7 @@ def test_the_depth_is_that_of_the_graph_and_not_the_length_of_the_list(ground: G
 
 def test_reports_are_written_beside_the_record(ground: Ground, tmp_path: Path) -> None:
     outcome = ground.run(
-        "destroy", manifest_text("again", guest("one", 1000)), report_dir=str(tmp_path / "reports")
+        "destroy", manifest_text("reported", guest("one", 1130)), report_dir=str(tmp_path / "reports")
     )
     assert outcome.success
     written = sorted(path.suffix for path in (tmp_path / "reports").iterdir())

@@ -159,7 +159,6 @@ class Rig:
 
         def emit(event: events.Event) -> None:
             self.seen.append(event)
-            if not isinstance(event, events.StepProgressed): open("/tmp/deleg_events.log","a").write(f"{__import__('time').strftime('%X')} {event}\n")
             on_event(event)
 
         return await delegate(

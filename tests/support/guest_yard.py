@@ -21,6 +21,8 @@ from stackyard.lab.inside.machine import Kind
 from stackyard.manifest.model import Manifest, Node
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.guests import GuestContext, Patience, PullService, guest_context, pull_service
+from stackyard.operator.guests.access import logged_in
+from stackyard.operator.outcome import Phase
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Resolved
 from stackyard.path.verifying import GuestUp, verify_guest
@@ -29,7 +31,7 @@ from stackyard.site.pulling import OWN_KEY_FILE
 from stackyard.site.resolver import ConfigResolver
 from stackyard.ssh.keys import new_key_pair
 
-__all__ = ["GATEWAY", "GuestYard", "Made", "free_port", "guest_yard", "user_data"]
+__all__ = ["GATEWAY", "GuestYard", "Made", "free_port", "guest_yard", "statuses", "told_in", "user_data"]
 
 TEMPLATE = "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
 GATEWAY = "10.31.0.1"
@@ -158,6 +160,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def statuses(phases: tuple[Phase, ...]) -> dict[str, str]:
+    """Return how each phase ended."""
+    return {phase.name: phase.status.value for phase in phases}
+
+
+async def told_in(made: Made, name: str, command: str) -> str:
+    """Run a command in a guest as whoever the operator is there, with sudo."""
+    hosts = made.context.hosts(made.node(name), made.guest(name), made.up[name].addresses[0])
+    async with logged_in(hosts, made.context) as shell:
+        return (await shell.run(f"sudo -n sh -c {command!r}")).strip()
 
 
 @contextlib.contextmanager

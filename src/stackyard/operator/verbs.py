@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stackyard import events
-from stackyard.errors import InvalidInputError, StackyardError, UsageError
+from stackyard.errors import BusyError, InvalidInputError, StackyardError, UsageError
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.creating import Creation
 from stackyard.operator.destroying import Destruction
-from stackyard.operator.envelope import Envelope, Subject, seeded
+from stackyard.operator.envelope import Envelope, Subject, now, seeded
 from stackyard.operator.looking import Verification
-from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, Verb
+from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, RunOutcome, Verb
 from stackyard.operator.preflight import Purpose, preflight
 from stackyard.operator.records import Book
 from stackyard.operator.undertaking import Undertaking, settings_for
@@ -26,7 +26,6 @@ from stackyard.site import ConfigResolver
 
 if TYPE_CHECKING:
     from stackyard.operator.hands import Hands, HandsFor
-    from stackyard.operator.outcome import RunOutcome
     from stackyard.operator.request import Request
     from stackyard.operator.tracking import Tracker
 
@@ -61,7 +60,24 @@ async def run_verb(
         # What is there is in the state, whatever became of the file since.
         return await _destroy_by_name(request.name, request, resolver, emit)
     run = _Run(undertaking, emit, hands_for or _by_ssh(undertaking, emit))
-    return _reported(await run.run(), request, resolver)
+    began_at, began_s = now(), time.monotonic()
+    try:
+        outcome = await run.run()
+    except BusyError:
+        raise
+    except StackyardError as err:
+        failed = RunOutcome(
+            verb=verb,
+            manifest=undertaking.manifest.name,
+            host=undertaking.host,
+            success=False,
+            started_at=began_at,
+            duration_s=time.monotonic() - began_s,
+            error=f"{err.summary}: {err.detail}",
+        )
+        _reported(failed, request, resolver)
+        raise
+    return _reported(outcome, request, resolver)
 
 
 class _Run:

@@ -99,7 +99,7 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     boots, values = own_boots(made)
     node = NodeChoice.of(resolver.site.nodes[host])
     desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
-    resolved = resolved_on(resolver, target, _own(desired, manifest.name))
+    resolved = resolved_on(resolver, target, _patient(_own(desired, manifest.name), manifest))
     return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
 
 
@@ -122,6 +122,21 @@ def _own(desired: Desired, manifest: str) -> Desired:
         for file in desired.files
     )
     return desired.model_copy(update=own)
+
+
+def _patient(desired: Desired, manifest: Manifest) -> Desired:
+    """Return the same with agents that are waited for no longer than it is proved that their guests are up.
+
+    Otherwise a guest that never answers holds up the engine, and with it the end of the run.
+    """
+    buffer_s = manifest.settings.timeout_buffer
+    vms = tuple(
+        vm.model_copy(update={"agent": vm.agent.model_copy(update={"timeout_s": longest_s})})
+        if vm.agent.timeout_s > (longest_s := max(vm.verify.timeout_s + buffer_s, 1))
+        else vm
+        for vm in desired.vms
+    )
+    return desired.model_copy(update={"vms": vms})
 
 
 def first_boots_of(resolver: ConfigResolver, target: Target) -> FirstBoots:

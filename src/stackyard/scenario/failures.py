@@ -72,6 +72,7 @@ class MachineUnfitError(StackyardError):
 
     code = "E-SCENARIO-MACHINE"
     summary = "The machine does not fit"
+    default_remedy = "Put the machine in order, or name another one."
 
 
 class NotConfirmedError(StackyardError):
@@ -87,6 +88,7 @@ class RetiredError(StackyardError):
 
     code = "E-SCENARIO-RETIRED"
     summary = "This was retired"
+    default_remedy = "Use the command that the error names."
 
 
 class UnknownScenarioError(UsageError):

@@ -92,6 +92,23 @@ has_package() {
     fi
 }
 
+# A run that was ended in the middle of an installation leaves work that the next one has to finish first.
+mend_packages() {
+    if [ -z "$root" ] && [ -n "$(dpkg --audit 2>/dev/null; ls /var/lib/dpkg/updates 2>/dev/null)" ]; then
+        dpkg --force-confold --configure -a
+    fi
+}
+
+# The system may be at it itself, shortly after it has booted; nothing says when it is done.
+refresh_packages() {
+    tries=1
+    until run apt-get --quiet update; do
+        [ "$tries" -lt 6 ] || return 1
+        tries=$((tries + 1))
+        sleep 5
+    done
+}
+
 install_packages() {
     left=$#
     while [ "$left" -gt 0 ]; do
@@ -103,7 +120,8 @@ install_packages() {
     [ $# -gt 0 ] || return 0
     if [ -n "$root" ] || command -v apt-get >/dev/null 2>&1; then
         export DEBIAN_FRONTEND=noninteractive
-        run apt-get --quiet update
+        mend_packages
+        refresh_packages
         run apt-get --quiet --yes -o DPkg::Lock::Timeout=300 install "$@"
     elif command -v dnf >/dev/null 2>&1; then
         run dnf --quiet --assumeyes install "$@"

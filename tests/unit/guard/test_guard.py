@@ -262,6 +262,18 @@ def test_a_stranger_with_the_same_vm_id_or_name_is_in_the_way() -> None:
     assert codes(found) == ["E-GUARD-UNMANAGED-GUEST", "E-GUARD-UNMANAGED-GUEST"]
 
 
+def test_a_guest_of_another_manifest_with_the_same_name_is_not_in_the_way() -> None:
+    [stranger] = CLUSTER.guests
+    theirs = dataclasses.replace(stranger, tags=frozenset(("stackyard.other", "prod")))
+    cluster = dataclasses.replace(CLUSTER, guests=(theirs,))
+    new = change(VM, "stranger", Action.CREATE, after={"tags": ["stackyard.mine"]})
+    assert codes(verdict(KEPT, new, cluster=cluster)) == []
+    lost = change(VM, "stranger", Action.CREATE, after={"tags": ["stackyard.other"]})
+    assert codes(verdict(KEPT, lost, cluster=cluster)) == ["E-GUARD-UNMANAGED-GUEST"]
+    same_id = change(VM, "web", Action.CREATE, after={"vm_id": 100, "tags": ["stackyard.mine"]})
+    assert codes(verdict(KEPT, same_id, cluster=cluster)) == ["E-GUARD-UNMANAGED-GUEST"]
+
+
 def test_a_guest_of_the_state_is_no_stranger() -> None:
     known = change(VM, "stranger", Action.NOTHING, before={"vm_id": 100})
     assert codes(verdict(known, change(VM, "stranger2", Action.CREATE), cluster=CLUSTER)) == []

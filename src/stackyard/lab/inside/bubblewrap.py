@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import shutil
 from dataclasses import dataclass
@@ -139,21 +140,22 @@ class Bubblewrap:
             blocked = told = None
             if self.has_numbers:
                 blocked, told = _pipe(stack), _pipe(stack)
-                argv = (*("--userns-block-fd", str(blocked[0]), "--info-fd", str(told[1])), *argv)
-                inherited = (*inherited, blocked[0], told[1])
+                numbers = (blocked[0].fileno(), told[1].fileno())
+                argv = (*("--userns-block-fd", str(numbers[0]), "--info-fd", str(numbers[1])), *argv)
+                inherited = (*inherited, *numbers)
             command = process.Command(argv=(self.program, *argv), env={}, keeps_output=False)
             try:
                 running = process.start_attached(command, on_line, inherited=inherited)
             except (process.ProgramMissingError, process.ProgramUnusableError) as err:
                 raise MachineError(err.detail) from err
             if blocked is not None and told is not None:
-                os.close(told[1])
+                told[1].close()
                 try:
-                    await _give_numbers(told[0])
+                    await _give_numbers(told[0].fileno())
                 except (OSError, ValueError) as err:
                     await running.end()
                     raise MachineError(f"A sandbox gets no user numbers: {err}.") from err
-                os.write(blocked[1], b"1")
+                blocked[1].write(b"1")
             return running
 
 
@@ -252,16 +254,10 @@ def _write(path: str, text: str) -> None:
     Path(path).write_text(text, encoding="ascii")
 
 
-def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
-    found = os.pipe()
-    for number in found:
-        stack.callback(_close, number)
-    return found
-
-
-def _close(number: int) -> None:
-    with contextlib.suppress(OSError):
-        os.close(number)
+def _pipe(stack: contextlib.ExitStack) -> tuple[io.FileIO, io.FileIO]:
+    """Return the ends of a pipe. They are objects: a number that is closed twice may be another's by then."""
+    reading, writing = os.pipe()
+    return stack.enter_context(io.FileIO(reading, "r")), stack.enter_context(io.FileIO(writing, "w"))
 
 
 async def _give_numbers(told: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard import events, ssh
 from stackyard.manifest.model import NodeType
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.guests.ansible import find_playbook, run_playbook
@@ -15,7 +15,6 @@ from stackyard.operator.guests.push import apply_document, mark_document, wait_f
 from stackyard.operator.outcome import PhaseStatus
 
 if TYPE_CHECKING:
-    from stackyard import ssh
     from stackyard.desired import Guest
     from stackyard.manifest.model import Node
     from stackyard.operator.guests.context import GuestContext
@@ -39,10 +38,22 @@ async def configure(
         ctx: What is needed for it.
         emit: Told of each phase, and of what the guest says.
     """
-    phases = Phases(node.name, ctx.redactor, emit)
+    told = _Told(phases=Phases(node.name, ctx.redactor, emit), emit=emit)
     with contextlib.suppress(PhaseFailed):
-        await _configure(node, guest, up, ctx, _Told(phases=phases, emit=emit))
-    return phases.all
+        try:
+            await _configure(node, guest, up, ctx, told)
+        except PhaseFailed as err:
+            if not _is_lost(err.__cause__):
+                raise
+            # Everything may be done again, and what was begun over there has been ended.
+            told.phases.excuse("The connection broke, and it was done again.")
+            await _configure(node, guest, up, ctx, told)
+    return told.phases.all
+
+
+def _is_lost(cause: BaseException | None) -> bool:
+    """Tell whether a phase failed because the connection broke, as when a guest boots anew."""
+    return isinstance(cause, ssh.SshError) and not isinstance(cause, ssh.RemoteCommandError)
 
 
 class _Told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,12 @@ class Phases:
             self._add(name, PhaseStatus.FAILED, began_s, err.detail)
             raise PhaseFailed from err
         self._add(name, PhaseStatus.PASSED, began_s, note.detail)
+
+    def excuse(self, detail: str) -> None:
+        """Let the phase that has just failed not count: what it was for is done again."""
+        last = self._done[-1]
+        said = self._redactor(detail)
+        self._done[-1] = dataclasses.replace(last, status=PhaseStatus.SKIPPED, detail=f"{said} {last.detail}")
 
     def record(self, name: str, status: PhaseStatus, detail: str = "") -> None:
         """Record a phase that took no time."""
