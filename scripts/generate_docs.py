@@ -22,6 +22,7 @@ from stackyard.diagnostics import Kind, Severity
 from stackyard.errors import ExitStatus, StackyardError
 from stackyard.lab import coverage
 from stackyard.scenario.catalogue import SCENARIOS
+from stackyard.scenario.model import Action, NamedAction
 from stackyard.scenario.retired import RETIRED_SCENARIOS
 from stackyard.site import fields, schema, schema_names
 
@@ -131,7 +132,7 @@ def scenarios_page() -> str:
             "|---|---|---|",
             *(
                 f"| `{phase.name}` | {phase.description}{'; always runs' if phase.always else ''} | "
-                f"`{type(phase.action).__name__}` |"
+                f"`{action_name(phase.action)}` |"
                 for phase in scenario.phases
             ),
             "",
@@ -143,6 +144,11 @@ def scenarios_page() -> str:
         *(f"| `{name}` | `{command}` |" for name, command in RETIRED_SCENARIOS.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def action_name(action: Action) -> str:
+    """Return what an action is called."""
+    return action.name if isinstance(action, NamedAction) else type(action).__name__
 
 
 def events_schema() -> str:

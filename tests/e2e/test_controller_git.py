@@ -21,7 +21,7 @@ PROTOCOLS = {
     "version 0": {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_1": "protocol.version", "GIT_CONFIG_VALUE_1": "0"},
     "dumb": {"GIT_SMART_HTTP": "0"},
 }
-MANY = 50
+MANY = 20
 
 
 def commit_file(source: Path, name: str, text: str) -> None:

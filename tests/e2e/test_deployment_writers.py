@@ -1,17 +1,16 @@
-"""Fifty writers at once, each with one guest of its own: fifty versions, fifty guests, nothing lost."""
+"""Many writers at once, each with one guest of its own: as many versions, as many guests, nothing lost."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
-from tests.support.cli import PROGRAM
 from tests.support.deployment import CONTAINER, SMALL, place_in, text_of
 from tests.support.deployment_bucket import ENV, new_bucket
+from tests.support.forking import fork_program
 from tests.support.seaweed import require_seaweed
 
 from stackyard.deployment.editing import set_values, written
@@ -77,7 +76,8 @@ def test_fifty_writers_on_sqlite_make_fifty_versions_and_fifty_guests(tmp_path: 
     require_nothing_lost(place, WRITERS)
 
 
-def test_fifty_writers_on_seaweedfs_make_fifty_versions_and_fifty_guests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [12, pytest.param(WRITERS, marks=pytest.mark.soak)])
+def test_writers_on_seaweedfs_make_a_version_and_a_guest_each(tmp_path: Path, count: int) -> None:
     bucket = new_bucket(require_seaweed())
     embedded = place_in(tmp_path)
     place = Place(
@@ -88,26 +88,19 @@ def test_fifty_writers_on_seaweedfs_make_fifty_versions_and_fifty_guests(tmp_pat
         environ=ENV,
     )
     first(place)
-    assert all_at_once(place, WRITERS) == []
-    require_nothing_lost(place, WRITERS)
+    assert all_at_once(place, count) == []
+    require_nothing_lost(place, count)
 
 
-def processes(folder: Path, count: int, env: dict[str, str]) -> list[int]:
+def processes(folder: Path, count: int) -> list[int]:
     """Let as many processes of the program as there are writers add a guest each."""
     running = []
-    for number in range(count):
-        entry = json.dumps({**CONTAINER, "vm_id": 1000 + number, "hostname": f"guest-{number}"})
-        command = [*PROGRAM, "deployment", "edit", "--set", f"containers.g{number}={entry}"]
-        running.append(
-            subprocess.Popen(
-                command,
-                cwd=folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        )
+    with open(os.devnull, "r+b") as nothing:
+        streams = (nothing.fileno(), nothing.fileno(), nothing.fileno())
+        for number in range(count):
+            entry = json.dumps({**CONTAINER, "vm_id": 1000 + number, "hostname": f"guest-{number}"})
+            arguments = ("deployment", "edit", "--set", f"containers.g{number}={entry}")
+            running.append(fork_program(arguments, streams=streams, cwd=folder))
     return [process.wait() for process in running]
 
 
@@ -115,5 +108,5 @@ def processes(folder: Path, count: int, env: dict[str, str]) -> list[int]:
 def test_writers_that_are_processes_lose_nothing_either(tmp_path: Path, count: int) -> None:
     (tmp_path / "deployment.yaml").write_text("environment: homelab\n")
     first(place_in(tmp_path))
-    assert processes(tmp_path, count, dict(os.environ)) == [0] * count
+    assert processes(tmp_path, count) == [0] * count
     require_nothing_lost(place_in(tmp_path), count)

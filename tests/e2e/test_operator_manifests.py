@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shlex
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     found = asyncio.run(find_bubblewrap())
     if isinstance(found, str):
         pytest.skip(found)
-    with laid_out(tmp_path_factory.mktemp("operator"), guests=lab.Kind.SANDBOX) as made:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("operator")
+    with laid_out(folder, guests=lab.Kind.SANDBOX, controller_port=port) as made:
         yield made
 
 
@@ -64,7 +68,8 @@ def test_the_how_to_creates_shows_destroys_and_tests_a_manifest_in_the_published
     wanted = {"create_guest", "wait_address", "wait_ssh", "apply_spec", "verify_users", "verify_packages"}
     assert wanted | {"verify_services", "verify_spec", "destroy_guest"} <= passed(edge)
     assert ground.yard.guests() == {}
-    assert sum(path.suffix == ".xml" for path in (ground.yard.folder / "reports").iterdir()) == 3
+    written = [Path(path) for path in document["logs"]]
+    assert {path.suffix for path in written if path.exists()} == {".json", ".md", ".xml"}
 
 
 def test_a_preview_and_an_error_are_one_json_object_each_and_touch_nothing(ground: Ground) -> None:
@@ -110,6 +115,28 @@ def test_a_guest_without_a_spec_is_not_logged_in_to_where_verify_ssh_is_off(grou
     gone = ground.yard.json("manifest", "status", *line, "--detailed-exitcode", status=2)
     assert gone["nodes"][0]["drift"] == ["not there"]
     assert gone["runs"]["lab"]["verb"] == "destroy"
+
+
+def test_push_pull_and_a_container_become_what_their_specs_say_and_disks_are_honoured(ground: Ground) -> None:
+    vm = {"type": "vm", "preset": "vm-small", "image": "debian-12", "spec": "base"}
+    box = {"type": "ct", "image": "debian-13-ct", "cores": 1, "memory": 512, "disk": 4, "spec": "base"}
+    text = manifest_text(
+        "mix",
+        {"name": "pushed", "vmid": 3010, **vm},
+        {"name": "pulled", "vmid": 3011, **vm, "disk": 20, "execution": {"mode": "pull"}},
+        {"name": "box", "vmid": 3012, **box, "depends_on": ["pushed"]},
+    )
+    (ground.yard.folder / "mix.json").write_text(text)
+    line = ("--manifest-file", "mix.json", *WHERE)
+    made = nodes_of(ground.yard.json("create", *line))
+    assert {name: node["status"] for name, node in made.items()} == dict.fromkeys(made, "completed")
+    assert "apply_spec" in passed(made["pushed"]) & passed(made["box"])
+    assert "wait_spec" in passed(made["pulled"])
+    guests = ground.yard.guests()
+    assert "size=20G" in guests[3011]["config"]["scsi0"], "the disk of the node, not of its preset"
+    assert guests[3012]["type"] == "lxc", "a container is a container"
+    ground.yard.json("destroy", *line, "--yes")
+    assert ground.yard.guests() == {}
 
 
 @pytest.mark.soak

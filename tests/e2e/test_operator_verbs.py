@@ -104,15 +104,34 @@ def test_rollback_takes_the_failing_node_and_nothing_that_was_there_before(groun
 
 
 def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> None:
-    nodes = (guest("a", 1030), guest("b", 1031, depends_on=["a"]), guest("c", 1032))
-    hands = Played(fails={"a"})
+    nodes = (
+        guest("a", 1030, type="pve", memory=4096, disk=32),
+        guest("inside", 100, parent="a"),
+        guest("b", 1031, depends_on=["a"]),
+        guest("c", 1032),
+        guest("broken", 1033),
+    )
+
+    async def work(name: str) -> None:
+        if name == "broken":
+            raise RuntimeError("a defect of somebody's")
+
+    hands = Played(fails={"a"}, on_configure=work)
     outcome = ground.run("create", manifest_text("going", *nodes, on_error="continue"), hands)
-    assert statuses(outcome) == {"a": "failed", "b": "skipped", "c": "completed"}
+    assert statuses(outcome) == {
+        "a": "failed",
+        "inside": "skipped",
+        "b": "skipped",
+        "c": "completed",
+        "broken": "failed",
+    }
     by_name = {node.name: node for node in outcome.nodes}
-    assert by_name["b"].cause == "a"
+    assert (by_name["b"].cause, by_name["inside"].cause) == ("a", "a")
     assert by_name["c"].error is None
+    assert by_name["broken"].error == "RuntimeError: a defect of somebody's"
     assert not outcome.success
-    assert sorted(entry[1] for entry in hands.log) == ["a", "c"]
+    assert sorted(entry[1] for entry in hands.log) == ["a", "broken", "c"]
+    assert {node.name for node in ground.record("going").nodes} == set(by_name), "nothing of it is lost"
 
 
 @pytest.mark.parametrize("on_error", ["continue", "rollback"])
@@ -273,6 +292,13 @@ def test_the_depth_is_that_of_the_graph_and_not_the_length_of_the_list(ground: G
     outcome = ground.run("create", manifest_text("shallow", leaf, outer), hands, depth=1)
     assert (outcome.success, statuses(outcome)) == (True, {"outer": "completed"})
     assert not any(entry[0].startswith("delegate") for entry in hands.log)
+    # Proxmox gives the id, and another manifest has a guest of the same name.
+    free = {key: value for key, value in outer.items() if key != "vmid"}
+    other = ground.run("create", manifest_text("unnumbered", free))
+    assert other.success, other
+    [chosen] = [node.vm_id for node in other.nodes]
+    assert chosen not in (None, 1110)
+    assert ground.yard.guests()[chosen or 0]["config"]["tags"] == "stackyard.unnumbered"
 
 
 def test_reports_are_written_beside_the_record(ground: Ground, tmp_path: Path) -> None:

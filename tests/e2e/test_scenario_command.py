@@ -11,6 +11,7 @@ from tests.support.cli import stackyard
 from tests.support.site import SEED, TOKEN, write_site
 
 from stackyard.scenario.catalogue import SCENARIOS
+from stackyard.scenario.model import NamedAction
 from stackyard.site.load import Site
 
 SEED_NAMES = {
@@ -54,7 +55,10 @@ def test_phases_are_listed_without_a_site_or_a_host(tmp_path: Path) -> None:
 def test_names_follow_the_conventions(name: str) -> None:
     scenario = next(one for one in SCENARIOS if one.name == name)
     assert all("_" in phase.name and phase.name.islower() for phase in scenario.phases)
-    assert all(type(phase.action).__name__[0].isupper() for phase in scenario.phases)
+    for phase in scenario.phases:
+        assert isinstance(phase.action, NamedAction)
+        assert phase.action.name[0].isupper()
+        assert type(phase.action.load()).__name__ == phase.action.name
     assert scenario.summary.endswith(".")
 
 

@@ -33,6 +33,8 @@ from stackyard.state.inside import read_view
 
 __all__ = ["Ground", "Played", "guest", "laid_out", "manifest_text"]
 
+# Where guests of a lab reach this machine.
+GATEWAY = "10.31.0.1"
 _SIZE = {"cores": 1, "memory": 512, "disk": 4}
 
 
@@ -197,17 +199,32 @@ class Ground:
 
 
 @contextlib.contextmanager
-def laid_out(folder: Path, *nodes: str, guests: lab.Kind = lab.Kind.RECORDED) -> Iterator[Ground]:
-    """Run a lab and make a site for it."""
+def laid_out(
+    folder: Path, *nodes: str, guests: lab.Kind = lab.Kind.RECORDED, controller_port: int | None = None
+) -> Iterator[Ground]:
+    """Run a lab and make a site for it.
+
+    Args:
+        folder: Where.
+        nodes: The nodes of the lab; one when absent.
+        guests: What is inside of its guests.
+        controller_port: A port of this machine that guests reach, to fetch their specs from.
+    """
     engine = real_engine(Flavour.TOFU)
     home = folder / "home"
     home.mkdir()
     env = {"STACKYARD_TOFU": str(engine.path), "HOME": str(home)}
     env |= {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
     options: dict[str, Any] = {"nodes": nodes or ("pve1",), "ssh_port": 0, "guests": guests}
+    if controller_port is not None:
+        options["expose"] = (controller_port,)
     with lab.running(**options) as running:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in env.items():
                 patch.setenv(name, value)
             yard = make_yard(running, folder / "site", **env)
+        if controller_port is not None:
+            node = yard.folder / "nodes" / "lab.yaml"
+            said = f"controller_address: {GATEWAY}\ncontroller_port: {controller_port}\n"
+            node.write_text(f"{node.read_text()}{said}")
         yield Ground(yard=yard, env=env)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard import events
 from stackyard.desired import Container, Vm
 from stackyard.errors import StackyardError
+from stackyard.guard.cluster import OWNER_TAG
 from stackyard.path.knocking import Knock, UnansweredError, knock_directly
 from stackyard.proxmox import RefusedError, quoted
 
@@ -113,13 +115,21 @@ async def _find(client: Client, guest: Guest) -> tuple[int, str]:
     """Return where a guest is; one call serves all guests that are looked for at once."""
     kind = "lxc" if isinstance(guest, Container) else "qemu"
     rows = await client.get("/cluster/resources", {"type": "vm"}, max_age_s=_FIRST_PAUSE_S)
-    for row in rows:
-        is_same = row["vmid"] == guest.vm_id if guest.vm_id is not None else row.get("name") == guest.name
-        if is_same and row["type"] == kind:
-            if row.get("status") != "running":
-                raise _NotYet("it to run")
-            return int(row["vmid"]), str(row["node"])
-    raise _NotYet("Proxmox to list it")
+    found = [row for row in rows if row["type"] == kind and _is_same(guest, row)]
+    if not found:
+        raise _NotYet("Proxmox to list it")
+    row = next((row for row in found if row["node"] == guest.node), found[0])
+    if row.get("status") != "running":
+        raise _NotYet("it to run")
+    return int(row["vmid"]), str(row["node"])
+
+
+def _is_same(guest: Guest, row: dict[str, Any]) -> bool:
+    """Tell whether a row is a guest: by its id, or by its name where a manifest of the same tag has it."""
+    if guest.vm_id is not None:
+        return bool(row["vmid"] == guest.vm_id)
+    owners = {tag for tag in guest.tags if tag.startswith(OWNER_TAG)}
+    return row.get("name") == guest.name and owners <= set(re.split(r"[;, ]+", str(row.get("tags") or "")))
 
 
 async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tuple[str, ...]:

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import difflib
 
-from stackyard.scenario.actions.api_token import CreateApiToken
-from stackyard.scenario.actions.bootstrap import RunBootstrap, VerifyInstall
-from stackyard.scenario.actions.host_file import GenerateHostConfig
-from stackyard.scenario.actions.images import DownloadImages, InstallImages
-from stackyard.scenario.actions.install import EnsurePve
-from stackyard.scenario.actions.node_file import GenerateNodeConfig
-from stackyard.scenario.actions.packer import BuildImages, FetchImages, PublishImages, SyncPacker
-from stackyard.scenario.actions.setup import SetupPve
-from stackyard.scenario.actions.spec_vm import (
-    CheckConfig,
-    DestroyVm,
-    EnsureImage,
-    ProvisionVm,
-    StartServer,
-    StopServer,
-    VerifyEnv,
-    VerifyServer,
-    VerifySsh,
-)
-from stackyard.scenario.actions.users import CreateUser, VerifyUser
 from stackyard.scenario.failures import UnknownScenarioError
-from stackyard.scenario.model import Phase, Place, Scenario
+from stackyard.scenario.model import NamedAction, Phase, Place, Scenario
 from stackyard.scenario.retired import refuse_retired
 
 __all__ = ["SCENARIOS", "find_scenario"]
 
-_BUILD = Phase(name="build_images", description="Build images with packer", action=BuildImages())
-_PUBLISH = Phase(
-    name="publish_images", description="Put images into the storage of Proxmox VE", action=PublishImages()
+_BUILD = Phase(
+    name="build_images", description="Build images with packer", action=NamedAction("packer", "BuildImages")
 )
-_FETCH = Phase(name="fetch_images", description="Fetch images", action=FetchImages(), attempts=3)
-_SYNC = Phase(name="sync_packer", description="Bring packer to the machine", action=SyncPacker(), attempts=3)
+_PUBLISH = Phase(
+    name="publish_images",
+    description="Put images into the storage of Proxmox VE",
+    action=NamedAction("packer", "PublishImages"),
+)
+_FETCH = Phase(
+    name="fetch_images", description="Fetch images", action=NamedAction("packer", "FetchImages"), attempts=3
+)
+_SYNC = Phase(
+    name="sync_packer",
+    description="Bring packer to the machine",
+    action=NamedAction("packer", "SyncPacker"),
+    attempts=3,
+)
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
@@ -45,9 +36,20 @@ SCENARIOS: tuple[Scenario, ...] = (
         place=Place.REMOTE,
         needs_site=False,
         phases=(
-            Phase(name="run_bootstrap", description="Install stackyard", action=RunBootstrap(), attempts=3),
-            Phase(name="verify_install", description="Verify the installation", action=VerifyInstall()),
-            Phase(name="verify_user", description="Verify the user", action=VerifyUser()),
+            Phase(
+                name="run_bootstrap",
+                description="Install stackyard",
+                action=NamedAction("bootstrap", "RunBootstrap"),
+                attempts=3,
+            ),
+            Phase(
+                name="verify_install",
+                description="Verify the installation",
+                action=NamedAction("bootstrap", "VerifyInstall"),
+            ),
+            Phase(
+                name="verify_user", description="Verify the user", action=NamedAction("users", "VerifyUser")
+            ),
         ),
     ),
     Scenario(
@@ -59,7 +61,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Phase(
                 name="generate_host_config",
                 description="Write the file of the machine",
-                action=GenerateHostConfig(),
+                action=NamedAction("host_file", "GenerateHostConfig"),
                 attempts=3,
             ),
         ),
@@ -69,11 +71,16 @@ SCENARIOS: tuple[Scenario, ...] = (
         summary="Download images of a release and put them into the storage of a node.",
         expected_s=120.0,
         phases=(
-            Phase(name="download_images", description="Download images", action=DownloadImages(), attempts=3),
+            Phase(
+                name="download_images",
+                description="Download images",
+                action=NamedAction("images", "DownloadImages"),
+                attempts=3,
+            ),
             Phase(
                 name="publish_images",
                 description="Put images into the storage of Proxmox VE",
-                action=InstallImages(),
+                action=NamedAction("images", "InstallImages"),
                 attempts=3,
             ),
         ),
@@ -122,18 +129,28 @@ SCENARIOS: tuple[Scenario, ...] = (
         expected_s=180.0,
         is_disruptive=True,
         phases=(
-            Phase(name="ensure_pve", description="Install Proxmox VE", action=EnsurePve(), attempts=3),
-            Phase(name="setup_pve", description="Set Proxmox VE up", action=SetupPve(), attempts=3),
+            Phase(
+                name="ensure_pve",
+                description="Install Proxmox VE",
+                action=NamedAction("install", "EnsurePve"),
+                attempts=3,
+            ),
+            Phase(
+                name="setup_pve",
+                description="Set Proxmox VE up",
+                action=NamedAction("setup", "SetupPve"),
+                attempts=3,
+            ),
             Phase(
                 name="create_api_token",
                 description="Make a token for its API",
-                action=CreateApiToken(),
+                action=NamedAction("api_token", "CreateApiToken"),
                 attempts=3,
             ),
             Phase(
                 name="generate_node_config",
                 description="Write the file of the node",
-                action=GenerateNodeConfig(),
+                action=NamedAction("node_file", "GenerateNodeConfig"),
                 attempts=3,
             ),
         ),
@@ -145,22 +162,67 @@ SCENARIOS: tuple[Scenario, ...] = (
         place=Place.NODE,
         needs_root=False,
         phases=(
-            Phase(name="check_config", description="Look at the site", action=CheckConfig()),
-            Phase(name="start_server", description="Start the controller", action=StartServer()),
-            Phase(name="ensure_image", description="Look for the image", action=EnsureImage()),
-            Phase(name="provision_vm", description="Make the guest", action=ProvisionVm()),
-            Phase(name="verify_ssh", description="Log in and compare with the spec", action=VerifySsh()),
-            Phase(name="verify_env", description="Look at the settings of the guest", action=VerifyEnv()),
-            Phase(name="verify_server", description="Ask the server from inside", action=VerifyServer()),
-            Phase(name="destroy_vm", description="Destroy the guest", action=DestroyVm(), always=True),
-            Phase(name="stop_server", description="Stop the controller", action=StopServer(), always=True),
+            Phase(
+                name="check_config",
+                description="Look at the site",
+                action=NamedAction("spec_vm", "CheckConfig"),
+            ),
+            Phase(
+                name="start_server",
+                description="Start the controller",
+                action=NamedAction("spec_vm", "StartServer"),
+            ),
+            Phase(
+                name="ensure_image",
+                description="Look for the image",
+                action=NamedAction("spec_vm", "EnsureImage"),
+            ),
+            Phase(
+                name="provision_vm",
+                description="Make the guest",
+                action=NamedAction("spec_vm", "ProvisionVm"),
+            ),
+            Phase(
+                name="verify_ssh",
+                description="Log in and compare with the spec",
+                action=NamedAction("spec_vm", "VerifySsh"),
+            ),
+            Phase(
+                name="verify_env",
+                description="Look at the settings of the guest",
+                action=NamedAction("spec_vm", "VerifyEnv"),
+            ),
+            Phase(
+                name="verify_server",
+                description="Ask the server from inside",
+                action=NamedAction("spec_vm", "VerifyServer"),
+            ),
+            Phase(
+                name="destroy_vm",
+                description="Destroy the guest",
+                action=NamedAction("spec_vm", "DestroyVm"),
+                always=True,
+            ),
+            Phase(
+                name="stop_server",
+                description="Stop the controller",
+                action=NamedAction("spec_vm", "StopServer"),
+                always=True,
+            ),
         ),
     ),
     Scenario(
         name="user-setup",
         summary="Make the user that automation logs in as.",
         expected_s=30.0,
-        phases=(Phase(name="create_user", description="Make the user", action=CreateUser(), attempts=3),),
+        phases=(
+            Phase(
+                name="create_user",
+                description="Make the user",
+                action=NamedAction("users", "CreateUser"),
+                attempts=3,
+            ),
+        ),
     ),
 )
 

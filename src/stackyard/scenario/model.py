@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from stackyard.scenario.context import Context
 
-__all__ = ["Action", "ActionResult", "Phase", "Place", "Scenario"]
+__all__ = ["Action", "ActionResult", "NamedAction", "Phase", "Place", "Scenario"]
 
 # A run may take this many times as long as it is expected to before it is stopped, and at least this long.
 _PATIENCE = 10
@@ -51,6 +52,30 @@ class Action(Protocol):
             StackyardError: It failed; the same as a result without success, with more to say.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAction:
+    """An action by its place, imported when it runs: what some of them need takes a second to load.
+
+    Attributes:
+        module: The module below `stackyard.scenario.actions`.
+        name: What it is called there.
+    """
+
+    module: str
+    name: str
+
+    def load(self) -> Action:
+        """Import it."""
+        found: Action = getattr(
+            importlib.import_module(f"stackyard.scenario.actions.{self.module}"), self.name
+        )()
+        return found
+
+    async def run(self, context: Context) -> ActionResult:
+        """Import it and do it."""
+        return await self.load().run(context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from stackyard.operator.delegation.environment import Layer, own_layer, with_lib
 from stackyard.operator.delegation.packing import END, write_piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["ARCHIVES", "RUNTIMES", "Archive", "find_archive"]
 
@@ -146,22 +146,17 @@ def _piece(folder: Path, layer: Layer) -> Path:
     if path.exists():
         os.utime(path)
         return path
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".piece.", delete=False) as scratch:
-        pass
-    try:
-        write_piece(layer.parts, Path(scratch.name))
-        os.replace(scratch.name, path)
-    except BaseException:
-        os.unlink(scratch.name)
-        raise
+    with _scratch(folder) as scratch:
+        write_piece(layer.parts, scratch)
+        os.replace(scratch, path)
     return path
 
 
 def _join(folder: Path, pieces: list[Path]) -> tuple[str, int]:
     """Write the pieces one after the other, and return the digest and the size of the whole."""
     digest, size = hashlib.sha256(), 0
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".archive.", delete=False) as whole:
-        try:
+    with _scratch(folder) as scratch:
+        with scratch.open("wb") as whole:
             for piece in pieces:
                 with piece.open("rb") as stream:
                     while chunk := stream.read(_CHUNK_BYTES):
@@ -169,12 +164,19 @@ def _join(folder: Path, pieces: list[Path]) -> tuple[str, int]:
                         size += whole.write(chunk)
             digest.update(END)
             size += whole.write(END)
-            os.fchmod(whole.fileno(), 0o600)
-            os.replace(whole.name, folder / f"{digest.hexdigest()}{_SUFFIX}")
-        except BaseException:
-            os.unlink(whole.name)
-            raise
+        os.replace(scratch, folder / f"{digest.hexdigest()}{_SUFFIX}")
     return digest.hexdigest(), size
+
+
+@contextlib.contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """Give a private file under a name that nobody reads; it is gone afterwards, unless it was renamed."""
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".packing.")
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 def _tidy(folder: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.operator.delegation.granting import PRIVILEGES
 from stackyard.scenario.actions.node_file import known_name
 from stackyard.scenario.actions.setup import asked_json
 from stackyard.scenario.failures import MachineUnfitError
@@ -20,15 +21,6 @@ __all__ = ["CreateApiToken"]
 _ROLE = "Stackyard"
 _USER = "stackyard@pve"
 _TOKEN = "stackyard"  # noqa: S105 -- the name of the token, not what it opens with
-_PRIVILEGES = (
-    "Datastore.Allocate Datastore.AllocateSpace Datastore.AllocateTemplate Datastore.Audit Mapping.Use "
-    "Pool.Allocate Pool.Audit SDN.Allocate SDN.Audit SDN.Use Sys.Audit Sys.Console Sys.Modify VM.Allocate "
-    "VM.Audit VM.Clone VM.Config.CDROM VM.Config.CPU VM.Config.Cloudinit VM.Config.Disk VM.Config.HWType "
-    "VM.Config.Memory VM.Config.Network VM.Config.Options VM.Console VM.Migrate VM.PowerMgmt VM.Snapshot "
-    "VM.Snapshot.Rollback"
-).split()
-# Asking the agent of a guest is a right of its own since Proxmox VE 9, and another one before.
-_AGENT = {"new": ("VM.GuestAgent.Audit", "VM.GuestAgent.Unrestricted"), "old": ("VM.Monitor",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +64,11 @@ async def _is_there(context: Context, token_id: str) -> bool:
 async def _grant(context: Context) -> None:
     """Make the user with its role; what is there is brought up to date."""
     roles = await asked_json(context, "pveum role list")
-    privileges = next((str(one.get("privs", "")) for one in roles if one["roleid"] == "Administrator"), "")
-    agent = _AGENT["new"] if "VM.GuestAgent.Audit" in privileges else _AGENT["old"]
-    wanted = [*_PRIVILEGES, *agent]
+    known = next((str(one.get("privs", "")) for one in roles if one["roleid"] == "Administrator"), "").split(
+        ","
+    )
     # A right that this version of Proxmox VE does not know would be refused, and the whole role with it.
-    rights = ",".join(one for one in wanted if not privileges or one in privileges.split(","))
+    rights = ",".join(one for one in PRIVILEGES if one in known)
     verb = "modify" if any(one["roleid"] == _ROLE for one in roles) else "add"
     await context.sh(f"pveum role {verb} {_ROLE} --privs {rights}")
     if not any(one.get("userid") == _USER for one in await asked_json(context, "pveum user list")):

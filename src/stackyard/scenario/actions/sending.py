@@ -24,6 +24,7 @@ rm -rf {new} {old}
 mkdir -p {new}
 tar -xzf {archive} -C {new} --no-same-owner
 rm -f {archive}
+chown -R "${{SUDO_USER:-$(id -un)}}" {new}
 for kept in {left_out}; do
 if [ -e {folder}/"$kept" ]; then rm -rf {new}/"$kept"; cp -a --reflink=auto {folder}/"$kept" {new}/; fi
 done
