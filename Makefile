@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * 
 # Tests start hundreds of programs: what they load is compiled once, whatever the session says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test check docs lock bench soak clean
+.PHONY: help setup tools demo test check types lint-and-project docs lock bench soak clean
 
 help: ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,9 +25,15 @@ demo: tools ## See the main job run, without hardware.
 	@$(BIN)/python scripts/demo.py
 
 check: setup ## Format, lint, types, layers, documentation.
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types lint-and-project
+
+# The types take one core for a minute where nothing is cached; the rest of the check fits beside them.
+types:
+	$(BIN)/mypy
+
+lint-and-project:
 	$(BIN)/ruff format --check src tests scripts bench
 	$(BIN)/ruff check src tests scripts bench
-	$(BIN)/mypy
 	$(PYTEST) tests/project
 
 test: check tools ## Everything: check, then unit, contract and end-to-end tests.

@@ -112,11 +112,14 @@ def _spellings(secret: str) -> Iterator[str]:
             # What is left of bytes that are not UTF-8, once a program's output has been decoded.
             yield _utf8(part).decode(errors="replace")
             yield from _url_spellings(_utf8(part))
-            yield from _quoted_spellings(part)
+            if not _UNQUOTED.fullmatch(part):
+                yield from _quoted_spellings(part)
 
 
 # Spelled the same by everybody.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
+# Spelled the same in quotes of every kind, as base64 is.
+_UNQUOTED = re.compile(r"[A-Za-z0-9_.+/=-]+", re.ASCII)
 # Left alone by encoders: nothing; Python's paths; Go's path segments and user names; all of JavaScript's.
 _URL_SAFE = ("", "/", "$&+=:@", "$&+,;=", "!*'()")
 

@@ -18,7 +18,7 @@ from tests.support.engine import real_engine
 from stackyard.engine.version import Flavour
 from stackyard.operator.delegation.archive import Archive, find_archive
 
-pytestmark = pytest.mark.tofu
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
 
 # All that a machine has to have: the C library with its loader, and a shell.
 LIBRARIES = "libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libresolv.so.2".split()

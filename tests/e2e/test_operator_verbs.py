@@ -10,6 +10,7 @@ import pytest
 from tests.support.operating import Ground, Played, guest, laid_out, manifest_text
 
 from stackyard.errors import UsageError
+from stackyard.guard import GuardRefusedError
 from stackyard.operator.outcome import NodeStatus, RunOutcome
 from stackyard.operator.record import RunState
 
@@ -59,6 +60,11 @@ def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground
     history = ground.book("again").history()
     assert [(record.verb.value, record.state) for record in history] == [("create", RunState.DONE)] * 2
     assert [config["tags"] for config in tagged(ground, 1000, 1001)] == ["stackyard.again"] * 2
+    with pytest.raises(GuardRefusedError) as refused:
+        ground.run("create", manifest_text("again", guest("two", 1001)))
+    assert refused.value.remedy.endswith("stackyard apply manifest:again -H lab --allow-destroy one")
+    statuses_now = {node.name: node.status for node in ground.record("again").nodes}
+    assert statuses_now == {"two": NodeStatus.COMPLETED}, "a run that changed nothing forgets nothing"
     assert ground.run("destroy", text).success
     assert ground.guests(above=1000, below=1010) == {}
 
@@ -237,6 +243,21 @@ def plant(ground: Ground, vm_id: int, config: dict[str, object]) -> None:
             world.store.put("guests", str(vm_id), {**known, "vmid": vm_id, "config": config})
 
     ground.yard.running.on_loop(put)
+
+
+def test_a_guest_that_cannot_be_removed_is_named_and_the_next_destroy_goes_on(ground: Ground) -> None:
+    text = manifest_text("sticky", guest("good", 1140), guest("bad", 1141))
+    assert ground.run("create", text).success
+    fault = ground.yard.running.add_fault("task", task="qmdestroy", id="1141", text="dataset is busy")
+    try:
+        outcome = ground.run("destroy", text)
+    finally:
+        ground.yard.running.remove_fault(fault)
+    assert (outcome.success, statuses(outcome)) == (False, {"good": "destroyed", "bad": "failed"})
+    assert ground.guests(above=1140, below=1150) == {1141: "bad"}
+    assert ground.record("sticky").state is RunState.FAILED
+    assert ground.run("destroy", text).success
+    assert ground.guests(above=1140, below=1150) == {}
 
 
 def test_nodes_inside_of_a_node_are_run_there_and_a_silent_one_is_no_success(ground: Ground) -> None:

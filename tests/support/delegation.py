@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import aiohttp
 import pytest
 from tests import conftest
 from tests.support.engine import real_engine
 from tests.support.lab import LabClient, lab_client
-from tests.support.lab_nested import IMAGE, PASSWORD, nested_node, sessions
+from tests.support.lab_nested import IMAGE, PASSWORD, client_of, nested_node, sessions
 
 from stackyard import events
 from stackyard.engine.version import Flavour
@@ -42,7 +43,7 @@ T = TypeVar("T")
 ARCHIVES = conftest.CACHE / "stackyard" / "delegation"
 INNER, ADDRESS = "inner100", "10.0.12.5"
 LEAF_IMAGE = "local:import/debian-13.qcow2"
-PATIENCE_S = 110.0
+PATIENCE_S = 300.0
 
 
 class Proxy:
@@ -103,7 +104,7 @@ class Rig:
 
     loop: asyncio.AbstractEventLoop
     api: LabClient
-    inner: LabClient
+    session: aiohttp.ClientSession
     folder: Path
     engine: str
     proxy: Proxy
@@ -170,6 +171,11 @@ class Rig:
         async with connect(self.host(self.port, PASSWORD)) as shell:
             return await shell.run(command, timeout_s=PATIENCE_S)
 
+    @property
+    def inner(self) -> LabClient:
+        """The API of the inner node, which is another one after each boot."""
+        return self.run(client_of(self.api, 100, self.session))
+
     def guests(self) -> dict[int, str]:
         """Return the guests of the inner node."""
         return {int(vm["vmid"]): str(vm["name"]) for vm in self.run(self.inner.get(f"/nodes/{INNER}/qemu"))}
@@ -183,7 +189,7 @@ async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
     async with lab_client(guests=Kind.SANDBOX, ssh_port=0) as api, sessions() as session:
         with api.world.store.transaction():
             put_stand_in(api.world, LEAF_IMAGE, "pve1", 2**20)
-        inner = await nested_node(api, 100, session, ipconfig0=f"ip={ADDRESS}/24,gw=10.0.12.1")
+        await nested_node(api, 100, session, ipconfig0=f"ip={ADDRESS}/24,gw=10.0.12.1")
         [guest] = (await api.raw("GET", "/guests", base="/_lab")).json["guests"]
         _write_site(folder, api)
         proxy = Proxy(guest["port"])
@@ -191,7 +197,7 @@ async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
             yield Rig(
                 loop=asyncio.get_running_loop(),
                 api=api,
-                inner=inner,
+                session=session,
                 folder=folder,
                 engine=engine,
                 proxy=proxy,

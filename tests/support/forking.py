@@ -42,7 +42,7 @@ __all__ = ["Forked", "fork_program", "run_forked", "write_forked_program"]
 ROOT = Path(__file__).parents[2]
 # What the commands load only when they need it.
 LATER = ("aiohttp.web", "asyncssh", "boto3", "botocore.client", "grpc.aio", "stackyard.lab")
-PACKAGES = "cli path state engine controller provider deployment inventory".split()
+PACKAGES = "cli path state engine controller provider deployment inventory operator scenario".split()
 STREAMS = 3
 
 
@@ -105,7 +105,8 @@ def run_forked(
             os.close(err_end)
     try:
         texts = _read_all((out, err), time.monotonic() + timeout_s)
-    except TimeoutError:
+    except BaseException:
+        # Also where the test itself took too long.
         forked.kill()
         raise
     finally:

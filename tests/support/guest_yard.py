@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ __all__ = ["GATEWAY", "GuestYard", "Made", "free_port", "guest_yard", "statuses"
 
 TEMPLATE = "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
 GATEWAY = "10.31.0.1"
+# Below those that connections get.
+_FIRST_PORT, _LAST_PORT = 20_000, 32_000
 # A step that cannot work is to fail soon, and everything else has time.
 PATIENT = Patience(ssh_s=60.0, refused_s=1.0, boot_s=60.0, apply_s=60.0)
 
@@ -156,10 +159,17 @@ def _whole(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port that nobody listens on, and that the system gives to nobody by itself."""
+    beginning = os.getpid() * 7
+    for step in range(_LAST_PORT - _FIRST_PORT):
+        port = _FIRST_PORT + (beginning + step) % (_LAST_PORT - _FIRST_PORT)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("every port is taken")
 
 
 def statuses(phases: tuple[Phase, ...]) -> dict[str, str]:

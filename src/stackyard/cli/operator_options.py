@@ -71,7 +71,11 @@ def run_options(function: Function) -> Function:
             "--target", "targets", multiple=True, metavar="NODE", help="Only this node, and what it needs."
         ),
         click.option(
-            "--vm-id", "vm_ids", multiple=True, metavar="NAME=ID", help="The id of a node, for this run."
+            "--vm-id",
+            "vm_ids",
+            multiple=True,
+            metavar="NAME=ID",
+            help="The id of a node, not that of the manifest.",
         ),
         click.option(
             "--parallel", type=click.IntRange(1, 256), metavar="N", help="How many nodes at once, at most."

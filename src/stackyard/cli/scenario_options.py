@@ -1,4 +1,4 @@
-"""The options of `stackyard scenario run`: the seed's own, under their old and newer names."""
+"""The options of `stackyard scenario run`: homestak's own, under their old and newer names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _where() -> tuple[Any, ...]:
             "--vm-ip",
             "remote",
             metavar="[USER@]ADDRESS[:PORT]",
-            help="Run it on this machine, over SSH.",
+            help="Run it on the machine at this address, over SSH.",
         ),
         click.option("-H", "--host", metavar="NAME", help="Run it on a machine of the site, over SSH."),
         click.option(
@@ -61,7 +61,9 @@ def _what() -> tuple[Any, ...]:
         click.option(
             "--source", metavar="URL", help="Install by this installer (default: an archive of stackyard)."
         ),
-        click.option("--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The id of a guest."),
+        click.option(
+            "--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The id of the guest `spec-vm`."
+        ),
         click.option("--force", is_flag=True, help="Change what files of the site say otherwise."),
     )
 

@@ -50,7 +50,7 @@ SECRET = Kind(
 NOT_APPLIED = Kind(
     code="W-DEPLOYMENT-NOT-APPLIED",
     summary="A guest asks for what stackyard does not set up",
-    remedy="Set it up in Proxmox; it is kept and published.",
+    remedy="Run the command that the finding gives on a node of the cluster; what is asked for is published.",
     severity=Severity.WARNING,
 )
 _LOCAL_STORES = ("local", "local-zfs")
@@ -72,6 +72,7 @@ class _Checks:
         for guest in self._understood.guests:
             self._references(guest)
             self._address(guest)
+        self._affinity()
         self._once()
         self._networks()
         self._generators()
@@ -108,8 +109,21 @@ class _Checks:
             if self._known(f"{key}: the replication target", target, nodes, there) and target == guest.node:
                 self._add(PLACEMENT, f"{key} replicates to {target}, which is its own node.", there)
         if fields["ha"]:
-            self._add(NOT_APPLIED, f"{key} asks for high availability (`ha`).", (*path, "ha"))
+            self._add(NOT_APPLIED, f"{key} asks for high availability: {_ha_command(guest)}", (*path, "ha"))
         self._datastores(guest)
+
+    def _affinity(self) -> None:
+        """Report guests that are to be kept apart; one alone has nobody to be kept from."""
+        groups: dict[str, list[Guest]] = {}
+        for guest in self._understood.guests:
+            if guest.fields["ha"] and guest.fields["ha_affinity_group"]:
+                groups.setdefault(str(guest.fields["ha_affinity_group"]), []).append(guest)
+        for name, members in groups.items():
+            if len(members) > 1:
+                resources = ",".join(map(_ha_resource, members))
+                command = f"ha-manager rules add resource-affinity {name} --affinity negative"
+                text = f"The guests of {name} are to be kept apart: `{command} --resources {resources}`."
+                self._add(NOT_APPLIED, text, (*members[0].path, "ha_affinity_group"))
 
     def _vlan(self, key: str, vlan: str, path: Path) -> None:
         known: Mapping[str, object] = self._scope.networks if self._scope.has_networks else self._scope.vlans
@@ -251,3 +265,11 @@ def check_references(understood: Understood, document: ObjectText, found: Diagno
         found: Takes the findings.
     """
     _Checks(understood, document, found).run()
+
+
+def _ha_resource(guest: Guest) -> str:
+    return f"{'ct' if guest.is_container else 'vm'}:{guest.vm_id}"
+
+
+def _ha_command(guest: Guest) -> str:
+    return f"`ha-manager add {_ha_resource(guest)} --max_restart 3 --max_relocate 1`."

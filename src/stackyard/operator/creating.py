@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stackyard import events
 from stackyard.dag import Graph
 from stackyard.errors import StackyardError
+from stackyard.guard import GuardRefusedError
 from stackyard.manifest.model import NodeType
 from stackyard.operator.node_work import Halt, NodeWork, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
@@ -86,7 +87,7 @@ class Creation:
         async with contextlib.AsyncExitStack() as stack:
             hosts = [await self._planned(stack, host) for host in self.undertaking.hosts]
             for host in hosts:
-                host.made.verdict.raise_refusal(f"{host.run.resolved.target} on {host.name}")
+                _require_permission(host)
             for host in hosts:
                 self._note_plan(host)
             self.tracker.flush()
@@ -207,6 +208,22 @@ class Creation:
             # What the inner operator said of each stays; who was not heard of failed with the way there.
             if self.tracker[name].error is None and not self.tracker[name].is_well:
                 self.tracker.fail(name, said, cause=step.name)
+
+
+def _require_permission(host: _Host) -> None:
+    """Refuse a plan that the guard refuses, with the command that permits it.
+
+    Raises:
+        GuardRefusedError: With every reason.
+    """
+    target = host.run.resolved.target
+    try:
+        host.made.verdict.raise_refusal(f"{target} on {host.name}")
+    except GuardRefusedError as err:
+        said = " ".join(str(permit) for permit in err.permits)
+        command = f"stackyard apply {target} -H {host.name} {said}"
+        remedy = f"Correct the manifest; or, where every one of these is meant: {command}" if said else None
+        raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
 
 def guests_of(resolved: Resolved, nodes: Iterable[Node]) -> dict[str, Guest]:

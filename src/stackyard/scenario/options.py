@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_IMAGES_FOLDER", "Options"]
 
-# Where images that are fetched go, as the seed has it.
+# Where images that are fetched go, as homestak has it.
 DEFAULT_IMAGES_FOLDER = Path("/tmp/packer-images")  # noqa: S108 -- the name that users of old know
 
 

@@ -36,7 +36,7 @@ class PhaseOutcome:
     message: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Return the JSON view; the first three fields are those of the seed."""
+        """Return the JSON view; the first three fields are those of homestak."""
         return {
             "name": self.name,
             "status": self.status.value,
@@ -81,10 +81,10 @@ class ScenarioOutcome:
         return ExitStatus.DONE if self.error is None else self.error.exit_status
 
     def document(self, *, plain_error: bool) -> dict[str, Any]:
-        """Return the JSON view, in the seed's schema.
+        """Return the JSON view, in homestak's schema.
 
         Args:
-            plain_error: Whether `error` is the message alone, as the seed has it, and not an object.
+            plain_error: Whether `error` is the message alone, as homestak has it, and not an object.
         """
         document: dict[str, Any] = {
             "scenario": self.scenario,

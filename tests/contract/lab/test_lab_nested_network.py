@@ -204,6 +204,11 @@ def test_the_shell_of_a_nested_node_has_its_commands_and_its_storage() -> None:
             assert (await _run(api, 100, f"rm {snippet}; ln -s /etc/shadow {snippet}")).status == 0
             assert await inner.get(content) == []
             assert (await _run(api, 100, "su nobody -s /bin/sh -c 'qm list'")).status != 0
+            # Scripts and rules of sudo name them by their whole paths; what the machine has is there too.
+            whole = await _run(
+                api, 100, "/usr/sbin/qm list && /usr/sbin/pvesm path local:iso/x.img && useradd me"
+            )
+            assert (whole.status, whole.out.splitlines()[-1]) == (0, "/var/lib/vz/template/iso/x.img"), whole
 
     asyncio.run(scenario())
 

@@ -40,12 +40,11 @@ def test_a_guest_comes_fetches_its_spec_and_goes(tmp_path: Path, monkeypatch: py
         file = yard.folder / "site.yaml"
         server = f"defaults:\n  spec_server: https://10.31.0.1:{port}\n"
         file.write_text(file.read_text().replace("defaults:\n", server, 1))
-        outcome = asyncio.run(
-            prepare("spec-vm-push-roundtrip", Options(host="lab"), site=str(yard.folder)).run()
-        )
+        options = Options(host="lab", vm_ids={"test": 99990})
+        outcome = asyncio.run(prepare("spec-vm-push-roundtrip", options, site=str(yard.folder)).run())
         assert outcome.error is None, outcome.error.detail
         assert {phase.status.value for phase in outcome.phases} == {"passed"}
-        assert outcome.context["vm_id"] == 99900
+        assert outcome.context["vm_id"] == 99990
         assert list(yard.guests()) == []
     assert not listens(port)
 
@@ -83,3 +82,10 @@ def test_a_guest_that_cannot_be_made_leaves_no_server_behind(tmp_path: Path) -> 
     assert statuses["verify_server"] == "skipped"
     assert statuses["stop_server"] == "passed"
     assert not listens(port)
+
+
+def test_an_id_for_a_guest_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    site_of(tmp_path / "site", SEED)
+    options = Options(host="pve", vm_ids={"other": 5000})
+    outcome = asyncio.run(prepare("spec-vm-push-roundtrip", options, site=str(tmp_path / "site")).run())
+    assert outcome.status == 64

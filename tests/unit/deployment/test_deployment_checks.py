@@ -172,6 +172,26 @@ def test_what_stackyard_does_not_set_up_is_said() -> None:
     }
 
 
+def test_high_availability_is_warned_about_with_the_commands_that_set_it_up() -> None:
+    there = WHOLE["containers"]["my-container"]
+    more = {**there, "vm_id": 199, "hostname": "other-container", "ip_config": None, "ha": True}
+    more["ha_affinity_group"] = "apart"
+    changes = {
+        "containers__my-container__ha": True,
+        "containers__my-container__ha_affinity_group": "apart",
+        "containers__other-container": {key: value for key, value in more.items() if value is not None},
+    }
+    found = checked(edited(WHOLE, **changes)).found
+    said = [one.detail for one in found.warnings if one.kind.code == "W-DEPLOYMENT-NOT-APPLIED"]
+    assert any(
+        f"ha-manager add ct:{there['vm_id']} --max_restart 3 --max_relocate 1" in text for text in said
+    )
+    (rule,) = [text for text in said if "resource-affinity apart --affinity negative" in text]
+    assert f"ct:{there['vm_id']},ct:199" in rule
+    alone = checked(edited(WHOLE, **dict(list(changes.items())[:2]))).found
+    assert not any("affinity" in one.detail for one in alone.warnings), "one alone is kept from nobody"
+
+
 @pytest.mark.parametrize(
     "changes",
     [

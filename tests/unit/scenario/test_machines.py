@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 from pathlib import Path
 
@@ -22,14 +23,14 @@ def test_a_command_here_gives_its_lines_and_reads_what_it_is_given() -> None:
     assert lines == ["one", "two"]
 
 
+TELLING = Work(script="cat; exit 3", stdin="hunter-2-secret", as_root=False)
+
+
 @pytest.mark.parametrize(
     ("work", "told"),
     [
-        (
-            Work(script="echo hunter-2-secret; exit 3", as_root=False),
-            "ended with status 3 and said:\n********",
-        ),
-        (Work(script="echo hunter-2-secret; exit 3", as_root=False, is_quiet=True), "ended with status 3."),
+        (TELLING, "ended with status 3 and said:\n********"),
+        (dataclasses.replace(TELLING, is_quiet=True), "ended with status 3."),
         (Work(script="sleep 1000", as_root=False, timeout_s=0.2), "did not end within 0.2 s"),
     ],
 )

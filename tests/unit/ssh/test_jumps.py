@@ -187,3 +187,15 @@ def test_key_files_are_tried_and_those_that_cannot_be_read_are_passed_over(tmp_p
                     pass
 
     asyncio.run(scenario())
+
+
+def test_an_agent_that_is_gone_does_not_stand_in_the_way_of_a_key(tmp_path: Path) -> None:
+    key = new_key_pair().private
+
+    async def scenario() -> None:
+        async with Machine(key).serve() as machine:
+            host = machine.host(tmp_path, agent_socket=str(tmp_path / "gone"))
+            async with ssh.connect(host) as shell:
+                assert await shell.run("x") == f"{machine.port}\n"
+
+    asyncio.run(scenario())

@@ -77,7 +77,7 @@ def run(session: Session, /, name: str, **values: Any) -> Result:
     """Run a scenario.
 
     A phase that fails stops it; run it again, and what is done already is found done. Ctrl-C stops what runs
-    on the other machine, too. With --json the result has the fields of the seed: scenario, success,
+    on the other machine, too. With --json the result has the fields of homestak: scenario, success,
     duration_seconds, phases, context, and error where there was one.
 
     \b

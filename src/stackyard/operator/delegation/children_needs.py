@@ -11,10 +11,10 @@ from stackyard.operator.delegation.inner_host import InnerHostError
 from stackyard.operator.delegation.sending import receive_stream
 from stackyard.site.images import is_volume, known_images
 from stackyard.ssh.channel import open_channel
-from stackyard.ssh.failures import SshError
+from stackyard.ssh.failures import RemoteCommandError, SshError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from stackyard import events
     from stackyard.manifest.model import Manifest
@@ -152,7 +152,10 @@ async def copy_image(inner: InnerHost, volume: str, outer: Shell, step: events.S
     if there.strip() == "there":
         return False
     sudo = "" if outer.host.username == "root" else "sudo -n "
-    source = (await outer.run(f"{sudo}pvesm path {quoted}")).strip()
+    try:
+        source = (await outer.run(f"{sudo}pvesm path {quoted}")).strip()
+    except RemoteCommandError as err:
+        raise InnerHostError(f"{inner.name} needs {volume}: {err.detail}") from err
     part = f"{target}.part"
     digest = hashlib.sha256()
     folder = shlex.quote(target.rpartition("/")[0])
@@ -169,7 +172,7 @@ async def copy_image(inner: InnerHost, volume: str, outer: Shell, step: events.S
     return True
 
 
-async def _content(outer: Shell, command: str, digest: Any, step: events.Step) -> AsyncIterator[bytes]:
+async def _content(outer: Shell, command: str, digest: Any, step: events.Step) -> AsyncGenerator[bytes, None]:
     done = 0
     async with open_channel(outer, command) as channel:
         await channel.end_input()
@@ -180,4 +183,9 @@ async def _content(outer: Shell, command: str, digest: Any, step: events.Step) -
             step.progressed(done, None, "bytes")
         said = await channel.read_aside()
         if await channel.status() != 0:
-            raise SshError(f"`{command}` failed on {outer.host}: {said.decode(errors='replace').strip()}")
+            if outer.is_closed:
+                raise SshError(f"The connection to {outer.host} broke while an image was read.")
+            raise InnerHostError(
+                f"`{command}` failed on {outer.host}: {said.decode(errors='replace').strip()}",
+                remedy="Put the image on that host, or give it a `url` in site.yaml.",
+            )

@@ -33,6 +33,8 @@ __all__ = ["Delegated", "DelegationContext", "delegate", "time_for"]
 _NODE_S = 900.0
 _HOST_S = 1800.0
 _FACTOR = 1.5
+# How often a run may be cut off before that is no accident.
+_MOST_LOSSES = 5
 # How often to look again whether a host that went away is back.
 _AGAIN_S = 1.0
 
@@ -134,9 +136,12 @@ async def delegate(
                 )
                 outcome = await _run(inner, command, _order(verb, ctx), subtree, emit)
                 return Delegated(outcome=outcome, phases=tuple(steps.done))
-        except ssh.HostKeyChangedError:
+        except (ssh.HostKeyChangedError, ssh.RemoteCommandError):
             raise
-        except (ssh.SshUnreachableError, ssh.SshError, LostRecordsError) as err:
+        except LostRecordsError as err:
+            patience.lost(err)
+            await patience.wait(err, steps)
+        except (ssh.SshUnreachableError, ssh.SshError) as err:
             await patience.wait(err, steps)
 
 
@@ -155,15 +160,22 @@ def _order(verb: Verb, ctx: DelegationContext) -> Order:
 
 
 class _Patience:
-    """How long to bear with a host that is away."""
+    """How long to bear with a host that is away, and how often with a run that is cut off."""
 
     def __init__(self, most_s: float) -> None:
         self._most_s = most_s
         self._since: float | None = None
+        self._losses = 0
 
     def renew(self) -> None:
         """Take note that the host is there."""
         self._since = None
+
+    def lost(self, err: LostRecordsError) -> None:
+        """Take note that a run was cut off; one that is again and again is not helped by another try."""
+        self._losses += 1
+        if self._losses >= _MOST_LOSSES:
+            raise err
 
     async def wait(
         self, err: ssh.SshError | ssh.SshUnreachableError | LostRecordsError, steps: Steps

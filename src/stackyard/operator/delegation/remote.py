@@ -49,6 +49,10 @@ class Channel(Protocol):
         ...
 
 
+# How long to wait for the rest of the other output of a program that has ended.
+_LAST_WORDS_S = 2.0
+
+
 class DelegationTimeoutError(StackyardError):
     """A run on an inner host took longer than all of its nodes together have reason to, and was stopped."""
 
@@ -145,13 +149,13 @@ class _Heard:
         aside = asyncio.create_task(self._listen_aside(channel))
         try:
             while not self._records.is_complete:
-                for part in self._records.feed(await self._next(channel, silence_s)):
+                for part in self._records.feed(await self._next(channel, silence_s, aside)):
                     self._take(part)
         finally:
             aside.cancel()
             await asyncio.wait({aside})
 
-    async def _next(self, channel: Channel, silence_s: float) -> bytes:
+    async def _next(self, channel: Channel, silence_s: float, aside: asyncio.Task[None]) -> bytes:
         try:
             async with asyncio.timeout(silence_s):
                 data = await channel.read()
@@ -159,8 +163,16 @@ class _Heard:
             raise LostRecordsError(f"{self._host} said nothing for {silence_s:.0f} s.") from err
         if data:
             return data
-        for line in self._records.close():
-            self._take(line)
+        # What it said aside last is most often why.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await asyncio.wait({aside})
+        try:
+            for line in self._records.close():
+                self._take(line)
+        except LostRecordsError as err:
+            said = f" It said: {' / '.join(self._stray)}" if self._stray else ""
+            raise LostRecordsError(f"{self._host}: {err.detail}{said}") from err
         raise LostRecordsError(f"{self._host} ended the connection.")
 
     async def _listen_aside(self, channel: Channel) -> None:

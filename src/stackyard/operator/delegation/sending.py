@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import contextlib
 import shlex
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from stackyard.ssh.channel import open_channel
 from stackyard.ssh.failures import SshError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from stackyard import events
@@ -57,7 +57,7 @@ async def send_archive(inner: InnerHost, archive: Archive, step: events.Step) ->
     return True
 
 
-async def _rest_of(path: Path, arrived: int, total: int, step: events.Step) -> AsyncIterator[bytes]:
+async def _rest_of(path: Path, arrived: int, total: int, step: events.Step) -> AsyncGenerator[bytes, None]:
     with path.open("rb") as stream:
         stream.seek(arrived)
         while chunk := await asyncio.to_thread(stream.read, _CHUNK_BYTES):
@@ -66,21 +66,25 @@ async def _rest_of(path: Path, arrived: int, total: int, step: events.Step) -> A
             step.progressed(arrived, total, "bytes")
 
 
-async def receive_stream(inner: InnerHost, script: str, chunks: AsyncIterator[bytes]) -> None:
+async def receive_stream(inner: InnerHost, script: str, chunks: AsyncGenerator[bytes, None]) -> None:
     """Have a script on the host read a stream.
 
     Raises:
         InnerHostError: The script failed.
         SshError: The connection broke.
     """
-    async with open_channel(inner.shell, inner.as_root(script)) as channel:
-        try:
-            async for chunk in chunks:
+    async with (
+        contextlib.aclosing(chunks),
+        open_channel(inner.shell, inner.as_root(script)) as channel,
+    ):
+        async for chunk in chunks:
+            try:
                 await channel.write(chunk)
-        except SshError:
-            if inner.shell.is_closed:
-                raise
-            # The script has ended: what it says is the reason.
+            except SshError:
+                if inner.shell.is_closed:
+                    raise
+                # The script has ended: what it says is the reason.
+                break
         await channel.end_input()
         said = b""
         while data := await channel.read_aside():
@@ -114,8 +118,3 @@ async def unpack_archive(inner: InnerHost, archive: Archive) -> None:
         f"find {BASE}/{RUNTIMES} {BASE}/{ARCHIVES} -mindepth 1 -maxdepth 1 -mtime +{_OLD_DAYS} "
         f"! -name '{archive.digest}*' -exec rm -rf {{}} +"
     )
-
-
-def digest_of(data: bytes) -> str:
-    """Return the SHA-256 of what was sent."""
-    return hashlib.sha256(data).hexdigest()

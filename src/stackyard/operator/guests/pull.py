@@ -259,4 +259,4 @@ def _again(node: Node, ctx: GuestContext) -> str:
         path = shlex.quote(file["path"])
         lines += [f"mkdir -p {shlex.quote(file['path'].rpartition('/')[0])}"]
         lines += [f"printf %s {shlex.quote(file['content'])} >{path}", f"chmod {file['mode']} {path}"]
-    return "\n".join([*lines, f"STACKYARD_RETRIES=2 exec {shlex.quote(bootstrap['path'])}", ""])
+    return "\n".join([*lines, f"STACKYARD_RETRIES=1 exec {shlex.quote(bootstrap['path'])}", ""])

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from stackyard.controller import ControllerOptions, controller
 from stackyard.controller.options import DEFAULT_PORT
+from stackyard.errors import UsageError
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.guests.context import guest_context
@@ -47,6 +48,8 @@ __all__ = [
 ]
 
 NAME = "spec-vm"
+# What the guest was called in the env that this scenario took of old.
+_OTHER_NAMES = ("test",)
 _VM_ID = 99900
 _IMAGE = "debian-12"
 # What is taken where the site has several; the smallest first.
@@ -81,7 +84,6 @@ def _request(context: Context) -> Request:
         text=context.values["manifest"],
         host=_host(context),
         site=str(context.root),
-        vm_ids={name: number for name, number in context.options.vm_ids.items() if name == NAME},
         skip_preflight=context.options.skip_preflight,
     )
 
@@ -120,13 +122,20 @@ class CheckConfig:
             "preset": _chosen(site.presets, _PRESETS, "presets"),
             "spec": _chosen(site.specs, _SPECS, "specs"),
             "image": (*context.options.templates, _IMAGE)[0],
-            "vmid": context.options.vm_ids.get(NAME, _VM_ID),
+            "vmid": _vm_id(context),
         }
         execution = {"default_mode": "pull"}
         document = {"schema_version": 2, "name": NAME, "execution": execution, "nodes": [node]}
         updates = {"manifest": json.dumps(document), "spec_server": server}
         message = f"{NAME} is to fetch the spec '{node['spec']}' from {server}."
         return ActionResult(success=True, message=message, context_updates=updates)
+
+
+def _vm_id(context: Context) -> int:
+    given = context.options.vm_ids
+    if unknown := [name for name in given if name not in (NAME, *_OTHER_NAMES)]:
+        raise UsageError(f"There is no guest `{unknown[0]}` in this scenario: write --vm-id {NAME}=99990.")
+    return next(iter(given.values()), _VM_ID)
 
 
 def _chosen(known: dict[str, Any], wanted: tuple[str, ...], kind: str) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -240,6 +240,25 @@ def test_a_connection_that_ends_in_the_middle_is_lost_and_not_a_success() -> Non
         try:
             os.close(pipes.records)
             with pytest.raises(LostRecordsError):
+                await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+        finally:
+            pipes.shut()
+
+    asyncio.run(scenario())
+
+
+def test_a_program_that_ends_without_a_word_of_ours_is_quoted_with_what_it_said_aside() -> None:
+    class Broken(Pipes):
+        said: ClassVar[list[bytes]] = [b"sh: 1: no such ", b"program\n"]
+
+        async def read_aside(self) -> bytes:
+            return self.said.pop(0) if self.said else b""
+
+    async def scenario() -> None:
+        pipes = Broken()
+        try:
+            os.close(pipes.records)
+            with pytest.raises(LostRecordsError, match="no such program"):
                 await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
         finally:
             pipes.shut()

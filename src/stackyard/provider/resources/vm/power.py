@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["addresses", "duration_s", "has_agent", "restart", "start", "stop"]
 
 _FIRST_PAUSE_S = 0.1
-# Each pause is about a tenth of the wait so far: that much later than it happened something is noticed.
-_GROWTH = 1.1
+# Each pause is about an eighth of the wait so far: that much later than it happened something is noticed.
+_GROWTH = 1.15
 _LONGEST_PAUSE_S = 2.0
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
