@@ -34,7 +34,7 @@ types:
 lint-and-project:
 	$(BIN)/ruff format --check src tests scripts bench
 	$(BIN)/ruff check src tests scripts bench
-	$(PYTEST) tests/project
+	$(BIN)/python -m pytest tests/project
 
 test: check tools ## Everything: check, then unit, contract and end-to-end tests.
 	$(PYTEST) tests --ignore=tests/project

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -26,7 +25,6 @@ from typing import Any
 
 from bench.figure import Figure, MemoryFigure
 from bench.lab import environment, started
-from stackyard import proxmox
 from stackyard.engine.tools.find import find_engine
 from stackyard.errors import StackyardError
 from stackyard.site.starting import LabAccess, start_site
@@ -45,7 +43,6 @@ ORIGINAL_S, ORIGINAL_EACH_S = 3.7, 27.8
 LEVEL_ALLOWANCE_S = 20.0
 
 _NODE = "pve1"
-_IMAGE = "debian-13-pve.img"
 _LATENCY = f"create={CREATE_S:g},boot={BOOT_S:g}"
 _CONFIGURING = ("wait_ssh", "wait_first_boot", "apply_spec", "apply_playbook", "wait_spec")
 
@@ -212,7 +209,6 @@ def _many() -> Iterator[Figure | MemoryFigure]:
 def _trees() -> Iterator[Figure]:
     for depth in DEPTHS:
         with _yard("--latency", _LATENCY, "--guests", "sandbox") as yard:
-            asyncio.run(_plant_image(yard))
             yard.write("tree", _tree(depth))
             _prepare(yard)
             ran = _run(yard, "stackyard", "create", "-M", "tree", "-H", "lab", "--json")
@@ -247,18 +243,3 @@ def _tree(depth: int) -> list[dict[str, Any]]:
             node["parent"] = f"level{level - 1}"
         nodes.append(node)
     return nodes
-
-
-async def _plant_image(yard: _Yard) -> None:
-    """Put the image of Proxmox VE onto the lab, as its user would."""
-    connection = proxmox.Connection(
-        endpoint=yard.ready["url"],
-        credentials=proxmox.Token(text=yard.ready["api_token"]),
-        trust=proxmox.Trust(fingerprint=yard.ready["fingerprint"]),
-    )
-    file = proxmox.Upload(
-        fields={"content": "iso"}, filename=_IMAGE, open=lambda: io.BytesIO(b"Proxmox VE" * 1000)
-    )
-    async with proxmox.Client(connection) as client:
-        upid = await client.upload(f"/nodes/{_NODE}/storage/local/upload", file, timeout_s=60)
-        await proxmox.wait_for(client, upid, timeout_s=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -38,17 +39,29 @@ def test_the_commands_of_the_page_work(yard: Yard, line: str) -> None:
 
 
 def test_every_check_is_a_line_and_every_finding_has_its_remedy(yard: Yard) -> None:
-    ended = yard.run("preflight", "-M", "n2-quick", "-H", "lab", status=1)
+    gone = {"name": "edge", "type": "vm", "preset": "vm-small", "image": "local:iso/gone.img"}
+    text = json.dumps({"schema_version": 2, "name": "m", "nodes": [gone]})
+    ended = yard.run("preflight", "--manifest-json", text, "-H", "lab", status=1)
     rows = {line.split()[0]: line.split()[1] for line in ended.stdout.splitlines() if line[:1].islower()}
     assert rows["api"] == "ok"
     assert rows["images"] == "fail"
     assert "[E-PREFLIGHT-IMAGE]" in ended.stdout
     assert "Put it on the datastore" in ended.stdout
     assert "lab is not ready, 1 problem" in ended.stdout
-    document = yard.json("preflight", "manifest:n2-quick", status=1)
+    document = yard.json("preflight", "--manifest-json", text, status=1)
     assert document["ready"] is False
     assert [error["code"] for error in document["errors"]] == ["E-PREFLIGHT-IMAGE"]
     assert {check["name"] for check in document["checks"]} <= set(re.findall(r"`(\w+)`", PAGE))
+
+
+def test_nodes_inside_nodes_are_looked_at_too(yard: Yard) -> None:
+    document = yard.json("preflight", "manifest:n2-quick")
+    assert {"name": "nested", "status": "ok", "text": "on"}.items() <= {
+        key: value
+        for check in document["checks"]
+        if check["name"] == "nested"
+        for key, value in check.items()
+    }.items()
 
 
 def test_names_that_are_not_there_are_invalid_input_and_an_api_that_is_not_is_unreachable(

@@ -28,6 +28,7 @@ from stackyard.lab.inside.bubblewrap import find_bubblewrap
 from stackyard.lab.inside.machine import Kind
 from stackyard.manifest.model import Manifest
 from stackyard.manifest.reading import Wanted, find_manifest
+from stackyard.operator.delegation.archive import Archive, find_archive
 from stackyard.operator.delegation.delegating import Delegated, DelegationContext, delegate
 from stackyard.operator.outcome import Verb
 from stackyard.operator.request import Request
@@ -107,6 +108,7 @@ class Rig:
     session: aiohttp.ClientSession
     folder: Path
     engine: str
+    archive: Archive
     proxy: Proxy
     port: int
     seen: list[events.Event] = field(default_factory=list)
@@ -154,7 +156,7 @@ class Rig:
             inner=self.host(self.port, PASSWORD),
             outer=self.host(self.api.running.ssh_port or 0, self.api.running.password),
             request=request,
-            cache=ARCHIVES,
+            archive=self.archive,
             beat_s=0.5,
         )
 
@@ -182,7 +184,7 @@ class Rig:
 
 
 @contextlib.asynccontextmanager
-async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
+async def _laid_out(folder: Path, engine: str, archive: Archive) -> AsyncIterator[Rig]:
     found = await find_bubblewrap()
     if isinstance(found, str):
         pytest.skip(found)
@@ -200,6 +202,7 @@ async def _laid_out(folder: Path, engine: str) -> AsyncIterator[Rig]:
                 session=session,
                 folder=folder,
                 engine=engine,
+                archive=archive,
                 proxy=proxy,
                 port=await proxy.start(),
             )
@@ -234,10 +237,13 @@ def _write_site(folder: Path, api: LabClient) -> None:
 def delegation_rig(folder: Path) -> Iterator[Rig]:
     """Start the lab in a thread, for the tests of a module."""
     engine = str(real_engine(Flavour.TOFU).path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STACKYARD_TOFU", engine)
+        archive = asyncio.run(find_archive(cache=ARCHIVES))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="delegation-lab")
     thread.start()
-    opened = _laid_out(folder, engine)
+    opened = _laid_out(folder, engine, archive)
     try:
         rig = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result(PATIENCE_S)
         try:

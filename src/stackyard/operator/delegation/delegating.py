@@ -19,10 +19,9 @@ from stackyard.operator.delegation.remote import Limits, run_order
 from stackyard.ssh.channel import open_channel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stackyard import events
     from stackyard.manifest.model import Manifest, Node
+    from stackyard.operator.delegation.archive import Archive
     from stackyard.operator.outcome import Phase, RunOutcome, Verb
     from stackyard.operator.request import Request
     from stackyard.site.load import Site
@@ -50,7 +49,7 @@ class DelegationContext:
         outer: How to log in to the outer host, where the images are.
         request: What is asked of the inner operator: the subtree as text, and the host by its own name.
         jumps: Keeps the connections to machines on the way.
-        cache: Where archives are kept; the cache of the user when absent.
+        archive: The archive to send; that of this stackyard, packed if need be, when absent.
         patience_s: How long an inner host may be away, for instance because it boots again.
         beat_s: How often both sides say that they are there.
         silence_s: How long silence is borne.
@@ -62,7 +61,7 @@ class DelegationContext:
     outer: ssh.Host
     request: Request
     jumps: ssh.Jumps | None = None
-    cache: Path | None = None
+    archive: Archive | None = None
     patience_s: float = 600.0
     beat_s: float = 5.0
     silence_s: float = 60.0
@@ -114,7 +113,7 @@ async def delegate(
         LostRecordsError: The connection was lost again and again.
         DelegationTimeoutError: The run took too long.
     """
-    archive = await find_archive(emit, cache=ctx.cache)
+    archive = ctx.archive or await find_archive(emit)
     wanted = Wanted(
         site=ctx.site,
         outer=ctx.host,
