@@ -65,7 +65,7 @@ def run_options(function: Function) -> Function:
             "--depth",
             type=click.IntRange(1),
             metavar="N",
-            help="Only this many levels of nodes, from the host; what is inside of a node is destroyed with it.",
+            help="Only this many levels of nodes, from the host; destroying a node takes its inside along.",
         ),
         click.option(
             "--target", "targets", multiple=True, metavar="NODE", help="Only this node, and what it needs."
