@@ -46,8 +46,19 @@ mark() {
     mv -f "$state/.complete.new" "$state/$([ "$1" = complete ] && echo complete || echo failed).json"
 }
 
+# Who lost the connection to us may have been started anew while we still run: one after the other, or the
+# last word of the first would stand after that of the second. A program that we started and that holds on
+# to the lock does not keep the next one for ever.
+alone() {
+    if [ -z "$root" ] && command -v flock >/dev/null 2>&1; then
+        exec 9>"$state/.lock"
+        flock -w 60 9 || :
+    fi
+}
+
 begin() {
     report=$(cat)
+    alone
     rm -f "$state/complete.json" "$state/failed.json"
     trap ended EXIT
 }
