@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.figure import Figure, MemoryFigure
-from bench.lab import environment, started
+from bench.lab import environment
+from bench.site_on_lab import site_on_lab
 from stackyard.engine.tools.find import find_engine
 from stackyard.errors import StackyardError
-from stackyard.site.starting import LabAccess, start_site
 
 __all__ = ["measure"]
 
@@ -42,7 +42,6 @@ ORIGINAL_S, ORIGINAL_EACH_S = 3.7, 27.8
 # What one level of delegation may add: sending stackyard, making it ready, and starting it.
 LEVEL_ALLOWANCE_S = 20.0
 
-_NODE = "pve1"
 _LATENCY = f"create={CREATE_S:g},boot={BOOT_S:g}"
 _CONFIGURING = ("wait_ssh", "wait_first_boot", "apply_spec", "apply_playbook", "wait_spec")
 
@@ -70,7 +69,6 @@ class _Yard:
     """A site, and the lab that it is for."""
 
     folder: Path
-    ready: Mapping[str, Any]
 
     def write(self, name: str, nodes: Sequence[Mapping[str, Any]]) -> Path:
         """Write a manifest."""
@@ -81,23 +79,8 @@ class _Yard:
 
 @contextlib.contextmanager
 def _yard(*options: str) -> Iterator[_Yard]:
-    command = [sys.executable, "-m", "stackyard", "lab", "up", "--foreground", "--json", "--port", "0"]
-    name = f"bench-operator-{os.getpid()}"
-    with (
-        tempfile.TemporaryDirectory(prefix="stackyard-bench-") as folder,
-        started([*command, "--nodes", _NODE, "--name", name, *options]) as (_, line),
-    ):
-        ready = json.loads(line)
-        access = LabAccess(
-            url=ready["url"],
-            fingerprint=ready["fingerprint"],
-            api_token=ready["api_token"],
-            password=ready["password"],
-            nodes=(_NODE,),
-            ssh_ports=(ready["ssh_ports"][_NODE],),
-        )
-        start_site(Path(folder) / "site", access)
-        yield _Yard(folder=Path(folder) / "site", ready=ready)
+    with site_on_lab(f"bench-operator-{os.getpid()}", *options) as (folder, _):
+        yield _Yard(folder=folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -25,14 +24,14 @@ import yaml
 from tests.support.path import mirror_of
 
 from bench.figure import Figure, MemoryFigure
-from bench.lab import environment, started
+from bench.lab import environment
+from bench.site_on_lab import site_on_lab
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.errors import StackyardError
 from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.run import Settings, opened
-from stackyard.site.starting import LabAccess, start_site
 
 __all__ = ["measure"]
 
@@ -47,7 +46,6 @@ STEPS = ("plan", "apply", "plan without changes")
 AIM_RATIO, ALLOWANCE_S = 1.1, 0.3
 
 _NAME = "t"
-_NODE = "pve1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,23 +117,8 @@ class _Yard:
 
 @contextlib.contextmanager
 def _yard(*options: str) -> Iterator[_Yard]:
-    name = f"bench-path-{os.getpid()}"
-    command = [sys.executable, "-m", "stackyard", "lab", "up", "--foreground", "--json", "--port", "0"]
-    with (
-        tempfile.TemporaryDirectory(prefix="stackyard-bench-") as folder,
-        started([*command, "--nodes", _NODE, "--name", name, *options]) as (_, line),
-    ):
-        ready = json.loads(line)
-        access = LabAccess(
-            url=ready["url"],
-            fingerprint=ready["fingerprint"],
-            api_token=ready["api_token"],
-            password=ready["password"],
-            nodes=(_NODE,),
-            ssh_ports=(ready["ssh_ports"][_NODE],),
-        )
-        start_site(Path(folder) / "site", access)
-        yield _Yard(folder=Path(folder) / "site", ready={**ready, "name": name})
+    with site_on_lab(f"bench-path-{os.getpid()}", *options) as (folder, ready):
+        yield _Yard(folder=folder, ready=ready)
 
 
 def _lab(*arguments: str) -> None:

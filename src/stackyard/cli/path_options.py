@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,11 +15,12 @@ from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
-from stackyard.path.run import ProviderChoice, Settings, opened
+from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
 from stackyard.path.target import Tidy, find_target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from stackyard.cli.session import Session
     from stackyard.path.run import Run
@@ -178,16 +177,10 @@ def settings_of(values: Mapping[str, Any], base: Path) -> Settings:
     return Settings(
         base=base,
         provider=ProviderChoice(values["provider"]),
-        cli_config=_cli_config(),
+        cli_config=chosen_cli_config(),
         parallelism=values["parallelism"],
         lock_wait_s=values["lock_wait"] or 0.0,
     )
-
-
-def _cli_config() -> Path | None:
-    """Return the engine's settings file that the user names for it on purpose."""
-    named = os.environ.get("STACKYARD_TOFU_CONFIG")
-    return Path(named) if named else None
 
 
 def _repeat(permits: Sequence[Permit]) -> str | None:

@@ -125,6 +125,12 @@ class Manifest:
         """The nodes that run on hosts."""
         return tuple(node for node in self.nodes if node.parent is None)
 
+    @property
+    def only_host(self) -> str | None:
+        """The host that all nodes without a parent name; none where they name several, or none."""
+        named = {node.scope.host for node in self.roots}
+        return next(iter(named)) if len(named) == 1 else None
+
     def children(self, name: str) -> tuple[Node, ...]:
         """Return the nodes that run inside of one."""
         return self.scopes.get(Scope(parent=name), ())

@@ -137,7 +137,7 @@ class Creation:
         applies = {host.name: asyncio.create_task(self._apply(host)) for host in hosts.values()}
 
         async def work(step: Step) -> None:
-            host = hosts[self.undertaking.root_of(step.name).scope.host or self.undertaking.host]
+            host = hosts[self.undertaking.root_host(step.name)]
             node = self.undertaking.manifest.by_name[step.name]
             await (host.work.delegate(Verb.CREATE, node) if step.is_inside else host.work.create(node))
 

@@ -93,7 +93,7 @@ class Destruction:
         roots = {undertaking.root_of(name).name for name in meant} - meant
         for root in sorted(roots):
             node = manifest.by_name[root]
-            if (node.scope.host or undertaking.host) != host:
+            if undertaking.root_host(root) != host:
                 continue
             names = tuple(name for name in sorted(meant) if undertaking.root_of(name).name == root)
             whole = undertaking.with_root(root)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.manifest.model import NodeType
+from stackyard.operator.delegation.archive import find_archive
 from stackyard.operator.delegation.delegating import DelegationContext, delegate
 from stackyard.operator.guests import configure, guest_context, inspect, pull_service
 from stackyard.operator.guests.access import logged_in
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Guest
     from stackyard.manifest.model import Manifest, Node
+    from stackyard.operator.delegation.archive import Archive
     from stackyard.operator.delegation.delegating import Delegated
     from stackyard.operator.guests import GuestContext
     from stackyard.operator.hands import Hands, HandsFor
@@ -32,6 +35,7 @@ __all__ = ["hands_by_ssh"]
 
 def hands_by_ssh(undertaking: Undertaking, emit: events.Emit = events.ignore) -> HandsFor:
     """Return what gives, for each host, what reaches into its guests."""
+    packed = _Packed(emit)
 
     @contextlib.asynccontextmanager
     async def hands_for(host: str) -> AsyncIterator[Hands]:
@@ -43,9 +47,24 @@ def hands_by_ssh(undertaking: Undertaking, emit: events.Emit = events.ignore) ->
             context = await stack.enter_async_context(
                 guest_context(resolver, manifest, host, service=service)
             )
-            yield _SshHands(undertaking=undertaking, context=context, emit=emit)
+            yield _SshHands(undertaking=undertaking, context=context, packed=packed, emit=emit)
 
     return hands_for
+
+
+class _Packed:
+    """The archive that inner hosts are sent, found when the first of them needs it, and once a run."""
+
+    def __init__(self, emit: events.Emit) -> None:
+        self._emit = emit
+        self._turn = asyncio.Lock()
+        self._archive: Archive | None = None
+
+    async def archive(self) -> Archive:
+        async with self._turn:
+            if self._archive is None:
+                self._archive = await find_archive(self._emit)
+            return self._archive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +73,7 @@ class _SshHands:
 
     undertaking: Undertaking
     context: GuestContext
+    packed: _Packed
     emit: events.Emit
 
     async def configure(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
@@ -91,5 +111,6 @@ class _SshHands:
             outer=node_host(site, self.context.host),
             request=request,
             jumps=self.context.jumps,
+            archive=await self.packed.archive(),
         )
         return await delegate(verb, node, up.addresses[0], subtree=subtree, ctx=context, emit=self.emit)

@@ -177,7 +177,7 @@ def _node(
     undertaking: Undertaking, name: str, seen: Mapping[str, _Seen], runs: Mapping[str, Record]
 ) -> NodeView:
     node = undertaking.manifest.by_name[name]
-    host = undertaking.root_of(name).scope.host or undertaking.host
+    host = undertaking.root_host(name)
     record = runs.get(host)
     known = next((one for one in record.nodes if one.name == name), None) if record else None
     change = seen[host].changes.get(name)

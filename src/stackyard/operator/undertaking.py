@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Diagnostics
@@ -17,7 +15,7 @@ from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.outcome import Verb
 from stackyard.operator.records import Book
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.run import ProviderChoice, Settings
+from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config
 from stackyard.site.findings import meant
 
 if TYPE_CHECKING:
@@ -76,9 +74,7 @@ class Undertaking:
             UsageError: A node is named that the manifest does not have.
             InvalidInputError: The ids do not fit.
         """
-        named = {node.scope.host for node in manifest.roots}
-        only = next(iter(named)) if len(named) == 1 else None
-        host = resolver.any_node(request.host or only)
+        host = resolver.any_node(request.host or manifest.only_host)
         for name in (*request.targets, *request.vm_ids):
             if name not in manifest.by_name:
                 raise UsageError(
@@ -116,8 +112,7 @@ class Undertaking:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that chosen nodes are on, in the order of the file."""
-        roots = (self.root_of(name) for name in self._in_order(self.chosen))
-        return tuple(dict.fromkeys(root.scope.host or self.host for root in roots))
+        return tuple(dict.fromkeys(map(self.root_host, self._in_order(self.chosen))))
 
     def roots_on(self, host: str) -> tuple[Node, ...]:
         """Return the chosen nodes that run on a host itself."""
@@ -142,6 +137,10 @@ class Undertaking:
         while node.parent is not None:
             node = self.manifest.by_name[node.parent]
         return node
+
+    def root_host(self, name: str) -> str:
+        """Return the host of the site that a node is on, however deep inside."""
+        return self.root_of(name).scope.host or self.host
 
     def with_root(self, name: str) -> Undertaking:
         """Return the same for a node of a host and all that is inside of it."""
@@ -169,11 +168,10 @@ class Undertaking:
 
 def settings_for(request: Request, resolver: ConfigResolver, roots: int) -> Settings:
     """Return how the engine is run for a request."""
-    named = os.environ.get("STACKYARD_TOFU_CONFIG")
     return Settings(
         base=EnvironmentSource(resolver).base,
         provider=ProviderChoice(request.provider),
-        cli_config=Path(named) if named else None,
+        cli_config=chosen_cli_config(),
         lock_wait_s=request.lock_wait_s,
         parallelism=request.parallel or min(max(_FEWEST_AT_ONCE, roots + 2), _MOST_AT_ONCE),
     )

@@ -266,7 +266,7 @@ def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
     """Return every node of the hosts that are worked on, as it is at the begin."""
     manifest, found = undertaking.manifest, []
     for node in manifest.nodes:
-        root_host = undertaking.root_of(node.name).scope.host or undertaking.host
+        root_host = undertaking.root_host(node.name)
         if root_host not in undertaking.hosts:
             continue
         known = envelope.known(root_host, node.name)

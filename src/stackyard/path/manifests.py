@@ -69,9 +69,7 @@ class ManifestSource:
         return resolve_manifest(self.resolver, manifest, self._host(manifest, host))
 
     def _host(self, manifest: Manifest, said: str | None) -> str:
-        named = {node.scope.host for node in manifest.roots}
-        only = next(iter(named)) if len(named) == 1 else None
-        return self.resolver.any_node(said or only)
+        return self.resolver.any_node(said or manifest.only_host)
 
 
 def tag_of(manifest: str) -> str:

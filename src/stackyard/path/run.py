@@ -6,6 +6,7 @@ import contextlib
 import enum
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import stackyard
@@ -27,13 +28,20 @@ from stackyard.state.embedded import embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.target import Resolved
 
-__all__ = ["EmptyInputError", "ProviderChoice", "Run", "Settings", "opened", "state_version"]
+__all__ = [
+    "EmptyInputError",
+    "ProviderChoice",
+    "Run",
+    "Settings",
+    "chosen_cli_config",
+    "opened",
+    "state_version",
+]
 
 CONTRADICTION = Kind(
     code="E-DESIRED-CONTRADICTION",
@@ -74,6 +82,12 @@ class Settings:
     cli_config: Path | None = None
     parallelism: int | None = None
     lock_wait_s: float = 0.0
+
+
+def chosen_cli_config() -> Path | None:
+    """Return the engine's settings file that the user names for it on purpose."""
+    named = os.environ.get("STACKYARD_TOFU_CONFIG")
+    return Path(named) if named else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,7 @@ def _subject(resolver: ConfigResolver, target: str | None, values: dict[str, Any
             return subject_of_env(resolver, name, values["host"])
         given = {"name": name}
     manifest = find_manifest(resolver.site, Wanted(**given)) if given else None
-    named = {node.scope.host for node in manifest.roots} if manifest is not None else set()
-    only = next(iter(named)) if len(named) == 1 else None
+    only = None if manifest is None else manifest.only_host
     host = values["host"] or only or resolver.any_node()
     return subject_of(resolver, host, manifest)
 

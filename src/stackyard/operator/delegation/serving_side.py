@@ -128,8 +128,9 @@ def _reading(descriptor: int) -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
 
     def read() -> None:
-        # The loop may be closed before the input is, and then nobody wants it any more.
-        with contextlib.suppress(RuntimeError):
+        # The loop may be closed before the input is, and then nobody wants it any more. An input that breaks
+        # has ended, like one that is closed.
+        with contextlib.suppress(RuntimeError, OSError):
             try:
                 while data := os.read(descriptor, _CHUNK_BYTES):
                     loop.call_soon_threadsafe(reader.feed_data, data)
