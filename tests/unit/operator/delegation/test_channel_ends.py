@@ -33,6 +33,7 @@ class Pipes:
         self.order, self._to = os.pipe()
         self._from, self.records = os.pipe()
         self._open = {self._to, self._from}
+        self._pending: asyncio.Future[bytes] | None = None
 
     async def write(self, data: bytes) -> None:
         if self._to not in self._open:
@@ -44,7 +45,12 @@ class Pipes:
             data = data[os.write(self._to, data[:65536]) :]
 
     async def read(self) -> bytes:
-        return await asyncio.to_thread(os.read, self._from, 65536)
+        # A read that is given up goes on in its thread: what it reads is for the next who asks.
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(asyncio.to_thread(os.read, self._from, 65536))
+        data = await asyncio.shield(self._pending)
+        self._pending = None
+        return data
 
     async def read_aside(self) -> bytes:
         return b""
