@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -15,6 +16,7 @@ from tests.support.seaweed import require_seaweed
 
 from stackyard.deployment.editing import set_values, written
 from stackyard.deployment.fetch import Object, fetch, open_history
+from stackyard.deployment.lease import held_lease
 from stackyard.deployment.settings import BucketAddress, Place
 from stackyard.deployment.writing import Request, write
 from stackyard.errors import StackyardError
@@ -90,6 +92,35 @@ def test_writers_on_seaweedfs_make_a_version_and_a_guest_each(tmp_path: Path, co
     first(place)
     assert all_at_once(place, count) == []
     require_nothing_lost(place, count)
+
+
+@pytest.mark.parametrize("count", [8, pytest.param(300, marks=pytest.mark.soak)])
+def test_a_lease_that_goes_from_hand_to_hand_is_never_lost_and_leaves_no_signs(
+    tmp_path: Path, count: int
+) -> None:
+    bucket = new_bucket(require_seaweed())
+    embedded = place_in(tmp_path)
+    store = BucketAddress.parse(bucket.address)
+    place = Place(root=tmp_path, base=embedded.base, settings=embedded.settings, store=store, environ=ENV)
+    lost: list[str] = []
+
+    def hold(hand: int) -> None:
+        for number in range(count // 4):
+            with held_lease(place, "test", wait_s=500) as held:
+                held.check()
+                held.check()
+                if held.is_lost:
+                    lost.append(f"{hand}/{number}")
+
+    threads = [threading.Thread(target=hold, args=(hand,)) for hand in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lost == []
+    with contextlib.closing(bucket.store()) as seen:
+        # The last sign of life, and that it was given back.
+        assert len(list(seen.objects.versions(seen.lease_key, with_deletions=True))) <= 2
 
 
 def processes(folder: Path, count: int) -> list[int]:

@@ -8,7 +8,6 @@ under way, because a half-done write is worse; the result is reported as suspect
 from __future__ import annotations
 
 import contextlib
-import functools
 import getpass
 import os
 import random
@@ -16,7 +15,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import orjson
 
@@ -36,7 +35,7 @@ from stackyard.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from stackyard.deployment.settings import Place
     from stackyard.objects import Lease, LeaseInfo, Objects
@@ -131,12 +130,23 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+@runtime_checkable
+class _Signs(Protocol):
+    """A store that keeps each sign of life as a version, which is of no use to anybody."""
+
+    def versions_behind(self, key: str, tag: Tag) -> tuple[str, ...]:
+        """Return the versions that are older than the one with this content."""
+
+    def drop_versions(self, key: str, version_ids: Iterable[str]) -> None:
+        """Remove versions."""
+
+
 class Held:
     """A lease that is held, renewed by a thread of its own until it is given back."""
 
-    def __init__(self, lease: Lease, tidy: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, lease: Lease, signs: _Signs | None = None) -> None:
         self._lease = lease
-        self._tidy = tidy
+        self._signs = signs
         self._ending = threading.Event()
         self._lost = threading.Event()
         self._beating = threading.Lock()
@@ -164,11 +174,24 @@ class Held:
         """Stop renewing, and let others have it."""
         self._ending.set()
         self._renewing.join()
-        if not self.is_lost:
-            # A store that is gone by now gets no answer from us, and the lease runs out by itself.
-            with contextlib.suppress(StoreError):
-                self._lease.release()
-                self._tidy()
+        if self.is_lost:
+            return
+        # A store that is gone by now gets no answer from us, and the lease runs out by itself.
+        with contextlib.suppress(StoreError):
+            self._drop_old_signs()
+        with contextlib.suppress(StoreError):
+            self._lease.release()
+
+    def _drop_old_signs(self) -> None:
+        """Drop what we leave behind in a bucket that keeps versions, while nobody else writes to the lease.
+
+        Seen with SeaweedFS 4: a version that is removed while the next one is written can take the next one
+        with it, and its writer then finds that it holds nothing.
+        """
+        tag = self._lease.tag
+        if self._signs is not None and tag is not None:
+            key = self._lease.key
+            self._signs.drop_versions(key, self._signs.versions_behind(key, tag))
 
     def _renew(self) -> None:
         while not self._ending.wait(self._lease.promise_s / 3):
@@ -215,19 +238,13 @@ def held_lease(
         ttl_s = place.settings.lease_ttl_s if promise_s is None else promise_s
         lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=ttl_s, emit=emit)
         _prove_conditions(objects, key)
-        held = Held(lease, _tidying(objects, key))
+        held = Held(lease, objects if isinstance(objects, _Signs) else None)
         try:
             yield held
         finally:
             held.give_back()
     finally:
         objects.close()
-
-
-def _tidying(objects: Objects, key: str) -> Callable[[], None]:
-    """Return what drops the signs of life that a bucket keeps as versions."""
-    drop: Callable[[str], None] | None = getattr(objects, "drop_old_versions", None)
-    return (lambda: None) if drop is None else functools.partial(drop, key)
 
 
 def _prove_conditions(objects: Objects, key: str) -> None:
@@ -256,7 +273,7 @@ def _wait(
     if lease is not None:
         return lease
     began, look_s = time.monotonic(), _SHORTEST_LOOK_S
-    longest_s = _LONGEST_LOOK_S if hasattr(objects, "drop_old_versions") else _LONGEST_LOCAL_LOOK_S
+    longest_s = _LONGEST_LOOK_S if isinstance(objects, _Signs) else _LONGEST_LOCAL_LOOK_S
     told = ""
     # No store tells when an object changes, so that looking again is all there is.
     looking = threading.Event()

@@ -152,6 +152,11 @@ class Lease:
         self._beats = 0
         self._tag: Tag | None = None
 
+    @property
+    def tag(self) -> Tag | None:
+        """What we wrote last; None when it is lost."""
+        return self._tag
+
     def begin(self, replaced: Tag | None) -> None:
         """Write it for the first time, in place of what was there."""
         self._tag = self._objects.put(

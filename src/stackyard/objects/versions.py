@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from stackyard.objects.base import Expect, Tag, check_key
 from stackyard.objects.s3 import S3Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["ObjectVersion", "VersionEntry", "VersionedObjects"]
 
@@ -111,18 +112,23 @@ class VersionedObjects(S3Objects):
             if answer.get("NextVersionIdMarker"):
                 request["VersionIdMarker"] = answer["NextVersionIdMarker"]
 
-    def drop_old_versions(self, key: str) -> None:
-        """Remove all but the current version of an object whose history means nothing, such as a lease."""
-        self._drop(key, are_old=True)
+    def versions_behind(self, key: str, tag: Tag) -> tuple[str, ...]:
+        """Return the versions of an object that are older than the one with this content.
+
+        What is newer is left out even if it is not the latest: a list that is made while somebody writes
+        may show a version that is about to be the latest.
+        """
+        rows = itertools.dropwhile(lambda one: one.tag != tag, self.versions(key, with_deletions=True))
+        return tuple(entry.version_id for entry in itertools.islice(rows, 1, None))
+
+    def drop_versions(self, key: str, version_ids: Iterable[str]) -> None:
+        """Remove versions of an object whose history means nothing, such as a lease."""
+        for version_id in version_ids:
+            wanted = self._wanted(key, version_id)
+            self._repeat(key, functools.partial(self._client.delete_object, **wanted))
 
     def _discard(self, key: str) -> None:
-        self._drop(key, are_old=False)
-
-    def _drop(self, key: str, *, are_old: bool) -> None:
-        for entry in list(self.versions(key, with_deletions=True)):
-            if not (are_old and entry.is_latest):
-                wanted = self._wanted(key, entry.version_id)
-                self._repeat(key, functools.partial(self._client.delete_object, **wanted))
+        self.drop_versions(key, [one.version_id for one in self.versions(key, with_deletions=True)])
 
     def _wanted(self, key: str, version_id: str | None) -> dict[str, Any]:
         named = self._named(check_key(key))
