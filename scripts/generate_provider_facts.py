@@ -23,7 +23,7 @@ SDK_RESOURCES = ("pool", "file", "vm", "container")
 # Written with the framework; each has a second, shorter name.
 FRAMEWORK_RESOURCES = (
     "network_linux_bridge network_linux_vlan sdn_zone_simple sdn_zone_vlan sdn_zone_vxlan sdn_vnet "
-    "sdn_subnet sdn_applier download_file"
+    "sdn_subnet sdn_applier download_file haresource harule"
 ).split()
 SDK_DATA_SOURCES = ("nodes", "node", "pool", "pools", "vm", "vms", "container", "containers")
 FRAMEWORK_DATA_SOURCES = ("version", "datastores")

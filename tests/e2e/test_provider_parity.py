@@ -118,6 +118,56 @@ resource "proxmox_sdn_applier" "all" {
 }
 """
 
+HA = """
+resource "proxmox_virtual_environment_vm" "one" {
+  node_name = "pve1"
+  vm_id     = 101
+  started   = false
+}
+resource "proxmox_virtual_environment_vm" "two" {
+  node_name = "pve2"
+  vm_id     = 102
+  started   = false
+}
+resource "proxmox_virtual_environment_vm" "three" {
+  node_name = "pve1"
+  vm_id     = 103
+  started   = false
+}
+resource "proxmox_haresource" "three" {
+  resource_id = "vm:${proxmox_virtual_environment_vm.three.vm_id}"
+  state       = "ignored"
+}
+resource "proxmox_haresource" "one" {
+  resource_id  = "vm:${proxmox_virtual_environment_vm.one.vm_id}"
+  state        = "stopped"
+  comment      = "the first"
+  failback     = false
+  max_restart  = 3
+  max_relocate = 1
+}
+resource "proxmox_virtual_environment_haresource" "two" {
+  resource_id = "vm:${proxmox_virtual_environment_vm.two.vm_id}"
+  state       = "stopped"
+}
+resource "proxmox_harule" "apart" {
+  rule      = "apart"
+  type      = "resource-affinity"
+  affinity  = "negative"
+  comment   = "never both"
+  resources = [
+    proxmox_haresource.one.resource_id, proxmox_virtual_environment_haresource.two.resource_id,
+  ]
+}
+resource "proxmox_virtual_environment_harule" "home" {
+  rule      = "home"
+  type      = "node-affinity"
+  nodes     = { pve1 = 2, pve2 = null }
+  strict    = true
+  resources = [proxmox_haresource.three.resource_id]
+}
+"""
+
 FILES = """
 variable "images" { type = string }
 resource "proxmox_download_file" "image" {
@@ -177,6 +227,7 @@ CASES = [
     pytest.param(POOLS, id="pools"),
     pytest.param(NETWORK, id="network"),
     pytest.param(SDN, id="sdn"),
+    pytest.param(HA, id="ha"),
     pytest.param(FILES, id="files"),
 ]
 
@@ -227,6 +278,18 @@ CHANGES = [
             'peers = ["10.0.0.2", "10.0.0.1"]': 'peers = ["10.0.0.3"]',
         },
         id="sdn",
+    ),
+    pytest.param(
+        HA,
+        {
+            'comment      = "the first"': "",
+            "failback     = false": "failback = true",
+            "max_relocate = 1": "max_relocate = 2",
+            'comment   = "never both"': "disable = true",
+            "strict    = true": "",
+            "nodes     = { pve1 = 2, pve2 = null }": "nodes = { pve1 = null }",
+        },
+        id="ha",
     ),
 ]
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from stackyard.deployment.model import affinity_groups
 from stackyard.desired import (
+    Affinity,
     Agent,
     Cdrom,
     Clone,
@@ -25,6 +27,7 @@ from stackyard.desired import (
     Download,
     EfiDisk,
     Features,
+    HighAvailability,
     Inline,
     Memory,
     MountPoint,
@@ -105,7 +108,19 @@ class Built:
                 Pool(name=name, comment=(pool or {}).get("comment"))
                 for name, pool in scope.named("pools").items()
             ),
+            affinities=self._affinities({guest.key for guest in (*vms, *containers)}),
         )
+
+    def _affinities(self, built: set[str]) -> tuple[Affinity, ...]:
+        affinities: list[Affinity] = []
+        for name, members in affinity_groups(self._understood.guests).items():
+            keys = tuple(guest.key for guest in members if guest.key in built)
+            if len(keys) > 1:
+                try:
+                    affinities.append(Affinity(name=name, guests=keys))
+                except ValidationError as err:
+                    self._report(members[0], err)
+        return tuple(affinities)
 
     def _report(self, guest: Guest, err: ValidationError) -> None:
         for one in err.errors(include_url=False, include_context=False):
@@ -234,6 +249,7 @@ def _base(guest: Guest) -> dict[str, Any]:
         "tags": tuple(fields["tags"]),
         "pool": fields["pool_id"],
         "protection": fields["protection"],
+        "ha": HighAvailability() if fields["ha"] else None,
         "startup": Startup(order=fields["startup_order"], up_delay_s=_UP_DELAY_S),
         "dns": Dns(servers=tuple(servers), domain=fields["domain"]) if servers or fields["domain"] else None,
     }

@@ -10,6 +10,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from stackyard.deployment.generators import LARGEST_OCTET, SMALLEST_OCTET
+from stackyard.deployment.model import affinity_groups
 from stackyard.deployment.words import near
 from stackyard.diagnostics import Kind, Severity
 
@@ -47,10 +48,10 @@ SECRET = Kind(
     summary="There is a secret in the object",
     remedy="Take it out, change it, and keep it in the SOPS layer (`secrets` in deployment.yaml).",
 )
-NOT_APPLIED = Kind(
-    code="W-DEPLOYMENT-NOT-APPLIED",
-    summary="A guest asks for what stackyard does not set up",
-    remedy="Run the command that the finding gives on a node of the cluster; what is asked for is published.",
+NO_EFFECT = Kind(
+    code="W-DEPLOYMENT-NO-EFFECT",
+    summary="A guest asks for what has no effect as it stands",
+    remedy="Add what is missing, or take it out.",
     severity=Severity.WARNING,
 )
 _LOCAL_STORES = ("local", "local-zfs")
@@ -108,22 +109,22 @@ class _Checks:
             there = (*path, "ha_replication_target")
             if self._known(f"{key}: the replication target", target, nodes, there) and target == guest.node:
                 self._add(PLACEMENT, f"{key} replicates to {target}, which is its own node.", there)
-        if fields["ha"]:
-            self._add(NOT_APPLIED, f"{key} asks for high availability: {_ha_command(guest)}", (*path, "ha"))
         self._datastores(guest)
 
     def _affinity(self) -> None:
-        """Report guests that are to be kept apart; one alone has nobody to be kept from."""
-        groups: dict[str, list[Guest]] = {}
+        """Report guests that are to be kept apart, where nothing keeps them so."""
+        groups = affinity_groups(self._understood.guests)
         for guest in self._understood.guests:
-            if guest.fields["ha"] and guest.fields["ha_affinity_group"]:
-                groups.setdefault(str(guest.fields["ha_affinity_group"]), []).append(guest)
-        for name, members in groups.items():
-            if len(members) > 1:
-                resources = ",".join(map(_ha_resource, members))
-                command = f"ha-manager rules add resource-affinity {name} --affinity negative"
-                text = f"The guests of {name} are to be kept apart: `{command} --resources {resources}`."
-                self._add(NOT_APPLIED, text, (*members[0].path, "ha_affinity_group"))
+            name = guest.fields["ha_affinity_group"]
+            if not name:
+                continue
+            if not guest.fields["ha"]:
+                text = f"{guest.key} is in the group {name} without `ha`: no rule holds for it."
+            elif len(groups[name]) == 1:
+                text = f"{guest.key} is alone in the group {name}: there is nobody to be kept apart from."
+            else:
+                continue
+            self._add(NO_EFFECT, text, (*guest.path, "ha_affinity_group"))
 
     def _vlan(self, key: str, vlan: str, path: Path) -> None:
         known: Mapping[str, object] = self._scope.networks if self._scope.has_networks else self._scope.vlans
@@ -265,11 +266,3 @@ def check_references(understood: Understood, document: ObjectText, found: Diagno
         found: Takes the findings.
     """
     _Checks(understood, document, found).run()
-
-
-def _ha_resource(guest: Guest) -> str:
-    return f"{'ct' if guest.is_container else 'vm'}:{guest.vm_id}"
-
-
-def _ha_command(guest: Guest) -> str:
-    return f"`ha-manager add {_ha_resource(guest)} --max_restart 3 --max_relocate 1`."

@@ -10,12 +10,12 @@ from stackyard.deployment.generators import generate
 from stackyard.deployment.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stackyard.deployment.generators import Generated
     from stackyard.deployment.text import Path
 
-__all__ = ["Guest", "Understood", "understand"]
+__all__ = ["Guest", "Understood", "affinity_groups", "understand"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +104,12 @@ def _generated(scope: Scope, made: Generated) -> Guest:
         octet=made.octet,
         is_generated=True,
     )
+
+
+def affinity_groups(guests: Iterable[Guest]) -> dict[str, list[Guest]]:
+    """Return the guests under high availability that are to be kept apart, by the name of their group."""
+    groups: dict[str, list[Guest]] = {}
+    for guest in guests:
+        if guest.fields["ha"] and guest.fields["ha_affinity_group"]:
+            groups.setdefault(str(guest.fields["ha_affinity_group"]), []).append(guest)
+    return groups

@@ -32,6 +32,7 @@ from stackyard.desired.guest import (
     Verify,
     WrittenFile,
 )
+from stackyard.desired.ha import Affinity, HighAvailability
 from stackyard.desired.hardware import (
     Audio,
     Cpu,
@@ -63,6 +64,7 @@ from stackyard.desired.values import Value
 from stackyard.desired.vm import Vm
 
 __all__ = [
+    "Affinity",
     "Agent",
     "Audio",
     "Bridge",
@@ -87,6 +89,7 @@ __all__ = [
     "File",
     "Guest",
     "GuestBase",
+    "HighAvailability",
     "HostKey",
     "IdMap",
     "Inline",

@@ -39,6 +39,7 @@ def problems(desired: Desired) -> tuple[Problem, ...]:
         *_names_twice(desired),
         *_addresses(desired),
         *_networks(desired),
+        *_affinities(desired),
     ]
     return tuple(found)
 
@@ -205,4 +206,19 @@ def _networks(desired: Desired) -> Iterator[Problem]:
     yield from _twice(
         "The subnet",
         ((("subnets", i, "cidr"), f"{s.vnet} {s.cidr}", s.vnet) for i, s in enumerate(desired.subnets)),
+    )
+
+
+def _affinities(desired: Desired) -> Iterator[Problem]:
+    managed = {guest.key: guest.ha is not None for guest in desired.guests}
+    for index, affinity in enumerate(desired.affinities):
+        for place, key in enumerate(affinity.guests):
+            if not managed.get(key):
+                why = "is not under high availability" if key in managed else "is no guest here"
+                yield Problem(
+                    path=("affinities", index, "guests", place),
+                    text=f"The rule {affinity.name} is for {key}, which {why}.",
+                )
+    yield from _twice(
+        "The rule", ((("affinities", i, "name"), a.name, "a rule") for i, a in enumerate(desired.affinities))
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from stackyard.desired.files import File
+from stackyard.desired.ha import HighAvailability
 from stackyard.desired.secret import Secret, Text
 from stackyard.desired.values import (
     DnsName,
@@ -182,6 +183,8 @@ class GuestBase(Value):
     hook_script: File | None = None
     # It was there before anybody wrote it down: what belongs to its making is neither known nor done again.
     imported: bool = False
+    # None: nobody but its own node looks after it.
+    ha: HighAvailability | None = None
     # Keys of guests that have to be there first.
     depends_on: Many[Key] = ()
     verify: Verify = Verify()

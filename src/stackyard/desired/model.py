@@ -9,6 +9,7 @@ from pydantic import StringConstraints
 
 from stackyard.desired.container import Container
 from stackyard.desired.files import AnyFile
+from stackyard.desired.ha import Affinity
 from stackyard.desired.network import Bridge, Subnet, Vlan, Vnet, Zone
 from stackyard.desired.values import Many, Value
 from stackyard.desired.vm import Vm
@@ -40,6 +41,7 @@ class Desired(Value):
     zones: Many[Zone] = ()
     vnets: Many[Vnet] = ()
     subnets: Many[Subnet] = ()
+    affinities: Many[Affinity] = ()
 
     @property
     def guests(self) -> Iterator[Guest]:

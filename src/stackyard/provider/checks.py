@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["at_least", "is_address", "is_cidr", "matches", "one_of"]
+__all__ = ["at_least", "between", "is_address", "is_cidr", "matches", "one_of"]
 
 
 def matches(pattern: str, expected: str) -> Callable[[Any], str | None]:
@@ -26,6 +26,11 @@ def one_of(*choices: str) -> Callable[[Any], str | None]:
 def at_least(least: int) -> Callable[[Any], str | None]:
     """Return a check that a number is not too small."""
     return lambda value: None if float(value) >= least else f"must be at least {least}"
+
+
+def between(least: int, most: int) -> Callable[[Any], str | None]:
+    """Return a check that a number is in a range, its ends included."""
+    return lambda value: None if least <= float(value) <= most else f"must be {least} to {most}"
 
 
 def is_address(value: Any) -> str | None:

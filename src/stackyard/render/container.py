@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import lifecycle, password_of, startup_blocks
+from stackyard.render.guest import lifecycle, moved_by_cluster, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.desired import Container, MountPoint
     from stackyard.render.references import References
 
@@ -26,9 +28,15 @@ def container_resource(container: Container, references: References) -> dict[str
         **_permissions(container),
         **_beginning(container, references),
         **present({"depends_on": references.before(container)}),
-        # Proxmox does not remember what a container was made from.
-        **lifecycle(*(("operating_system",) if container.imported else ())),
+        **lifecycle(*_left_alone(container)),
     }
+
+
+def _left_alone(container: Container) -> Iterator[str]:
+    if container.imported:
+        # Proxmox does not remember what a container was made from.
+        yield "operating_system"
+    yield from moved_by_cluster(container)
 
 
 def _identity(container: Container, references: References) -> dict[str, Json]:

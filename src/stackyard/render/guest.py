@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from stackyard.render.terms import Json, blocks, template
 
 if TYPE_CHECKING:
-    from stackyard.desired import Secret, Startup
+    from stackyard.desired import Guest, Secret, Startup
 
-__all__ = ["lifecycle", "password_of", "startup_blocks"]
+__all__ = ["lifecycle", "moved_by_cluster", "password_of", "startup_blocks"]
 
 
 def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
@@ -24,6 +24,14 @@ def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
 def password_of(secret: Secret | None) -> Json:
     """Return a password as the variable that brings it."""
     return None if secret is None else template((secret,))
+
+
+def moved_by_cluster(guest: Guest) -> tuple[str, ...]:
+    """Return what the cluster changes by itself: where a guest under high availability runs is its decision.
+
+    Written down as wanted, a guest that was moved in need would be made anew on the node that failed.
+    """
+    return () if guest.ha is None else ("node_name",)
 
 
 def lifecycle(*left_alone: str) -> dict[str, Json]:

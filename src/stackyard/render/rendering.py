@@ -10,6 +10,7 @@ import orjson
 from stackyard.desired import Container, Secret
 from stackyard.render.container import container_resource
 from stackyard.render.files import file_resources
+from stackyard.render.ha import ha_resources
 from stackyard.render.networks import network_resources
 from stackyard.render.references import CONTAINER, POOL, VM, References, address_of
 from stackyard.render.terms import Json, Written, expression, label, literal, present, variable
@@ -97,6 +98,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
         },
         **file_resources(desired),
         **network_resources(desired),
+        **ha_resources(desired),
     }
     return {kind: found for kind, found in resources.items() if found}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Agent, Inline
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import lifecycle, password_of, startup_blocks
+from stackyard.render.guest import lifecycle, moved_by_cluster, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present, whole
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ def vm_resource(vm: Vm, references: References) -> dict[str, Json]:
 
 
 def _left_alone(vm: Vm) -> Iterator[str]:
-    """Return what is not changed of a guest that was there before."""
+    """Return what is not changed of a guest that was there before, or that the cluster looks after."""
     if vm.imported and vm.os_type == "other":
         # Proxmox may know nothing of the system, which the provider takes for a difference.
         yield "operating_system"
     if vm.imported and vm.cloud_init is None:
         # There may be settings for cloud-init without a drive that would tell them.
         yield "initialization"
+    yield from moved_by_cluster(vm)
 
 
 def _says_no_agent(vm: Vm) -> bool:

@@ -164,32 +164,30 @@ def test_a_misspelt_key_is_an_error_and_a_foreign_one_is_named(path: str, meant:
 
 
 def test_what_stackyard_does_not_set_up_is_said() -> None:
-    found = checked(edited(WHOLE, **{"containers__my-container__ha": True, "splunk_vm_id": 99})).found
+    found = checked(edited(WHOLE, splunk_vm_id=99)).found
     assert found.errors == ()
-    assert {one.kind.code for one in found.warnings} == {
-        "W-DEPLOYMENT-NOT-APPLIED",
-        "W-DEPLOYMENT-NOT-ACTED-ON",
-    }
+    assert {one.kind.code for one in found.warnings} == {"W-DEPLOYMENT-NOT-ACTED-ON"}
 
 
-def test_high_availability_is_warned_about_with_the_commands_that_set_it_up() -> None:
+def together(**second: object) -> dict[str, Any]:
+    """Return an object with two containers that are to be kept apart."""
     there = WHOLE["containers"]["my-container"]
-    more = {**there, "vm_id": 199, "hostname": "other-container", "ip_config": None, "ha": True}
-    more["ha_affinity_group"] = "apart"
-    changes = {
-        "containers__my-container__ha": True,
-        "containers__my-container__ha_affinity_group": "apart",
-        "containers__other-container": {key: value for key, value in more.items() if value is not None},
-    }
-    found = checked(edited(WHOLE, **changes)).found
-    said = [one.detail for one in found.warnings if one.kind.code == "W-DEPLOYMENT-NOT-APPLIED"]
-    assert any(
-        f"ha-manager add ct:{there['vm_id']} --max_restart 3 --max_relocate 1" in text for text in said
-    )
-    (rule,) = [text for text in said if "resource-affinity apart --affinity negative" in text]
-    assert f"ct:{there['vm_id']},ct:199" in rule
-    alone = checked(edited(WHOLE, **dict(list(changes.items())[:2]))).found
-    assert not any("affinity" in one.detail for one in alone.warnings), "one alone is kept from nobody"
+    more = {**there, "vm_id": 199, "hostname": "other-container", "ha": True, "ha_affinity_group": "apart"}
+    more = {key: value for key, value in {**more, **second}.items() if key != "ip_config"}
+    changes = {"containers__my-container__ha": True, "containers__my-container__ha_affinity_group": "apart"}
+    return edited(WHOLE, **changes, **{"containers__other-container": more})
+
+
+def test_high_availability_of_two_that_are_kept_apart_is_taken_without_a_word() -> None:
+    found = checked(together()).found
+    assert found.errors == ()
+    assert not [one for one in found.warnings if one.kind.code == "W-DEPLOYMENT-NO-EFFECT"]
+
+
+def test_a_group_that_keeps_nobody_apart_is_warned_about() -> None:
+    said = [one.detail for one in checked(together(ha=False)).found.warnings]
+    assert "my-container is alone in the group apart: there is nobody to be kept apart from." in said
+    assert "other-container is in the group apart without `ha`: no rule holds for it." in said
 
 
 @pytest.mark.parametrize(

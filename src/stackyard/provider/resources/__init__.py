@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.provider.resources import sdn
+from stackyard.provider.resources import ha, sdn
 from stackyard.provider.resources.container import CONTAINER
 from stackyard.provider.resources.download_file import DOWNLOAD_FILE
 from stackyard.provider.resources.file import FILE
@@ -21,4 +21,4 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL"]
 
-ALL: tuple[Resource, ...] = (POOL, BRIDGE, VLAN, *sdn.ALL, DOWNLOAD_FILE, FILE, CONTAINER, VM)
+ALL: tuple[Resource, ...] = (POOL, BRIDGE, VLAN, *sdn.ALL, *ha.ALL, DOWNLOAD_FILE, FILE, CONTAINER, VM)

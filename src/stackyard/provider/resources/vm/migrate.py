@@ -19,7 +19,7 @@ __all__ = ["migrate"]
 _ATTEMPTS = 3
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
-_KEPT = ("comment", "group", "max_relocate", "max_restart", "state")
+_KEPT = ("comment", "failback", "group", "max_relocate", "max_restart", "state")
 
 
 async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str = "") -> Guest:

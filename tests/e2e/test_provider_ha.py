@@ -1,0 +1,120 @@
+"""High availability, from configuration to Proxmox and back, with the built-in provider under real engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import engine
+from tests.support.provider import Stack, driven, lab_api
+
+from stackyard import lab
+from stackyard.engine.version import Engine
+from stackyard.lab.ha.config import RESOURCES, RULES
+
+__all__ = ["engine"]
+
+GUESTS = """
+resource "proxmox_virtual_environment_vm" "vm" {
+  count     = 2
+  node_name = "pve${count.index + 1}"
+  vm_id     = 101 + count.index
+  started   = false
+}
+"""
+MANAGED = """
+resource "proxmox_haresource" "vm" {
+  count        = 2
+  resource_id  = "vm:${proxmox_virtual_environment_vm.vm[count.index].vm_id}"
+  state        = "stopped"
+  max_restart  = 3
+  max_relocate = 1
+  %s
+}
+resource "proxmox_harule" "apart" {
+  rule      = "apart"
+  type      = "resource-affinity"
+  affinity  = "negative"
+  resources = proxmox_haresource.vm[*].resource_id
+}
+"""
+
+
+@pytest.fixture
+def running() -> Iterator[lab.Running]:
+    with lab.running(nodes=("pve1", "pve2")) as it:
+        yield it
+
+
+def kept(running: lab.Running, table: str) -> dict[str, Any]:
+    return dict(running.on_loop(lambda: running.world.store.items(table)))
+
+
+def test_guests_come_under_high_availability_and_leave_it(
+    engine: Engine, running: lab.Running, tmp_path: Path
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(GUESTS + MANAGED % 'comment = "first"')
+        await stack.init()
+        await stack.apply()
+        assert kept(running, RESOURCES)["vm:101"]["comment"] == "first"
+        assert kept(running, RULES)["apart"]["resources"] == "vm:101,vm:102"
+        assert "No changes" in await stack.plan(status=0)
+
+        stack.write(GUESTS + MANAGED % "")
+        assert "0 added, 2 changed, 0 destroyed" in await stack.apply()
+        assert "comment" not in kept(running, RESOURCES)["vm:101"]
+
+        # Somebody lets go of one by hand: the rule goes on with the other alone, and both come back.
+        async with lab_api(running) as api:
+            await api.delete("/cluster/ha/resources/vm:102")
+        assert "1 to add, 1 to change" in await stack.plan(status=2)
+        await stack.apply()
+        assert "No changes" in await stack.plan(status=0)
+
+        await stack.run("state", "rm", "proxmox_harule.apart", "proxmox_haresource.vm[0]")
+        await stack.run("import", "-input=false", "proxmox_harule.apart", "apart")
+        await stack.run("import", "-input=false", "proxmox_haresource.vm[0]", "vm:101")
+        assert "No changes" in await stack.plan(status=0)
+        await stack.destroy()
+        assert kept(running, RESOURCES) == kept(running, RULES) == {}
+
+    driven(engine, running, tmp_path, scenario)
+
+
+WRONG = """
+resource "proxmox_haresource" "one" {
+  resource_id = "101"
+  state       = "asleep"
+  max_restart = 11
+}
+resource "proxmox_harule" "two" {
+  rule      = "two"
+  type      = "node-affinity"
+  affinity  = "negative"
+  resources = ["pve1"]
+}
+"""
+
+
+def test_what_proxmox_cannot_take_is_said_before_anything_is_done(
+    engine: Engine, running: lab.Running, tmp_path: Path
+) -> None:
+    async def scenario(stack: Stack) -> None:
+        stack.write(WRONG)
+        await stack.init()
+        said = await stack.run("validate", "-no-color", status=1)
+        for part in (
+            "`resource_id` must be vm:ID or ct:ID",
+            "`state` must be one of started",
+            "`max_restart` must be 0 to 10",
+            "`resources` must name vm:ID or ct:ID",
+        ):
+            assert part in " ".join(said.replace("│", "").split()), part
+        stack.write(WRONG.replace('["pve1"]', '["vm:101"]'))
+        said = await stack.run("validate", "-no-color", status=1)
+        assert "needs `nodes`" in " ".join(said.split())
+
+    driven(engine, running, tmp_path, scenario)
