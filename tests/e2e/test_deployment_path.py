@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -15,8 +16,10 @@ from tests.support.cli import stackyard
 from tests.support.deployment import CONTAINER, SMALL, WHOLE, edited, text_of
 from tests.support.deployment_bucket import ENV, new_bucket
 from tests.support.deployment_rig import Rig, running_rig
+from tests.support.provider import lab_api
 from tests.support.seaweed import require_seaweed
 
+from stackyard.lab.ha.config import RESOURCES, RULES
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -257,3 +260,47 @@ def test_nothing_says_how_to_reach_the_cluster(tmp_path: Path) -> None:
     assert ended.status == 65
     assert "PROXMOX_VE_ENDPOINT" in ended.stderr
     assert os.environ["HOME"] not in ended.stdout
+
+
+def kept(rig: Rig, table: str) -> dict[str, Any]:
+    running = rig.yard.running
+    return dict(running.on_loop(lambda: running.world.store.items(table)))
+
+
+async def relocate(rig: Rig, vm_id: int, node: str) -> None:
+    """Have the manager of the cluster move a guest, and wait until it has."""
+    async with lab_api(rig.yard.running) as api:
+        await api.post(f"/cluster/ha/resources/ct:{vm_id}/relocate", {"node": node})
+        while rig.yard.guests()[vm_id]["node"] != node:
+            await api.pause(0.05)
+
+
+def test_guests_under_high_availability_are_kept_apart_and_left_where_the_cluster_moves_them(
+    rig: Rig,
+) -> None:
+    yard = rig.yard
+    ha = {"ha": True, "ha_affinity_group": "apart"}
+    second = {**CONTAINER, "vm_id": 124, "hostname": "second", "node_name": "pve2", **ha}
+    changes: dict[str, Any] = {f"containers__my-container__{name}": value for name, value in ha.items()}
+    rig.plant(edited(OBJECT, **changes, containers__second=second, nodes__pve2={"role": "second"}))
+    yard.run("apply", "deployment", "--no-verify")
+    assert kept(rig, RULES)["apart"]["resources"] == "ct:123,ct:124"
+    managed = kept(rig, RESOURCES)
+    assert {sid: (one["max_restart"], one["max_relocate"]) for sid, one in managed.items()} == {
+        "ct:123": (3, 1),
+        "ct:124": (3, 1),
+    }
+    yard.run("deployment", "edit", "--set", "containers.second.ha=false")
+    yard.run("apply", "deployment", "--no-verify")
+    assert (set(kept(rig, RESOURCES)), kept(rig, RULES)) == ({"ct:123"}, {})
+    assert set(yard.guests()) == {123, 124}
+
+    asyncio.run(relocate(rig, 123, "pve2"))
+    planned = yard.json("plan", "deployment")
+    assert planned["has_changes"] is False
+    assert [found["code"] for found in planned["guard"]["warnings"]] == ["W-GUARD-ELSEWHERE"]
+    assert "`ha-manager relocate ct:123 pve1`" in planned["guard"]["warnings"][0]["detail"]
+    yard.run("deployment", "edit", "--set", "containers.my-container.memory_dedicated=1024")
+    yard.run("apply", "deployment", "--no-verify")
+    there = yard.guests()[123]
+    assert (there["node"], there["config"]["memory"]) == ("pve2", 1024)

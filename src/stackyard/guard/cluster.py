@@ -13,7 +13,7 @@ from stackyard.guard.findings import Finding
 from stackyard.guard.subjects import describe, is_guest, name_of, vm_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from stackyard.desired import Desired, Guest
     from stackyard.engine.changes import Changes
@@ -67,6 +67,12 @@ OVERCOMMITS_MEMORY = Kind(
     code="W-GUARD-OVERCOMMITS-MEMORY",
     summary="The guests of a node together may use more memory than it has",
     remedy="Watch the node; guests are killed when the memory runs out.",
+    severity=Severity.WARNING,
+)
+ELSEWHERE = Kind(
+    code="W-GUARD-ELSEWHERE",
+    summary="A guest under high availability runs on another node than the input says",
+    remedy="Write its node down where it is now, or move it back with the command that the finding gives.",
     severity=Severity.WARNING,
 )
 
@@ -186,17 +192,43 @@ def find_misfits(desired: Desired, cluster: Cluster, new: Collection[str]) -> It
         cluster: What is there.
         new: Keys of the guests that are not there yet; only their disks need room.
     """
-    yield from _missing_nodes(desired, cluster)
+    elsewhere = _moved_by_cluster(desired, cluster)
+    yield from _missing_nodes(desired, cluster, elsewhere)
     yield from _missing_storages(desired, cluster)
     yield from _missing_bridges(desired, cluster)
     yield from _memory(desired, cluster)
     yield from _room(desired, cluster, new)
+    yield from _elsewhere(desired, elsewhere)
 
 
-def _missing_nodes(desired: Desired, cluster: Cluster) -> Iterator[Finding]:
+def _moved_by_cluster(desired: Desired, cluster: Cluster) -> dict[str, ClusterGuest]:
+    """Return the guests under high availability that are there on another node than theirs, by key."""
+    there = {guest.vm_id: guest for guest in cluster.guests}
+    managed = (guest for guest in desired.guests if guest.ha is not None and guest.vm_id in there)
+    found = {guest.key: (guest, there[guest.vm_id or 0]) for guest in managed}
+    return {key: now for key, (guest, now) in found.items() if now.node != guest.node}
+
+
+def _elsewhere(desired: Desired, elsewhere: Mapping[str, ClusterGuest]) -> Iterator[Finding]:
+    for guest in desired.guests:
+        now = elsewhere.get(guest.key)
+        if now is not None:
+            service = f"{'vm' if isinstance(guest, Vm) else 'ct'}:{now.vm_id}"
+            back = f"`ha-manager {'migrate' if isinstance(guest, Vm) else 'relocate'} {service} {guest.node}`"
+            yield Finding(
+                kind=ELSEWHERE,
+                detail=f"{guest.name} runs on {now.node} and is left there; {guest.node} is its own: {back}.",
+            )
+
+
+def _missing_nodes(
+    desired: Desired, cluster: Cluster, elsewhere: Mapping[str, ClusterGuest]
+) -> Iterator[Finding]:
     users: dict[str, list[str]] = collections.defaultdict(list)
     for guest in desired.guests:
-        users[guest.node].append(guest.name)
+        # One that the cluster has moved away does not need the node that it is from.
+        if guest.key not in elsewhere or cluster.node(guest.node) is None:
+            users[guest.node].append(guest.name)
     for file in desired.files:
         users[file.node].append(file.key)
     for interface in (*desired.bridges, *desired.vlans):

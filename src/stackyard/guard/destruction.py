@@ -25,6 +25,8 @@ __all__ = [
 
 ALLOW_DESTROY = "--allow-destroy"
 _FILES = ("file", "download_file")
+# What is an act or a setting: nothing of the user's goes with it, and it can be made again as it was.
+_SETTINGS = ("sdn_applier", "haresource", "harule")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
 
 DESTROYS_GUEST = Kind(
@@ -66,7 +68,7 @@ def find_destruction(
     """
     going = {change.name for change in changes.planned if is_guest(change) and change.destroys}
     for change in changes.planned:
-        if not change.destroys or short_kind(change) == "sdn_applier" or change.address in spared:
+        if not change.destroys or short_kind(change) in _SETTINGS or change.address in spared:
             continue
         if is_guest(change):
             yield from _guest(change)

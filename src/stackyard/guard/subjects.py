@@ -24,6 +24,8 @@ KINDS = {
     "sdn_vnet": "SDN vnet",
     "sdn_subnet": "SDN subnet",
     "sdn_applier": "SDN applier",
+    "haresource": "high availability of",
+    "harule": "affinity rule",
 }
 _PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
 
@@ -66,7 +68,9 @@ def name_of(change: Change) -> str:
         found = values.get("name")
     elif kind == "sdn_subnet":
         found = values.get("cidr")
-    elif kind.startswith("sdn_"):
+    elif kind == "haresource":
+        found = values.get("resource_id")
+    elif kind.startswith("sdn_") or kind == "harule":
         found = values.get("id")
     return found if isinstance(found, str) and found else change.name
 

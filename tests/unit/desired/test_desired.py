@@ -209,6 +209,14 @@ def test_what_cannot_be_is_refused_where_it_is(document: dict[str, Any], part: s
         ),
         (changed("vms", 0, "depends_on", to=["dns"]), "These wait for each other: web -> dns -> web."),
         (changed("vms", 0, "depends_on", to=["web"]), "These wait for each other: web -> web."),
+        (
+            changed("affinities", to=[{"name": "apart", "guests": ["web", "nobody"]}]),
+            "The rule apart is for nobody, which is no guest here.",
+        ),
+        (
+            changed("affinities", to=[{"name": "apart", "guests": ["web", "dns"]}]),
+            "The rule apart is for dns, which is not under high availability.",
+        ),
     ],
 )
 def test_contradictions_between_parts_are_found(document: dict[str, Any], expected: str) -> None:

@@ -108,6 +108,12 @@ def test_what_guests_depend_on_has_to_be_named_too(kind: str, values: dict[str, 
     assert f"--allow-destroy {name}" in [str(finding.permit) for finding in found.refused]
 
 
+@pytest.mark.parametrize("kind", ["proxmox_haresource", "proxmox_harule"])
+def test_high_availability_is_a_setting_that_goes_unnamed(kind: str) -> None:
+    gone = change(kind, "web", Action.DELETE, before={"id": "vm:100", "resource_id": "vm:100"})
+    assert codes(verdict(KEPT, gone)) == []
+
+
 def test_the_data_of_a_guest_goes_with_it() -> None:
     data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.DELETE)
     found = verdict(KEPT, data, change(VM, "web", Action.DELETE))
@@ -305,6 +311,16 @@ def placed(**values: Any) -> Verdict:
 )
 def test_what_the_cluster_has_not_is_said_before_anything_is_made(values: dict[str, Any], code: str) -> None:
     assert code in codes(placed(**values))
+
+
+def test_a_guest_that_the_cluster_has_moved_away_needs_its_own_node_no_more() -> None:
+    found = placed(node="pve2", vm_id=100, ha={})
+    assert codes(found) == []
+    (said,) = found.warnings
+    assert said.kind.code == "W-GUARD-ELSEWHERE"
+    assert "`ha-manager migrate vm:100 pve2`" in said.detail
+    assert codes(placed(node="pve2", vm_id=100)) == ["E-GUARD-NO-SUCH-NODE"]
+    assert codes(placed(node="pve9", vm_id=100, ha={})) == ["E-GUARD-NO-SUCH-NODE"]
 
 
 def test_what_fits_is_let_through_and_a_full_node_is_a_warning() -> None:

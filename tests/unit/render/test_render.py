@@ -206,3 +206,27 @@ def test_small_devices_are_there_only_when_they_are_said() -> None:
     assert said["audio_device"] == [{"device": "intel-hda", "driver": "spice", "enabled": True}]
     assert said["rng"] == [{"source": "/dev/urandom", "max_bytes": 2048}]
     assert said["watchdog"] == [{"model": "i6300esb", "action": "reset", "enabled": True}]
+
+
+def test_guests_under_high_availability_have_resources_and_rules_of_their_own() -> None:
+    guest = {"node": "pve1", "ha": {"max_restart": 2}}
+    desired = Desired.model_validate(
+        {
+            "vms": [{"key": key, "name": key, **guest} for key in ("b", "a")],
+            "affinities": [{"name": "apart", "guests": ["b", "a"]}],
+        }
+    )
+    resources = document(desired)["resource"]
+    assert resources["proxmox_haresource"]["a"] == {
+        "resource_id": "vm:${proxmox_virtual_environment_vm.a.vm_id}",
+        "state": "started",
+        "max_restart": 2,
+        "max_relocate": 1,
+        "lifecycle": {"replace_triggered_by": ["proxmox_virtual_environment_vm.a.id"]},
+    }
+    assert resources["proxmox_harule"]["apart"]["resources"] == [
+        "${proxmox_haresource.a.resource_id}",
+        "${proxmox_haresource.b.resource_id}",
+    ]
+    # Where such a guest runs is for the cluster to say.
+    assert resources["proxmox_virtual_environment_vm"]["a"]["lifecycle"] == {"ignore_changes": ["node_name"]}
