@@ -1,4 +1,4 @@
-"""High availability, from configuration to Proxmox and back, with the built-in provider under real engines."""
+"""High availability, from configuration to Proxmox and back, by the built-in provider under real engines."""
 
 from __future__ import annotations
 
@@ -116,5 +116,57 @@ def test_what_proxmox_cannot_take_is_said_before_anything_is_done(
         stack.write(WRONG.replace('["pve1"]', '["vm:101"]'))
         said = await stack.run("validate", "-no-color", status=1)
         assert "needs `nodes`" in " ".join(said.split())
+
+    driven(engine, running, tmp_path, scenario)
+
+
+RUNNING = """
+resource "proxmox_virtual_environment_vm" "vm" {
+  node_name = "pve1"
+  vm_id     = 101
+  cpu {
+    cores = %d
+  }
+  disk {
+    interface    = "scsi0"
+    datastore_id = "local-lvm"
+    size         = 8
+  }
+  lifecycle {
+    ignore_changes = [node_name]
+  }
+}
+resource "proxmox_haresource" "vm" {
+  resource_id = "vm:${proxmox_virtual_environment_vm.vm.vm_id}"
+  lifecycle {
+    replace_triggered_by = [proxmox_virtual_environment_vm.vm.id]
+  }
+}
+"""
+
+
+def test_a_running_guest_under_high_availability_is_changed_made_anew_and_left_where_it_is_moved(
+    engine: Engine, running: lab.Running, tmp_path: Path
+) -> None:
+    def guest() -> dict[str, Any]:
+        return dict(running.on_loop(lambda: running.world.guests.all())["101"])
+
+    async def scenario(stack: Stack) -> None:
+        stack.write(RUNNING % 1)
+        await stack.init()
+        await stack.apply()
+        stack.write(RUNNING % 2)
+        assert "0 added, 1 changed, 0 destroyed" in await stack.apply()
+        assert (guest()["config"]["cores"], guest()["status"]) == (2, "running")
+
+        await stack.apply("-replace=proxmox_virtual_environment_vm.vm")
+        assert kept(running, RESOURCES)["vm:101"]["state"] == "started"
+        async with lab_api(running) as api:
+            await api.post("/cluster/ha/resources/vm:101/migrate", {"node": "pve2"})
+            while guest()["node"] != "pve2":
+                await api.pause(0.05)
+        assert "No changes" in await stack.plan(status=0)
+        await stack.destroy()
+        assert kept(running, RESOURCES) == running.on_loop(lambda: running.world.guests.all()) == {}
 
     driven(engine, running, tmp_path, scenario)
