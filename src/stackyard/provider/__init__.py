@@ -10,6 +10,12 @@ ours: a resource is what the engine says it is. `kinds` says what one consists o
 
 from __future__ import annotations
 
+import os
+
 from stackyard.provider.serve import Options, Served, serve
 
 __all__ = ["Options", "Served", "serve"]
+
+# Our programs are started by fork and exec at once. gRPC's handlers would begin threads between the two, and
+# these end the program when its descriptors are closed. It looks at this once, when it is first imported.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -75,9 +75,14 @@ class Machines:
         Raises:
             MachineError: The kind that is asked for does not work here.
         """
-        if self._making is None:
-            self._making = asyncio.create_task(self._make_maker())
-        return await asyncio.shield(self._making)
+        making = self._making = self._making or asyncio.create_task(self._make_maker())
+        try:
+            return await asyncio.shield(making)
+        except MachineError:
+            # What failed may have been an accident: the next one tries again.
+            if self._making is making:
+                self._making = None
+            raise
 
     async def _make_maker(self) -> MachineMaker:
         from stackyard.lab.inside.makers import make_maker  # lazy: most labs never look inside a guest
@@ -216,7 +221,8 @@ class Machines:
         await self._end(vmid)
         # One of the same number may be there by now; it has no directory before somebody looks inside.
         if self._require_world().guests.get(vmid) is None:
-            await self._forget(vmid, None)
+            with contextlib.suppress(MachineError):
+                await self._forget(vmid, None)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         try:
