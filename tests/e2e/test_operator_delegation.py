@@ -69,16 +69,10 @@ def _finds_everything_there_and_changes_nothing(rig: Rig) -> None:
     assert rig.run(rig.said(f"cat {SITE}/secrets.yaml")) == token
     counted = [event for event in rig.seen if isinstance(event, events.PlanCounted)]
     assert [(plan.add, plan.change, plan.remove) for plan in counted] == [(0, 0, 0)]
-    assert [phase.name for phase in ended.phases] == [
-        "check_host",
-        "send_archive",
-        "unpack_archive",
-        "make_key",
-        "create_token",
-        "make_bridge",
-        "copy_images",
-        "send_site",
-    ]
+    names = [phase.name for phase in ended.phases]
+    # What the guests need is made while stackyard is on its way.
+    assert sorted(names[1:5]) == ["copy_images", "make_bridge", "send_archive", "unpack_archive"]
+    assert [names[0], *names[5:]] == ["check_host", "make_key", "create_token", "send_site"]
 
 
 def _has_what_its_subtree_needs_and_nothing_else_of_the_site(rig: Rig) -> None:

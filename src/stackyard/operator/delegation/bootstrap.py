@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import platform
 from dataclasses import dataclass
@@ -79,21 +80,35 @@ async def bootstrap(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
     """
     with steps.step("check_host", "Looking at the host"):
         name = await _look(inner)
-    with steps.step("send_archive", "Sending stackyard") as step:
-        if not await send_archive(inner, wanted.archive, step):
-            step.log("It is there already.")
-    with steps.step("unpack_archive", "Unpacking stackyard"):
-        await unpack_archive(inner, wanted.archive)
     site = f"{_SITES}/{inner.name}"
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_send(inner, wanted.archive, steps))
+            group.create_task(_needs(inner, wanted, steps, name=name))
+    except BaseExceptionGroup as failed:
+        # The first reason is the one to go by; a lost connection is the reason of both.
+        raise failed.exceptions[0] from failed
     node = await _node(inner, wanted, steps, name=name, site=site)
-    with steps.step("make_bridge", "Making the bridges of its guests") as step:
-        for bridge in await make_bridge(inner, name, bridges_of(wanted.site, wanted.subtree)):
-            step.log(f"Made {bridge}.")
-    await _copy_images(inner, wanted, steps)
     with steps.step("send_site", "Sending the part of the site that its guests need") as step:
         if not await _send_site(inner, site, as_tar(site_files(wanted.site, wanted.subtree, node))):
             step.log("Nothing of it has changed.")
     return Ready(program=f"{runtime_of(wanted.archive)}/bin/stackyard", site=site)
+
+
+async def _send(inner: InnerHost, archive: Archive, steps: Steps) -> None:
+    with steps.step("send_archive", "Sending stackyard") as step:
+        if not await send_archive(inner, archive, step):
+            step.log("It is there already.")
+    with steps.step("unpack_archive", "Unpacking stackyard"):
+        await unpack_archive(inner, archive)
+
+
+async def _needs(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str) -> None:
+    """Make what its guests need, while stackyard is on its way."""
+    with steps.step("make_bridge", "Making the bridges of its guests") as step:
+        for bridge in await make_bridge(inner, name, bridges_of(wanted.site, wanted.subtree)):
+            step.log(f"Made {bridge}.")
+    await _copy_images(inner, wanted, steps)
 
 
 async def _look(inner: InnerHost) -> str:

@@ -52,8 +52,15 @@ async def send_archive(inner: InnerHost, archive: Archive, step: events.Step) ->
     if said.strip() == "whole":
         return False
     arrived = min(int(said.strip() or 0), archive.size_bytes)
-    await receive_stream(inner, f"cat >> {part}", _rest_of(archive.path, arrived, archive.size_bytes, step))
+    # From its beginning it is unpacked while it comes; the rest of one that was cut off only joins its part.
+    unpacked = f"{runtime_of(archive)}.part"
+    whole = f"umask 077; rm -rf {unpacked}; mkdir {unpacked}; tee {part} | tar -xzof - -C {unpacked}"
+    script = f"umask 077; cat >> {part}" if arrived else whole
+    await receive_stream(inner, script, _rest_of(archive.path, arrived, archive.size_bytes, step))
     await _take(inner, part, target, archive.digest)
+    if not arrived:
+        runtime = runtime_of(archive)
+        await inner.run(f"[ -d {runtime} ] || mv -T {unpacked} {runtime}")
     return True
 
 
@@ -113,8 +120,8 @@ async def unpack_archive(inner: InnerHost, archive: Archive) -> None:
     """
     runtime = runtime_of(archive)
     await inner.run(
-        f"umask 077; if [ -d {runtime} ]; then touch {runtime} {_path_of(archive)}; exit 0; fi; "
-        f"new={runtime}.$$; mkdir -p $new; tar -xzof {_path_of(archive)} -C $new; mv -T $new {runtime}; "
+        f"umask 077; if [ -d {runtime} ]; then touch {runtime} {_path_of(archive)}; else "
+        f"new={runtime}.$$; mkdir -p $new; tar -xzof {_path_of(archive)} -C $new; mv -T $new {runtime}; fi; "
         f"find {BASE}/{RUNTIMES} {BASE}/{ARCHIVES} -mindepth 1 -maxdepth 1 -mtime +{_OLD_DAYS} "
         f"! -name '{archive.digest}*' -exec rm -rf {{}} +"
     )
