@@ -118,8 +118,12 @@ class Built:
             if len(keys) > 1:
                 try:
                     affinities.append(Affinity(name=name, guests=keys))
-                except ValidationError as err:
-                    self._report(members[0], err)
+                except ValidationError:
+                    first = members[0]
+                    text = (
+                        f"{first.key}: the group `{name}` has to be a letter, then letters, digits, - or _."
+                    )
+                    self._found.add(VALUE, text, self._document.place((*first.path, "ha_affinity_group")))
         return tuple(affinities)
 
     def _report(self, guest: Guest, err: ValidationError) -> None:

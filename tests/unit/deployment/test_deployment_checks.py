@@ -184,6 +184,13 @@ def test_high_availability_of_two_that_are_kept_apart_is_taken_without_a_word() 
     assert not [one for one in found.warnings if one.kind.code == "W-DEPLOYMENT-NO-EFFECT"]
 
 
+def test_a_group_that_can_name_no_rule_is_an_error_at_its_place() -> None:
+    odd = together(ha_affinity_group="1 of 2")
+    odd["containers"]["my-container"]["ha_affinity_group"] = "1 of 2"
+    (error,) = checked(odd).found.errors
+    assert "the group `1 of 2` has to be a letter" in error.detail
+
+
 def test_a_group_that_keeps_nobody_apart_is_warned_about() -> None:
     said = [one.detail for one in checked(together(ha=False)).found.warnings]
     assert "my-container is alone in the group apart: there is nobody to be kept apart from." in said
