@@ -121,7 +121,7 @@ class Built:
                 except ValidationError:
                     first = members[0]
                     text = (
-                        f"{first.key}: the group `{name}` has to be a letter, then letters, digits, - or _."
+                        f"{first.key}: the group `{name}` must be a letter, then letters, digits, - or _."
                     )
                     self._found.add(VALUE, text, self._document.place((*first.path, "ha_affinity_group")))
         return tuple(affinities)

@@ -188,7 +188,7 @@ def test_a_group_that_can_name_no_rule_is_an_error_at_its_place() -> None:
     odd = together(ha_affinity_group="1 of 2")
     odd["containers"]["my-container"]["ha_affinity_group"] = "1 of 2"
     (error,) = checked(odd).found.errors
-    assert "the group `1 of 2` has to be a letter" in error.detail
+    assert "the group `1 of 2` must be a letter" in error.detail
 
 
 def test_a_group_that_keeps_nobody_apart_is_warned_about() -> None:
