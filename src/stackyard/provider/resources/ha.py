@@ -228,9 +228,9 @@ def _is_member(text: str) -> bool:
 
 
 def _check_nodes(nodes: Mapping[str, Any]) -> str | None:
-    priorities = [one for one in nodes.values() if one is not None and one is not UNKNOWN]
-    if not nodes or any(not 0 <= int(one) <= 1000 for one in priorities):
-        return "must name a node or more, with priorities from 0 to 1000"
+    priorities = [float(one) for one in nodes.values() if one is not None and one is not UNKNOWN]
+    if not nodes or any(not 0 <= one <= 1000 or not one.is_integer() for one in priorities):
+        return "must name a node or more, with whole priorities from 0 to 1000"
     return None
 
 
