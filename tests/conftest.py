@@ -58,6 +58,10 @@ XDG_FOLDERS = {
     "XDG_RUNTIME_DIR": ".run",
 }
 
+# As the program has it before it loads gRPC. Some modules of tests load that before anything is served, and
+# its handlers for forks then bring down programs that are just being started.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 # The same examples in every run, whatever the speed of the machine, and nothing kept in the checkout.
 hypothesis.settings.register_profile("stackyard", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("stackyard")

@@ -18,15 +18,13 @@ import pytest
 from tests.support.cli import PROGRAM, Ended, stackyard
 from tests.support.controller import make_site, repository
 from tests.support.controller_process import serving_process
+from tests.support.ports import free_port
 from tests.support.processes import PATIENCE_S, Watched
 
 from stackyard import serving
 
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+# Only to end what hangs: on a machine that is busy with other tests it takes its time.
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 from tests.support.controller import REPO_TOKEN, Asking, asking, git_clone, make_site, repository, running
+from tests.support.processes import PATIENCE_S
 from tests.support.repositories import git
 
 from stackyard.controller import RunningController
+from stackyard.serving import Limits
+
+# Only to end what hangs: on a machine that is busy with other tests it takes its time.
+pytestmark = pytest.mark.timeout(300)
 
 # How git is told which protocol to speak.
 PROTOCOLS = {
@@ -34,7 +39,9 @@ def commit_file(source: Path, name: str, text: str) -> None:
 @asynccontextmanager
 async def serving(tmp_path: Path, *, files: int = 3) -> AsyncIterator[tuple[RunningController, Path]]:
     source = repository(tmp_path / "bootstrap", files=files)
-    async with running(make_site(tmp_path), repos=True) as found:
+    # Hundreds of handshakes at once take their time where server and clients share a loaded core.
+    patient = Limits(header_timeout_s=PATIENCE_S * 4, max_connections=4096)
+    async with running(make_site(tmp_path), repos=True, limits=patient) as found:
         yield found, source
 
 

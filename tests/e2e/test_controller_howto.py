@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from tests.support.controller import make_site, repository
 from tests.support.forking import write_forked_program
+from tests.support.ports import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "controller.md").read_text()
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
@@ -31,9 +31,7 @@ def test_the_commands_of_the_page_work(title: str, script: str, tmp_path: Path) 
         pytest.skip("curl is not installed")
     site = make_site(tmp_path)
     repository(tmp_path / "bootstrap")
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = str(sock.getsockname()[1])
+    port = str(free_port())
     programs = tmp_path / "bin"
     write_forked_program(programs / "stackyard")
     done = subprocess.run(

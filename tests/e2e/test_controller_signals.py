@@ -18,6 +18,9 @@ from tests.support.repositories import git
 
 from stackyard import serving
 
+# Only to end what hangs: on a machine that is busy with other tests it takes its time.
+pytestmark = pytest.mark.timeout(300)
+
 
 def shown_fingerprint(found: ControllerProcess) -> str:
     pem = ssl.get_server_certificate(("127.0.0.1", found.ready["port"]))
@@ -84,7 +87,8 @@ def test_hup_reads_specs_secrets_certificates_and_repositories_anew_and_closes_n
         options = ("--repos", "--cert", str(cert), "--key", str(key))
         async with serving_process(site, *options) as found:
             assert found.ready["fingerprint"] == first
-            connector = aiohttp.TCPConnector(ssl=False, limit=1)
+            # What is not asked for a while is kept, however long the reading takes.
+            connector = aiohttp.TCPConnector(ssl=False, limit=1, keepalive_timeout=600)
             async with aiohttp.ClientSession(connector=connector) as session:
 
                 async def status(path: str, token: str) -> int:

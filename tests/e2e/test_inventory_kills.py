@@ -98,10 +98,10 @@ def test_a_folder_has_the_old_inventory_or_the_new_one_wherever_publishing_is_ki
 def test_a_bucket_has_the_old_inventory_or_the_new_one_when_the_write_is_cut_off_anywhere(
     yard: Yard, seaweed: Seaweed
 ) -> None:
-    # The head of the request, its body, and the answer to it.
-    killed, new = kill_at_the_last(3, yard, seaweed.address(new_prefix()))
-    assert killed == 3
-    assert 0 < new < killed, "one is killed after the request was sent, others before"
+    # The head of the request, its body, the wait for its answer, and what comes after that.
+    killed, new = kill_at_the_last(4, yard, seaweed.address(new_prefix()))
+    assert killed == 4
+    assert 0 < new < killed, "one is killed after the request was answered, others before"
 
 
 @pytest.mark.soak

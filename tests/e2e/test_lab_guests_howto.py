@@ -15,6 +15,9 @@ from tests.support.cli import stackyard
 from tests.support.forking import write_forked_program
 from tests.support.lab_inside import need_sandbox
 
+# A playbook over SSH, twice: it takes a minute where four tests share two cores.
+pytestmark = pytest.mark.timeout(600)
+
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "lab-guests.md").read_text()
 WRAPPER = """#!/bin/sh
 if [ "$1 $2" = "lab up" ]; then set -- "$@" --port 0; fi

@@ -6,13 +6,13 @@ import asyncio
 import json
 import re
 import shlex
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.operating import Ground, laid_out, manifest_text
+from tests.support.ports import free_port
 
 from stackyard import lab
 from stackyard.lab.inside.bubblewrap import find_bubblewrap
@@ -27,10 +27,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     found = asyncio.run(find_bubblewrap())
     if isinstance(found, str):
         pytest.skip(found)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
     folder = tmp_path_factory.mktemp("operator")
-    with laid_out(folder, guests=lab.Kind.SANDBOX, controller_port=port) as made:
+    with laid_out(folder, guests=lab.Kind.SANDBOX, controller_port=free_port()) as made:
         yield made
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,24 @@ def test_a_command_starts_from_nothing(line: str, status: int, word: str, tmp_pa
     assert "E-INTERNAL" not in ended.stdout
     assert word in ended.stdout
     assert ended.document
+
+
+# Something that only a search for garbage finds, as there are thousands in a program that has loaded much.
+LEFT = """
+import os, sys
+class Left:
+    def __del__(self):
+        os.write(2, b"found")
+left = Left()
+left.itself = left
+from stackyard.__main__ import run
+run()
+"""
+
+
+def test_a_program_that_ends_does_not_look_for_garbage() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT, "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("stackyard ")

@@ -12,7 +12,7 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,13 @@ class Terminal:
             if not self._read(1.0):
                 break
         assert wanted in self.text, self.text
+
+    def read_while(self, is_waiting: Callable[[], bool]) -> None:
+        """Read what is drawn until something has happened that nothing tells of."""
+        deadline = time.monotonic() + PATIENCE_S
+        while is_waiting():
+            assert time.monotonic() < deadline, self.text
+            self._read(0.02)
 
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
@@ -174,6 +181,8 @@ def test_the_second_interrupt_stops_at_once_and_leaves_nothing_running_or_behind
     }
     terminal = Terminal("tools", "install", "tofu", env=env)
     terminal.read_until("waiting for the modules")
+    # That is said before the compiler is started; from here on it does not listen.
+    terminal.read_while(lambda: not pid.exists() or not pid.read_text())
     terminal.press(CTRL_C)
     terminal.read_until("Stopping cleanly")
     terminal.press(CTRL_C)

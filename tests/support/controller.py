@@ -144,7 +144,9 @@ async def asking(found: RunningController) -> AsyncIterator[Asking]:
     """Give a client."""
     context = ssl.create_default_context(cadata=found.certificate_pem.decode())
     connector = aiohttp.TCPConnector(ssl=context, limit=0)
-    async with aiohttp.ClientSession(connector=connector) as session:
+    # Nobody gives up for being one of many.
+    timeout = aiohttp.ClientTimeout(total=600)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         yield Asking(session, found.url)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import socket
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.lab_inside import need_sandbox
 from tests.support.path import make_yard
+from tests.support.ports import free_port
 
 from stackyard import lab, proxmox
 from stackyard.desired import Container, Guest, Vm
@@ -32,12 +31,10 @@ from stackyard.site.pulling import OWN_KEY_FILE
 from stackyard.site.resolver import ConfigResolver
 from stackyard.ssh.keys import new_key_pair
 
-__all__ = ["GATEWAY", "GuestYard", "Made", "free_port", "guest_yard", "statuses", "told_in", "user_data"]
+__all__ = ["GATEWAY", "GuestYard", "Made", "guest_yard", "statuses", "told_in", "user_data"]
 
 TEMPLATE = "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
 GATEWAY = "10.31.0.1"
-# Below those that connections get.
-_FIRST_PORT, _LAST_PORT = 20_000, 32_000
 # A step that cannot work is to fail soon, and everything else has time.
 PATIENT = Patience(ssh_s=60.0, refused_s=1.0, boot_s=60.0, apply_s=60.0)
 
@@ -156,20 +153,6 @@ def _whole(node: dict[str, Any]) -> dict[str, Any]:
     if node["type"] == "ct":
         return {"image": "debian-13-ct", "cores": 1, "memory": 256, "disk": 2, **node}
     return {"image": "debian-12", "preset": "vm-small", **node}
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on, and that the system gives to nobody by itself."""
-    beginning = os.getpid() * 7
-    for step in range(_LAST_PORT - _FIRST_PORT):
-        port = _FIRST_PORT + (beginning + step) % (_LAST_PORT - _FIRST_PORT)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("every port is taken")
 
 
 def statuses(phases: tuple[Phase, ...]) -> dict[str, str]:

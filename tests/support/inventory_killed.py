@@ -1,7 +1,7 @@
 """The program, killed (SIGKILL, by itself) just before the nth change that it makes in a place.
 
 A change is what the system is asked for: a file made or written, renamed, linked or removed below a folder;
-or a part of a request that is sent to a server, or its answer being read.
+or a part of a request that is sent to a server, its answer being waited for, or its answer having come.
 """
 
 from __future__ import annotations
@@ -58,9 +58,12 @@ def run() -> None:
     answer = http.client.HTTPConnection.getresponse
 
     def getresponse(*arguments: Any, **named: Any) -> Any:
-        if not killing._folder:
-            killing.strike()
-        return answer(*arguments, **named)
+        if killing._folder:
+            return answer(*arguments, **named)
+        killing.strike()
+        answered = answer(*arguments, **named)
+        killing.strike()
+        return answered
 
     http.client.HTTPConnection.getresponse = getresponse  # type: ignore[method-assign]
     status = main(sys.argv[3:])

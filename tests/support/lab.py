@@ -15,8 +15,13 @@ import proxmoxer
 import yarl
 
 from stackyard import lab
+from stackyard.serving import Limits
 
 __all__ = ["LabClient", "Refused", "Reply", "lab_client", "proxmoxer_client"]
+
+# As a lab has them, but for one: server and clients share a loop here, in which the handshakes of hundreds of
+# clients at once take their time.
+PATIENT = Limits(max_body_bytes=None, max_connections=2048, header_timeout_s=240.0)
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,11 @@ class LabClient:
 async def lab_client(**options: Any) -> AsyncIterator[LabClient]:
     """Run a lab and give a client that calls as root with the lab's token; options as for `lab.start`."""
     connector = aiohttp.TCPConnector(ssl=False, limit=0)
-    async with lab.start(**options) as running, aiohttp.ClientSession(connector=connector) as session:
+    timeout = aiohttp.ClientTimeout(total=600)
+    async with (
+        lab.start(**{"limits": PATIENT, **options}) as running,
+        aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+    ):
         yield LabClient(running, session, {"Authorization": f"PVEAPIToken={running.api_token}"})
 
 

@@ -51,7 +51,9 @@ class Door:
         """Lead to this lab from now on."""
         await self.close()
         self._url, self._token = url, token
-        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False, limit=0))
+        # Nobody gives up for being one of many.
+        timeout, connector = aiohttp.ClientTimeout(total=600), aiohttp.TCPConnector(ssl=False, limit=0)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         self._open.set()
 
     async def close(self) -> None:

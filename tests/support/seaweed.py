@@ -8,7 +8,6 @@ import functools
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.ports import free_ports
 
 __all__ = ["Seaweed", "seaweed", "start_seaweed"]
 
@@ -148,28 +148,17 @@ class Seaweed:
         raise RuntimeError(f"SeaweedFS is not ready after {START_S} s")
 
 
-def _free_ports(count: int) -> list[int]:
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(sock.getsockname()[1]) for sock in taken]
-    for sock in taken:
-        sock.close()
-    return ports
-
-
 def start_seaweed(folder: Path) -> Seaweed:
     """Start a server of its own, for a test that stops it."""
     (folder / "data").mkdir(parents=True)
     (folder / "s3.json").write_text(json.dumps({"identities": [IDENTITY]}))
-    for _ in range(3):
-        server = Seaweed(folder, _free_ports(len(PORTS) + 2))
-        try:
-            server.start()
-        except RuntimeError:
-            # Another process may have taken one of the ports in between.
-            server.kill()
-            continue
-        return server
-    raise RuntimeError(f"SeaweedFS does not start: {(folder / 'log').read_text()[-2000:]}")
+    server = Seaweed(folder, free_ports(len(PORTS) + 2))
+    try:
+        server.start()
+    except RuntimeError as err:
+        server.kill()
+        raise RuntimeError(f"{err}: {(folder / 'log').read_text()[-2000:]}") from err
+    return server
 
 
 @functools.cache

@@ -37,7 +37,7 @@ def test_it_returns_when_the_program_says_ready_and_the_program_goes_on(tmp_path
     started = start(python(SERVER), tmp_path / "log")
     assert started.line == f"ready {started.pid}"
     assert os.getsid(started.pid) == started.pid
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert stop(started.pid) == -signal.SIGTERM
 
 
@@ -66,15 +66,13 @@ def test_a_program_that_ends_unready_fails_with_what_it_said(tmp_path: Path) -> 
 
 
 def test_a_program_that_is_not_ready_in_time_is_ended(tmp_path: Path) -> None:
-    pid_file = tmp_path / "pid"
-    source = (
-        f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid())); print('up', flush=True);"
-        "signal.pause()"
-    )
+    # A shell: two seconds may be too short for a Python to be up on a busy machine.
+    argv = ("sh", "-c", f"echo $$ > {tmp_path}/pid; echo up; exec sleep 1000")
+    command = process.Command(argv=argv, env=process.environment(), timeout_s=2.0)
     with pytest.raises(process.ProcessTimeoutError, match="did not end within 2 s"):
-        start(python(source, timeout_s=2.0), tmp_path / "log")
+        start(command, tmp_path / "log")
     with pytest.raises(ProcessLookupError):
-        os.kill(int(pid_file.read_text()), 0)
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 @pytest.mark.parametrize("endless", ["print('up')", "print('up', end='')"], ids=["lines", "one line"])
@@ -126,7 +124,7 @@ def test_a_log_that_cannot_be_written_starts_nothing(tmp_path: Path) -> None:
     before = open_descriptors()
     with pytest.raises(FileError, match="Cannot write"):
         start(python("open('made', 'w')"), tmp_path / "missing" / "log")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_a_missing_program_and_a_secret_argument_are_refused(tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def test_a_program_out_of_time_is_interrupted_and_may_finish_its_work() -> None:
 
 def test_a_program_that_goes_on_after_the_interrupt_is_killed_when_the_grace_is_over() -> None:
     script = f"trap 'echo interrupted' INT; echo $$; {WORK}"
-    err = timed_out(shell(script, timeout_s=STARTED_S, grace_s=0.3))
+    # Time for the shell to hear of it, on a busy machine too.
+    err = timed_out(shell(script, timeout_s=STARTED_S, grace_s=1.5))
     pid, interrupted = err.stdout.split()
     assert interrupted == "interrupted"
     with pytest.raises(ProcessLookupError):
@@ -107,7 +108,9 @@ def test_a_program_that_ends_in_time_is_not_stopped() -> None:
 
 
 def test_a_stopped_program_hears_the_interrupt() -> None:
-    script = f"trap 'echo saved; exit 0' INT; echo ready; kill -STOP $$; {WORK}"
+    # Said by another process when it has stopped: its own word would come before.
+    ready = "until grep -q '^State:.T' /proc/$$/status; do sleep 0.01; done; echo ready"
+    script = f"trap 'echo saved; exit 0' INT; ({ready}) & kill -STOP $$; {WORK}"
     assert cancel_after(shell(script, grace_s=LONG_GRACE_S), "ready")[-1] == "saved"
 
 
@@ -160,7 +163,7 @@ def test_a_loop_that_ends_at_any_moment_of_a_start_ends_the_program_and_nothing_
 
     assert asyncio.run(scenario()).cancelled()
     gc.collect()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_a_second_request_kills_at_once() -> None:
@@ -307,8 +310,19 @@ def test_what_is_left_behind_and_stubborn_is_killed(output: str, tmp_path: Path)
     assert has_ended()
 
 
+# Ends when its child has ended, of which it hears without collecting it.
+CHILDLESS = """
+import os
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+os._exit(0)
+"""
+
+
 def test_a_dead_child_that_nobody_collected_is_not_left_behind() -> None:
-    completed = asyncio.run(process.run(shell("true & exec sleep 0.1")))
+    completed = asyncio.run(process.run(Command(argv=(sys.executable, "-c", CHILDLESS), env=environment())))
     assert not completed.left_processes
 
 
@@ -352,4 +366,4 @@ def test_stopping_in_every_way_leaves_nothing_open() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(process.run(shell("echo 1; exec sleep 1000"), fail_at_once))
     gc.collect()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before

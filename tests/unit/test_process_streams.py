@@ -183,7 +183,7 @@ def test_hundreds_of_programs_run_side_by_side_and_leave_nothing_open() -> None:
     before = open_descriptors()
     done = asyncio.run(scenario())
     gc.collect()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
     assert [completed.stderr for completed in done] == [f"{number}\n" for number in range(200)]
     assert [completed.stdout for completed in done] == ["in" * number for number in range(200)]
     assert not any(completed.left_processes for completed in done)
@@ -222,7 +222,7 @@ def test_a_process_that_escapes_with_the_pipes_does_not_hold_us_up(tmp_path: Pat
     assert lines[1:] == ["unfinished"]
     assert completed.left_processes
     assert (completed.returncode, completed.stdout) == (0, f"{pid}\nunfinished")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 @pytest.mark.parametrize("redirect", ["", ">&2"])

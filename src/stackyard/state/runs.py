@@ -105,11 +105,13 @@ async def held_run(
     )
     if lease is None:
         raise LeaseLostError(f"The run {run_id} exists already.")
-    beating = asyncio.create_task(_beat(lease))
+    ending = asyncio.Event()
+    beating = asyncio.create_task(_beat(lease, ending))
     try:
         yield key
     finally:
-        beating.cancel()
+        ending.set()
+        # A sign of life that is on its way must have arrived: one behind the removal would bring us back.
         await asyncio.gather(beating, return_exceptions=True)
         with contextlib.suppress(StoreError, StoreBusyError):
             await asyncio.to_thread(_end, objects, key)
@@ -126,9 +128,8 @@ def _end(objects: Objects, key: str) -> None:
             objects.delete(entry.key)
 
 
-async def _beat(lease: Lease) -> None:
-    while True:
-        await asyncio.sleep(lease.promise_s / 3)
+async def _beat(lease: Lease, ending: asyncio.Event) -> None:
+    while not await _has_come(ending, within_s=lease.promise_s / 3):
         try:
             await asyncio.to_thread(lease.beat)
         except LeaseLostError:
@@ -138,3 +139,10 @@ async def _beat(lease: Lease) -> None:
         except (StoreError, StoreBusyError):
             # A store that is away for a moment is asked again; if it stays away, others may take over.
             continue
+
+
+async def _has_come(event: asyncio.Event, *, within_s: float) -> bool:
+    """Wait for an event for some time; tell whether it came."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), within_s)
+    return event.is_set()

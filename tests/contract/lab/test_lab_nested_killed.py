@@ -52,6 +52,16 @@ class Inner:
             assert answer.status == 200, await answer.text()
             return (await answer.json())["data"]
 
+    async def done(self, path: str, **parameters: Any) -> None:
+        """Make a call that starts a task, and wait for its end: what goes on is lost with the lab."""
+        upid = await self.call("POST", path, **parameters)
+        while True:
+            task = await self.call("GET", f"/nodes/inner/tasks/{upid}/status")
+            if task["status"] == "stopped":
+                break
+            await asyncio.sleep(0.02)
+        assert task["exitstatus"] == "OK"
+
 
 async def _inner(session: aiohttp.ClientSession, running: LabProcess) -> Inner:
     """Log in to the nested node, once it is up."""
@@ -77,6 +87,7 @@ async def _lab(data: Path, *options: str) -> AsyncIterator[LabProcess]:
         await running.kill()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("guests", ["recorded", "sandbox"])
 def test_nested_nodes_come_back_with_their_guests_after_the_lab_was_killed(
     tmp_path: Path, guests: str
@@ -88,11 +99,11 @@ def test_nested_nodes_come_back_with_their_guests_after_the_lab_was_killed(
         data, seed = tmp_path / "data", tmp_path / "seed.yaml"
         seed.write_text(SEED)
         connector = aiohttp.TCPConnector(ssl=False, force_close=True)
-        async with aiohttp.ClientSession(connector=connector) as session, asyncio.timeout(PATIENCE_S):
+        async with aiohttp.ClientSession(connector=connector) as session, asyncio.timeout(PATIENCE_S * 4):
             async with _lab(data, "--guests", guests, "--seed", str(seed)) as running:
                 inner = await _inner(session, running)
-                await inner.call("POST", "/nodes/inner/qemu", vmid=200, name="leaf", memory=512)
-                await inner.call("POST", "/nodes/inner/qemu/200/status/start")
+                await inner.done("/nodes/inner/qemu", vmid=200, name="leaf", memory=512)
+                await inner.done("/nodes/inner/qemu/200/status/start")
                 before = await inner.call("GET", "/nodes/inner/certificates/info")
             async with _lab(data, "--guests", guests) as running:
                 inner = await _inner(session, running)

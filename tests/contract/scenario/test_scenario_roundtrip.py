@@ -11,6 +11,7 @@ import pytest
 from tests.support.engine import real_engine
 from tests.support.lab_inside import need_sandbox
 from tests.support.path import make_yard
+from tests.support.ports import free_port
 from tests.support.scenarios import site_of
 from tests.support.site import SEED
 
@@ -18,12 +19,6 @@ from stackyard import lab
 from stackyard.engine.version import Flavour
 from stackyard.scenario.launching import prepare
 from stackyard.scenario.options import Options
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def listens(port: int) -> bool:

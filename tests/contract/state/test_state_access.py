@@ -214,7 +214,7 @@ def test_a_client_certificate_logs_in_by_its_name(tmp_path: Path) -> None:
 
 def test_slow_and_idle_clients_hold_up_nobody() -> None:
     async def run() -> None:
-        limits = serving.Limits(header_timeout_s=0.5, body_timeout_s=0.5, max_connections=200)
+        limits = serving.Limits(header_timeout_s=1.0, body_timeout_s=0.5, max_connections=200)
         async with served(make_service(), limits=limits) as client:
             port = int(client.url.rpartition(":")[2])
             slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]

@@ -110,4 +110,4 @@ def test_files_are_let_go_with_their_last_reader(tmp_path: Path) -> None:
         await spools.close()
 
     asyncio.run(run())
-    assert open_descriptors() == before
+    assert open_descriptors() <= before

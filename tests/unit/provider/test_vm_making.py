@@ -256,9 +256,9 @@ def test_an_interrupted_wait_for_the_agent_leaves_a_whole_vm() -> None:
         running.add_fault("agent-silent")
         config = {"node_name": "pve1", "agent": [{"enabled": True, "timeout": "5m"}]}
         making = asyncio.create_task(it.apply(VM, **config))
-        while not any(guest["status"] == "running" for guest in guests(running).values()):
+        # It waits once it has asked the agent and was not answered.
+        while not any("/agent/" in entry.path for entry in running.world.journal.entries()):
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.3)
         it.session.stop()
         await making
         it.session.stopping.clear()

@@ -92,7 +92,7 @@ def test_a_machine_that_does_not_come_back_from_its_restart_is_given_up_on(tmp_p
         async with scripted(machine, tmp_path) as host:
             remote = Remote(host)
             with pytest.raises(ssh.SshUnreachableError, match="did not come back within"):
-                await remote.reboot(timeout_s=0.5, on_line=lambda line: None)
+                await remote.reboot(timeout_s=2.0, on_line=lambda line: None)
             await remote.close()
 
     asyncio.run(go())

@@ -94,7 +94,8 @@ def test_a_script_that_is_cancelled_ends_over_there_with_all_its_children(tmp_pa
 def test_a_script_whose_time_is_over_is_ended_and_says_so(tmp_path: Path) -> None:
     async def test(shell: ssh.Shell) -> None:
         async with asyncio.timeout(LONG_S):
-            running, pid = await _started(shell, tmp_path, ssh.Script(text=SLEEPING, timeout_s=0.5))
+            # Enough for the script to begin on a busy machine.
+            running, pid = await _started(shell, tmp_path, ssh.Script(text=SLEEPING, timeout_s=2.0))
             done = await running
             await _gone(pid)
         assert done.timed_out

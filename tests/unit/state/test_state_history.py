@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import threading
 import uuid
+from collections.abc import Mapping
 
 import orjson
 import pytest
 from tests.support.state_client import state_body
 
-from stackyard.objects import ANYTHING, MemoryObjects, StoreDamagedError
+from stackyard.objects import ANYTHING, Expect, MemoryObjects, StoreDamagedError, Tag
 from stackyard.state import (
     Access,
     Actor,
@@ -225,3 +227,37 @@ def test_the_lock_of_a_run_that_ended_without_unlocking_is_taken_over() -> None:
     asyncio.run(run())
     assert service.objects.list("runs/") == ()
     assert service.locks.lock("a", make_lock_info(LockInfo(id="y", who="them")), ME).epoch == 2
+
+
+class Slow(MemoryObjects):
+    """A store in which every write but the first takes until it is let through; it notes what is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[str] = []
+        self.begun, self.let = threading.Event(), threading.Event()
+
+    def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
+        if self.done:
+            self.begun.set()
+            self.let.wait()
+        tag = super().put(key, data, expect=expect, before=before)
+        self.done.append("put")
+        return tag
+
+    def delete(self, key: str) -> None:
+        super().delete(key)
+        self.done.append("delete")
+
+
+def test_a_run_that_ends_while_it_gives_a_sign_of_life_is_removed_behind_that() -> None:
+    objects = Slow()
+
+    async def run() -> None:
+        async with held_run(objects, "one", owner="me", promise_s=0.03):
+            await asyncio.to_thread(objects.begun.wait)
+            asyncio.get_running_loop().call_later(0.1, objects.let.set)
+
+    asyncio.run(run())
+    assert objects.done == ["put", "put", "delete"]
+    assert objects.list("runs/") == ()
