@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -16,7 +17,10 @@ def run() -> None:
     _hold_standard_descriptors()
     from stackyard.cli.main import main  # lazy: a Ctrl-C while this loads would be a traceback
 
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    # All that is left goes with the process; to look for garbage among it takes longer than many a command.
+    gc.freeze()
+    sys.exit(status)
 
 
 def _hold_standard_descriptors() -> None:

@@ -54,6 +54,15 @@ def meddle(yard: Yard, vm_id: int, **options: Any) -> None:
     yard.running.on_loop(change)
 
 
+@pytest.mark.terraform
+def test_another_engine_goes_on_where_one_stopped(yard: Yard) -> None:
+    yard.write_env("t", [DNS])
+    terraform = yard.with_env(STACKYARD_TOFU=str(real_engine(Flavour.TERRAFORM).path))
+    terraform.run("apply", "t", "--no-verify")
+    assert yard.json("plan", "t")["has_changes"] is False
+    assert terraform.json("plan", "t")["has_changes"] is False
+
+
 def test_a_site_becomes_guests_and_stays_that_way(yard: Yard) -> None:
     planned = yard.json("plan", "t", "--detailed-exitcode", status=2)
     assert actions(planned)["VM web (500 on pve1)"] == "create"

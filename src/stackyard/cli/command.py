@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.cli.loading import load_module
 from stackyard.cli.result import Result
 from stackyard.cli.settings import common_options
 from stackyard.errors import UsageError
@@ -92,7 +92,7 @@ class Later:
 
     def load(self) -> click.Command:
         """Import it."""
-        command = getattr(importlib.import_module(self.module), self.name)
+        command = getattr(load_module(self.module), self.name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.module}.{self.name} is not a command")
         return command

@@ -120,9 +120,7 @@ class Built:
                     affinities.append(Affinity(name=name, guests=keys))
                 except ValidationError:
                     first = members[0]
-                    text = (
-                        f"{first.key}: the group `{name}` must be a letter, then letters, digits, - or _."
-                    )
+                    text = f"{first.key}: the group `{name}` must be a letter, then letters, digits, - or _."
                     self._found.add(VALUE, text, self._document.place((*first.path, "ha_affinity_group")))
         return tuple(affinities)
 

@@ -135,6 +135,8 @@ async def _survey(run: Run) -> Cluster:
 async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
     options = tofu.PlanOptions(mode=wishes.mode, targets=wishes.targets, parallelism=run.settings.parallelism)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
+        if run.served is not None:
+            run.served.begin()
         ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
         if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not wishes.unchanged:
             changes = Changes(planned=())

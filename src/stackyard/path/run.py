@@ -283,5 +283,6 @@ async def _initialise(workspace: Workspace, workdir: Workdir, settings: Settings
     if workspace.is_initialised(stamp):
         return
     with events.step(emit, "init", f"Preparing {workdir.engine.flavour.label}"):
-        await tofu.init(workdir, emit=emit)
+        # The state is with the service, whichever engine the folder was for before: there is nothing to move.
+        await tofu.init(workdir, tofu.InitOptions(reconfigure=True), emit=emit)
     workspace.mark_initialised(stamp)

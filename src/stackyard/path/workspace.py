@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Workspace", "input_digest"]
 
+_BACKEND_FILE = "backend.tf.json"
 _BACKEND = b'{"terraform": {"backend": {"http": {}}}}\n'
 _STAMP = "initialised"
+# What the engine prepares, and works with from then on: its backend, and which providers it chose.
+_PREPARED = (_BACKEND_FILE, ".terraform/terraform.tfstate", ".terraform.lock.hcl")
+# The programs of the providers by source, version and platform: folders, or links into a cache or a mirror.
+_PROVIDERS = ".terraform/providers/*/*/*/*/*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,7 @@ class Workspace:
             FileError: The folder cannot be written.
         """
         directories.ensure_private(self.folder)
-        wanted: Mapping[str, bytes] = {**rendered.files, "backend.tf.json": _BACKEND}
+        wanted: Mapping[str, bytes] = {**rendered.files, _BACKEND_FILE: _BACKEND}
         for path in self.folder.glob("*.tf*"):
             if path.name not in wanted and path.suffixes[-2:] in ([".tf", ".json"], [".tf"]):
                 path.unlink()
@@ -51,13 +56,27 @@ class Workspace:
                 files.replace_file(path, content)
 
     def is_initialised(self, stamp: str) -> bool:
-        """Tell whether the engine prepared the folder for the same providers, backend and version before."""
+        """Tell whether the engine prepared the folder for this before, and all that it left is still there.
+
+        Args:
+            stamp: What the folder has to be prepared for: which engine, which providers, which versions.
+        """
         path = self._stamp
-        return path.exists() and path.read_text() == stamp
+        return path.exists() and path.read_text() == self._marked(stamp)
 
     def mark_initialised(self, stamp: str) -> None:
         """Remember that the engine prepared the folder."""
-        files.replace_file(self._stamp, stamp.encode())
+        files.replace_file(self._stamp, self._marked(stamp).encode())
+
+    def _marked(self, stamp: str) -> str:
+        digest = hashlib.sha256()
+        for name in _PREPARED:
+            path = self.folder / name
+            digest.update(path.read_bytes() if path.exists() else b"-")
+            digest.update(b"\0")
+        for path in sorted(self.folder.glob(_PROVIDERS)):
+            digest.update(f"{path.relative_to(self.folder)}\0{path.exists()}\0".encode())
+        return f"{stamp}\n{digest.hexdigest()}\n"
 
     @property
     def _stamp(self) -> Path:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import json
 import os
 import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.provider.doorway import Doorway
+from stackyard.provider.journal import Journal
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from stackyard.provider.journal import Journal
+    from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
 
 __all__ = ["Options", "Served", "serve"]
@@ -55,46 +60,107 @@ class Served:
         reattach: The value of `TF_REATTACH_PROVIDERS` for an engine that is to use it.
         journal: What was made and may not be in the engine's state yet. Call `confirm_all` on it when the
             engine has ended well; what is left in `entries` is taken over by the next run.
-        schemas: What its resources look like, by type.
+        begin: Begins to load what answers, as the next thing that the event loop does. To be called when an
+            engine is about to be started, which takes its time too; else its first call waits for it.
+        registry: Gives everything that the provider has.
     """
 
     reattach: str
     journal: Journal
-    schemas: Mapping[str, Schema]
+    begin: Callable[[], None]
+    registry: Callable[[], Registry]
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        """What its resources look like, by type."""
+        return {name: resource.schema for name, resource in self.registry().resources.items()}
 
 
 @contextlib.asynccontextmanager
 async def serve(options: Options | None = None) -> AsyncIterator[Served]:
     """Serve the provider for the length of the block, on a socket that only this user can reach."""
-    # Our programs are started by fork and exec at once; gRPC's handlers for forks only get in their way.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    import grpc.aio  # type: ignore[import-untyped]  # lazy: it costs a third of a second
-
-    from stackyard.provider import registry  # lazy: with the protocol's messages, as above
-    from stackyard.provider.journal import Journal  # lazy: as above
-    from stackyard.provider.plugin import add_plugin_services  # lazy: as above
-    from stackyard.provider.servicer import Servicer  # lazy: as above
-    from stackyard.provider.session import Session  # lazy: as above
-
     chosen = options or Options()
-    session = Session(Journal(chosen.journal, chosen.state), chosen.folder)
-    sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
-    server = grpc.aio.server(options=sizes)
-    known = registry.load()
-    servicer = Servicer(known, session, chosen.environment)
-    add_plugin_services(server, servicer)
     with tempfile.TemporaryDirectory(prefix="stackyard-provider-", dir=_short_folder()) as folder:
-        path = os.path.join(folder, "socket")
-        server.add_insecure_port(f"unix://{path}")
+        answering = _Answering(chosen, folder)
+        try:
+            yield Served(
+                reattach=_reattach(answering.path),
+                journal=answering.journal,
+                begin=answering.wanted.set,
+                registry=answering.registry,
+            )
+        finally:
+            await answering.end()
+
+
+class _Answering:
+    """What answers behind the doorway, once somebody wants it.
+
+    Args:
+        options: How.
+        folder: Where its sockets are.
+    """
+
+    def __init__(self, options: Options, folder: str) -> None:
+        self.path = os.path.join(folder, "socket")
+        self.journal = Journal(options.journal, options.state)
+        self.registry = functools.cache(_load_registry)
+        self.wanted = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._options = options
+        self._behind = os.path.join(folder, "behind")
+        self._doorway = Doorway(self.path, self.wanted.set)
+        self._task = asyncio.create_task(self._answer())
+
+    async def _answer(self) -> None:
+        try:
+            await self.wanted.wait()
+            if not self._ended.is_set():
+                async with self._listening():
+                    self._doorway.open(self._behind)
+                    await self._ended.wait()
+        finally:
+            # An engine that waits for what could not be loaded has to be told.
+            await self._doorway.close()
+
+    @contextlib.asynccontextmanager
+    async def _listening(self) -> AsyncIterator[None]:
+        import grpc.aio  # type: ignore[import-untyped]  # lazy: it costs a third of a second
+
+        from stackyard.provider.plugin import add_plugin_services  # lazy: with the messages, as above
+        from stackyard.provider.servicer import Servicer  # lazy: as above
+        from stackyard.provider.session import Session  # lazy: as above
+
+        session = Session(self.journal, self._options.folder)
+        sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
+        server = grpc.aio.server(options=sizes)
+        servicer = Servicer(self.registry(), session, self._options.environment)
+        add_plugin_services(server, servicer)
+        server.add_insecure_port(f"unix://{self._behind}")
         await server.start()
         try:
-            schemas = {name: resource.schema for name, resource in known.resources.items()}
-            yield Served(reattach=_reattach(path), journal=session.journal, schemas=schemas)
+            yield
         finally:
             session.stop()
             await server.stop(_GRACE_S)
             await servicer.finish(_GRACE_S)
             await session.close()
+
+    async def end(self) -> None:
+        """Stop answering; what is being applied is brought to its end.
+
+        Raises:
+            Exception: It could not be loaded.
+        """
+        self._ended.set()
+        self.wanted.set()
+        await self._task
+
+
+def _load_registry() -> Registry:
+    from stackyard.provider import registry  # lazy: every resource, and the facts about it
+
+    return registry.load()
 
 
 def _short_folder() -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from stackyard.desired import Secret
 from stackyard.path.planfile import read_key
@@ -46,6 +49,63 @@ def test_a_folder_is_prepared_again_when_anything_about_it_changes(tmp_path: Pat
     workspace.mark_initialised("a")
     assert workspace.is_initialised("a")
     assert not workspace.is_initialised("b")
+
+
+LOCK = ".terraform.lock.hcl"
+LINK = ".terraform/providers/registry.opentofu.org/bpg/proxmox/0.111.1/linux_amd64"
+
+
+def prepared(base: Path) -> Workspace:
+    """Return a folder as the engine leaves it, with a provider that is a link into a cache."""
+    workspace = Workspace.of(base, TARGET)
+    workspace.write(RENDERED)
+    (base / "cache").mkdir()
+    link = workspace.folder / LINK
+    link.parent.mkdir(parents=True)
+    link.symlink_to(base / "cache")
+    (workspace.folder / ".terraform" / "terraform.tfstate").write_text('{"backend": {"type": "http"}}')
+    (workspace.folder / LOCK).write_text('provider "bpg/proxmox" {}')
+    workspace.mark_initialised("a")
+    assert workspace.is_initialised("a")
+    return workspace
+
+
+def test_a_folder_is_prepared_again_when_what_the_engine_left_is_gone(tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    shutil.rmtree(workspace.folder / ".terraform")
+    assert not workspace.is_initialised("a")
+
+
+@pytest.mark.parametrize("name", [LOCK, ".terraform/terraform.tfstate", "backend.tf.json"])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_folder_is_prepared_again_when_the_lock_or_the_backend_changed(
+    name: str, is_gone: bool, tmp_path: Path
+) -> None:
+    workspace = prepared(tmp_path)
+    path = workspace.folder / name
+    if is_gone:
+        path.unlink()
+    else:
+        path.write_text(path.read_text() + " ")
+    assert not workspace.is_initialised("a")
+
+
+def test_a_folder_is_prepared_again_when_the_cache_of_its_providers_is_gone(tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    (tmp_path / "cache").rmdir()
+    assert not workspace.is_initialised("a")
+
+
+def test_a_folder_is_prepared_again_when_a_provider_is_gone(tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    (workspace.folder / LINK).unlink()
+    assert not workspace.is_initialised("a")
+
+
+def test_a_new_configuration_alone_does_not_prepare_a_folder_again(tmp_path: Path) -> None:
+    workspace = prepared(tmp_path)
+    workspace.write(Rendered(files={"main.tf.json": b'{"output": {}}\n'}, variables=()))
+    assert workspace.is_initialised("a")
 
 
 def test_two_targets_have_two_folders(tmp_path: Path) -> None:
