@@ -23,9 +23,6 @@ from tests.support.processes import PATIENCE_S, Watched
 
 from stackyard import serving
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[tuple[Path, int]]:

@@ -17,9 +17,6 @@ from tests.support.repositories import git
 from stackyard.controller import RunningController
 from stackyard.serving import Limits
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 # How git is told which protocol to speak.
 PROTOCOLS = {
     "version 2": {"GIT_PROTOCOL_FROM_USER": "1"},

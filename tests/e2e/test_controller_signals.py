@@ -18,9 +18,6 @@ from tests.support.repositories import git
 
 from stackyard import serving
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 
 def shown_fingerprint(found: ControllerProcess) -> str:
     pem = ssl.get_server_certificate(("127.0.0.1", found.ready["port"]))

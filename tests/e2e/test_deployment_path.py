@@ -16,7 +16,7 @@ from tests.support.cli import stackyard
 from tests.support.deployment import CONTAINER, SMALL, WHOLE, edited, text_of
 from tests.support.deployment_bucket import ENV, new_bucket
 from tests.support.deployment_rig import Rig, running_rig
-from tests.support.provider import lab_api
+from tests.support.provider import lab_api, lab_table
 from tests.support.seaweed import require_seaweed
 
 from stackyard.lab.ha.config import RESOURCES, RULES
@@ -262,11 +262,6 @@ def test_nothing_says_how_to_reach_the_cluster(tmp_path: Path) -> None:
     assert os.environ["HOME"] not in ended.stdout
 
 
-def kept(rig: Rig, table: str) -> dict[str, Any]:
-    running = rig.yard.running
-    return dict(running.on_loop(lambda: running.world.store.items(table)))
-
-
 async def relocate(rig: Rig, vm_id: int, node: str) -> None:
     """Have the manager of the cluster move a guest, and wait until it has."""
     async with lab_api(rig.yard.running) as api:
@@ -284,15 +279,15 @@ def test_guests_under_high_availability_are_kept_apart_and_left_where_the_cluste
     changes: dict[str, Any] = {f"containers__my-container__{name}": value for name, value in ha.items()}
     rig.plant(edited(OBJECT, **changes, containers__second=second, nodes__pve2={"role": "second"}))
     yard.run("apply", "deployment", "--no-verify")
-    assert kept(rig, RULES)["apart"]["resources"] == "ct:123,ct:124"
-    managed = kept(rig, RESOURCES)
+    assert lab_table(yard.running, RULES)["apart"]["resources"] == "ct:123,ct:124"
+    managed = lab_table(yard.running, RESOURCES)
     assert {sid: (one["max_restart"], one["max_relocate"]) for sid, one in managed.items()} == {
         "ct:123": (3, 1),
         "ct:124": (3, 1),
     }
     yard.run("deployment", "edit", "--set", "containers.second.ha=false")
     yard.run("apply", "deployment", "--no-verify")
-    assert (set(kept(rig, RESOURCES)), kept(rig, RULES)) == ({"ct:123"}, {})
+    assert (set(lab_table(yard.running, RESOURCES)), lab_table(yard.running, RULES)) == ({"ct:123"}, {})
     assert set(yard.guests()) == {123, 124}
 
     asyncio.run(relocate(rig, 123, "pve2"))

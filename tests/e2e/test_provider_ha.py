@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import engine
-from tests.support.provider import Stack, driven, lab_api
+from tests.support.provider import Stack, driven, lab_api, lab_table
 
 from stackyard import lab
 from stackyard.engine.version import Engine
@@ -48,10 +48,6 @@ def running() -> Iterator[lab.Running]:
         yield it
 
 
-def kept(running: lab.Running, table: str) -> dict[str, Any]:
-    return dict(running.on_loop(lambda: running.world.store.items(table)))
-
-
 def test_guests_come_under_high_availability_and_leave_it(
     engine: Engine, running: lab.Running, tmp_path: Path
 ) -> None:
@@ -59,13 +55,13 @@ def test_guests_come_under_high_availability_and_leave_it(
         stack.write(GUESTS + MANAGED % 'comment = "first"')
         await stack.init()
         await stack.apply()
-        assert kept(running, RESOURCES)["vm:101"]["comment"] == "first"
-        assert kept(running, RULES)["apart"]["resources"] == "vm:101,vm:102"
+        assert lab_table(running, RESOURCES)["vm:101"]["comment"] == "first"
+        assert lab_table(running, RULES)["apart"]["resources"] == "vm:101,vm:102"
         assert "No changes" in await stack.plan(status=0)
 
         stack.write(GUESTS + MANAGED % "")
         assert "0 added, 2 changed, 0 destroyed" in await stack.apply()
-        assert "comment" not in kept(running, RESOURCES)["vm:101"]
+        assert "comment" not in lab_table(running, RESOURCES)["vm:101"]
 
         # Somebody lets go of one by hand: the rule goes on with the other alone, and both come back.
         async with lab_api(running) as api:
@@ -79,7 +75,7 @@ def test_guests_come_under_high_availability_and_leave_it(
         await stack.run("import", "-input=false", "proxmox_haresource.vm[0]", "vm:101")
         assert "No changes" in await stack.plan(status=0)
         await stack.destroy()
-        assert kept(running, RESOURCES) == kept(running, RULES) == {}
+        assert lab_table(running, RESOURCES) == lab_table(running, RULES) == {}
 
     driven(engine, running, tmp_path, scenario)
 
@@ -160,13 +156,13 @@ def test_a_running_guest_under_high_availability_is_changed_made_anew_and_left_w
         assert (guest()["config"]["cores"], guest()["status"]) == (2, "running")
 
         await stack.apply("-replace=proxmox_virtual_environment_vm.vm")
-        assert kept(running, RESOURCES)["vm:101"]["state"] == "started"
+        assert lab_table(running, RESOURCES)["vm:101"]["state"] == "started"
         async with lab_api(running) as api:
             await api.post("/cluster/ha/resources/vm:101/migrate", {"node": "pve2"})
             while guest()["node"] != "pve2":
                 await api.pause(0.05)
         assert "No changes" in await stack.plan(status=0)
         await stack.destroy()
-        assert kept(running, RESOURCES) == running.on_loop(lambda: running.world.guests.all()) == {}
+        assert lab_table(running, RESOURCES) == running.on_loop(lambda: running.world.guests.all()) == {}
 
     driven(engine, running, tmp_path, scenario)

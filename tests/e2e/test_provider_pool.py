@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.engine import engine
-from tests.support.provider import Stack, driven, lab_api
+from tests.support.provider import Stack, driven, lab_api, lab_table
 
 from stackyard import lab
 from stackyard.engine.version import Engine
@@ -38,9 +38,9 @@ def test_a_pool_is_made_changed_and_removed(engine: Engine, running: lab.Running
 
         stack.write(POOL % 'comment = "second"')
         assert "0 added, 1 changed, 0 destroyed" in await stack.apply()
-        assert running.on_loop(lambda: running.world.store.items("pools"))["apps"]["comment"] == "second"
+        assert lab_table(running, "pools")["apps"]["comment"] == "second"
         await stack.destroy()
-        assert running.on_loop(lambda: running.world.store.items("pools")) == {}
+        assert lab_table(running, "pools") == {}
 
     driven(engine, running, tmp_path, scenario)
 

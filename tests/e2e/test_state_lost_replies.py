@@ -17,9 +17,6 @@ from stackyard.state.embedded import backend_environment, embedded
 
 __all__ = ["engine"]
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.mark.parametrize("method", ["LOCK", "POST", "UNLOCK", "GET"])
 def test_an_apply_survives_every_fault_of_every_request(engine: Engine, method: str, tmp_path: Path) -> None:

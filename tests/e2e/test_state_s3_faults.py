@@ -18,9 +18,6 @@ from stackyard.state import StateService
 
 __all__ = ["seaweed"]
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def own_seaweed(seaweed: Seaweed, tmp_path: Path) -> Iterator[Seaweed]:

@@ -17,7 +17,7 @@ import pytest
 from stackyard import lab, provider, proxmox
 from stackyard.engine.version import Engine
 
-__all__ = ["Stack", "bpg_binary", "credentials", "driven", "lab_api", "require_bpg"]
+__all__ = ["Stack", "bpg_binary", "credentials", "driven", "lab_api", "lab_table", "require_bpg"]
 
 HEAD = """
 terraform {
@@ -119,6 +119,11 @@ def credentials(running: lab.Running) -> dict[str, str]:
         "PROXMOX_VE_PASSWORD": running.password,
         "PROXMOX_VE_INSECURE": "true",
     }
+
+
+def lab_table(running: lab.Running, name: str) -> dict[str, Any]:
+    """Return what a lab keeps under a name."""
+    return dict(running.on_loop(lambda: running.world.store.items(name)))
 
 
 @contextlib.asynccontextmanager

@@ -203,18 +203,17 @@ def find_misfits(desired: Desired, cluster: Cluster, new: Collection[str]) -> It
 
 def _moved_by_cluster(desired: Desired, cluster: Cluster) -> dict[str, ClusterGuest]:
     """Return the guests under high availability that are there on another node than theirs, by key."""
-    there = {guest.vm_id: guest for guest in cluster.guests}
-    managed = (guest for guest in desired.guests if guest.ha is not None and guest.vm_id in there)
-    found = {guest.key: (guest, there[guest.vm_id or 0]) for guest in managed}
-    return {key: now for key, (guest, now) in found.items() if now.node != guest.node}
+    managed = {guest.vm_id: guest for guest in desired.guests if guest.ha is not None}
+    found = ((managed[now.vm_id], now) for now in cluster.guests if now.vm_id in managed)
+    return {guest.key: now for guest, now in found if now.node != guest.node}
 
 
 def _elsewhere(desired: Desired, elsewhere: Mapping[str, ClusterGuest]) -> Iterator[Finding]:
     for guest in desired.guests:
         now = elsewhere.get(guest.key)
         if now is not None:
-            service = f"{'vm' if isinstance(guest, Vm) else 'ct'}:{now.vm_id}"
-            back = f"`ha-manager {'migrate' if isinstance(guest, Vm) else 'relocate'} {service} {guest.node}`"
+            move = f"migrate vm:{now.vm_id}" if isinstance(guest, Vm) else f"relocate ct:{now.vm_id}"
+            back = f"`ha-manager {move} {guest.node}`"
             yield Finding(
                 kind=ELSEWHERE,
                 detail=f"{guest.name} runs on {now.node} and is left there; {guest.node} is its own: {back}.",

@@ -87,7 +87,6 @@ async def _lab(data: Path, *options: str) -> AsyncIterator[LabProcess]:
         await running.kill()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("guests", ["recorded", "sandbox"])
 def test_nested_nodes_come_back_with_their_guests_after_the_lab_was_killed(
     tmp_path: Path, guests: str

@@ -25,9 +25,6 @@ from stackyard.objects.s3 import S3Objects, S3Place
 
 __all__ = ["seaweed"]
 
-# Only to end what hangs: on a machine that is busy with other tests it takes its time.
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def proxy(seaweed: Seaweed) -> Iterator[Proxy]:

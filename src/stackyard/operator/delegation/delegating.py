@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from stackyard import ssh
 from stackyard.manifest.model import NodeType
-from stackyard.operator.delegation.archive import find_archive
 from stackyard.operator.delegation.bootstrap import Wanted, bootstrap
 from stackyard.operator.delegation.inner_host import InnerHost, Steps
 from stackyard.operator.delegation.protocol import LostRecordsError, Order
@@ -49,7 +48,7 @@ class DelegationContext:
         outer: How to log in to the outer host, where the images are.
         request: What is asked of the inner operator: the subtree as text, and the host by its own name.
         jumps: Keeps the connections to machines on the way.
-        archive: The archive to send; that of this stackyard, packed if need be, when absent.
+        archive: The archive to send.
         patience_s: How long an inner host may be away, for instance because it boots again.
         beat_s: How often both sides say that they are there.
         silence_s: How long silence is borne.
@@ -60,8 +59,8 @@ class DelegationContext:
     inner: ssh.Host
     outer: ssh.Host
     request: Request
+    archive: Archive
     jumps: ssh.Jumps | None = None
-    archive: Archive | None = None
     patience_s: float = 600.0
     beat_s: float = 5.0
     silence_s: float = 60.0
@@ -113,13 +112,12 @@ async def delegate(
         LostRecordsError: The connection was lost again and again.
         DelegationTimeoutError: The run took too long.
     """
-    archive = ctx.archive or await find_archive(emit)
     wanted = Wanted(
         site=ctx.site,
         outer=ctx.host,
         subtree=subtree,
         address=address,
-        archive=archive,
+        archive=ctx.archive,
         open_outer=lambda: ssh.connect(ctx.outer, jumps=ctx.jumps),
     )
     steps = Steps(host=node.name, emit=emit)

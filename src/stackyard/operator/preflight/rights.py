@@ -77,11 +77,10 @@ def needed(
         yield from _guest(guest, agent, purpose)
         if purpose is Purpose.CREATE:
             yield from _making(guest, zones)
-    yield from _files(desired, purpose)
-    yield from _networks(desired)
-    for guest in desired.guests:
         if guest.ha is not None:
             yield _right("/", "Sys.Console", f"the high availability of {guest.name}")
+    yield from _files(desired, purpose)
+    yield from _networks(desired)
     for pool in desired.pools:
         yield _right(f"/pool/{pool.name}", "Pool.Allocate", f"the pool {pool.name}")
 
