@@ -7,8 +7,8 @@ because OpenTofu needs that time to save its state; a second request to stop kil
 ourselves, the kernel asks the program to stop. A program that writes without end is stopped too, before it
 fills the memory. `start_detached` is for the other kind: a server of ours that goes on in the background, and
 has said that it is ready when we return. `start_attached` is for a program that runs beside us and has
-descriptors of ours to talk over. `run_in_foreground` gives a program the terminal, as an editor needs, and
-`become` our whole place.
+descriptors of ours to talk over. `worker.Worker` runs functions of ours in a process that can be ended.
+`run_in_foreground` gives a program the terminal, as an editor needs, and `become` our whole place.
 
 It knows no program by name. Secrets go through the environment or standard input; an argument that holds one
 is refused, because every user of the machine can read arguments.
