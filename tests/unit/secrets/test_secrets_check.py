@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path, PurePosixPath
 
 import pytest
-from tests.support.programs import write_program
 from tests.support.repositories import commit, git, new_repository
 from tests.support.secrets import IDENTITY, RECIPIENT, seal_text
 
-from stackyard.errors import FileError
-from stackyard.secrets.check.hook import install_hook
 from stackyard.secrets.check.patterns import find_secrets
 from stackyard.secrets.check.promises import configs_of
 from stackyard.secrets.check.scan import PlaintextSecretsError, check_repository, check_texts
@@ -170,44 +166,3 @@ def test_only_what_is_staged_is_looked_at_when_asked(tmp_path: Path) -> None:
 
 def test_configs_are_known_by_their_folder() -> None:
     assert list(configs_of({"a/.sops.yaml": "", "b": ""})) == [PurePosixPath("a")]
-
-
-# --- The hook
-
-
-def test_the_hook_stops_a_commit_with_a_secret(tmp_path: Path) -> None:
-    folder = new_repository(tmp_path)
-    asyncio.run(install_hook(folder))
-    (folder / "leak").write_text(TOKEN)
-    git(folder, "add", "leak")
-    refused = git(folder, "commit", "--message", "leak")
-    assert refused.returncode == 1
-    assert "leak:1" in refused.stderr
-    (folder / "leak").write_text("fine\n")
-    assert git(folder, "commit", "--message", "still staged").returncode == 1
-    assert git(folder, "commit", "--all", "--message", "fine").returncode == 0
-
-
-def test_a_hook_that_was_there_is_kept_and_runs_first(tmp_path: Path) -> None:
-    folder = new_repository(tmp_path)
-    write_program(folder / ".git" / "hooks" / "pre-commit", "touch ran; exit 3")
-    installed = asyncio.run(install_hook(folder))
-    assert installed.kept is not None
-    (folder / "file").write_text("x")
-    git(folder, "add", "file")
-    assert git(folder, "commit", "--message", "x").returncode != 0
-    assert (folder / "ran").exists()
-    again = asyncio.run(install_hook(folder))
-    assert (again.kept, again.was_there) == (installed.kept, True)
-    assert "exit 3" in installed.kept.read_text()
-
-
-def test_two_hooks_of_others_are_not_lost(tmp_path: Path) -> None:
-    folder = new_repository(tmp_path)
-    write_program(folder / ".git" / "hooks" / "pre-commit", "true # one")
-    asyncio.run(install_hook(folder))
-    os.remove(folder / ".git" / "hooks" / "pre-commit")
-    write_program(folder / ".git" / "hooks" / "pre-commit", "true # two")
-    with pytest.raises(FileError, match="not ours"):
-        asyncio.run(install_hook(folder))
-    assert "# two" in (folder / ".git" / "hooks" / "pre-commit").read_text()

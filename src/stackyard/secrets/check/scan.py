@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard import git
 from stackyard.diagnostics import Diagnostic, Kind
 from stackyard.errors import Location, StackyardError
+from stackyard.git.hook import upgrade_hook
 from stackyard.secrets.check.patterns import ALLOWED, find_secrets
 from stackyard.secrets.check.promises import CONFIG_NAME, broken_promises, configs_of
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from stackyard.secrets.sops.config import SopsConfig
 
-__all__ = ["Checked", "PlaintextSecretsError", "check_repository", "check_texts"]
+__all__ = ["HOOK_CHECK", "Checked", "PlaintextSecretsError", "check_repository", "check_texts"]
+
+# What git is to run before each commit.
+HOOK_CHECK = "secrets check --staged"
 
 # Larger files are data; no key or token needs as much.
 _LARGEST_BYTES = 2 * 2**20
@@ -83,6 +87,7 @@ async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Che
         SopsConfigError: A `.sops.yaml` cannot be understood.
     """
     repository = await git.require_repository(folder)
+    upgrade_hook(repository)
     index = await repository.index()
     wanted = await repository.staged() if is_staged_only else index
     settings = [entry for entry in index if PurePosixPath(entry.path).name == CONFIG_NAME]
