@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.process.command import Stream
 from stackyard.process.lines import Lines, Output, RawBytes
+from stackyard.process.lookup import find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +70,7 @@ class Child:
         self._is_gone = False
         self._program = subprocess.Popen(
             command.argv,
+            executable=find_executable(command),
             bufsize=0,
             cwd=command.cwd,
             env=dict(command.env),

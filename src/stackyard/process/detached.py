@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from stackyard.process.command import (
     SecretArgumentError,
     Stream,
 )
+from stackyard.process.lookup import find_executable
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -102,14 +102,13 @@ async def start_detached(command: Command, *, log: Path, is_ready: Callable[[str
 
 def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
     """Start the program as the leader of a session; return its number and its standard output."""
-    program = shutil.which(command.argv[0], path=command.env.get("PATH", os.defpath))
     reader, writer = os.pipe()
     output = os.fdopen(reader, "rb", buffering=0)
     try:
         errors = _open_log(log)
         try:
             pid = os.posix_spawn(
-                program or command.argv[0],
+                find_executable(command),
                 command.argv,
                 dict(command.env),
                 file_actions=[

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from stackyard.errors import InterruptedRunError
 from stackyard.process.command import SecretArgumentError
+from stackyard.process.lookup import find_executable
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def run_in_foreground(command: Command) -> int:
         stdin, stdout = _terminal(stack)
         try:
             child = subprocess.Popen(
-                command.argv, cwd=command.cwd, env=dict(command.env), stdin=stdin, stdout=stdout
+                command.argv,
+                executable=find_executable(command),
+                cwd=command.cwd,
+                env=dict(command.env),
+                stdin=stdin,
+                stdout=stdout,
             )
         except (OSError, ValueError) as err:
             raise not_started(command, err) from err

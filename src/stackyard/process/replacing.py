@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from stackyard.process.command import SecretArgumentError
+from stackyard.process.lookup import find_executable
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def become(command: Command) -> NoReturn:
     # Python ignores this one, and the program would inherit that.
     before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        os.execvpe(command.argv[0], command.argv, dict(command.env))  # noqa: S606 - no shell is wanted
+        program = find_executable(command)
+        os.execve(program, command.argv, dict(command.env))  # noqa: S606 - no shell is wanted
     except (OSError, ValueError) as err:
         signal.signal(signal.SIGPIPE, before)
         raise not_started(command, err) from err
