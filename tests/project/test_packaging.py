@@ -41,6 +41,20 @@ def test_every_library_that_is_imported_is_declared() -> None:
     assert used - declared - sys.stdlib_module_names - {"stackyard"} == set()
 
 
+def test_no_archive_is_unpacked_by_python() -> None:
+    # What keeps a hostile archive in its folder, `filter`, came with 3.11.4, and Debian 12 has 3.11.2. The
+    # tar of the system refuses such members by itself.
+    found = [
+        f"{path}:{node.lineno}"
+        for folder in ("src", "tests", "scripts", "bench")
+        for path in (ROOT / folder).rglob("*.py")
+        if "tarfile" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute) and node.attr in {"extractall", "extract"}
+    ]
+    assert found == []
+
+
 def test_the_lock_has_every_dependency_with_hashes_and_no_index_address() -> None:
     wanted = distributions([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]])
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.MULTILINE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tests.support.site import SEED, write_site
 
 from stackyard.errors import StackyardError, UsageError
 from stackyard.scenario.catalogue import find_scenario
+from stackyard.scenario.failures import RootNeededError
 from stackyard.scenario.machines import Local, Remote
 from stackyard.scenario.options import Options
 from stackyard.scenario.places import Found, find_machine
@@ -67,11 +70,25 @@ def test_a_name_of_the_site_goes_to_its_node_or_its_host_with_user_and_port(site
         found(site, host="fathr")
 
 
-def test_this_machine_is_called_as_it_calls_itself_or_as_the_user_says(site: Site) -> None:
+def test_this_machine_is_called_as_it_calls_itself_or_as_the_user_says(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Who is not root needs a sudo, which not every machine has.
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sudo").touch(mode=0o755)
     place = found(site, local=True)
     assert isinstance(place.machine, Local)
     assert place.name
     assert found(site, local=True, host="father").name == "father"
+
+
+def test_who_can_not_become_root_on_this_machine_is_refused_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with contextlib.nullcontext() if os.geteuid() == 0 else pytest.raises(RootNeededError, match="no sudo"):
+        found(local=True)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +86,9 @@ def test_only_files_that_the_subtree_refers_to_are_in_it_and_they_are_a_site(
         "postures/dev.yaml",
         "postures/hard.yaml",
     }
-    with tarfile.open(fileobj=io.BytesIO(as_tar(files))) as archive:
-        archive.extractall(tmp_path / "inner", filter="data")
+    (tmp_path / "inner").mkdir()
+    # With the program that unpacks it on the inner host.
+    subprocess.run(["tar", "-xof", "-"], input=as_tar(files), cwd=tmp_path / "inner", check=True, timeout=60)
     inner = Site.load(tmp_path / "inner")
     assert list(inner.nodes) == ["inner"]
     assert inner.settings.defaults.domain == "a.test"
