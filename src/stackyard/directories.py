@@ -1,20 +1,27 @@
 """Where stackyard keeps files of its own: the XDG base folders of the user, outside any checkout.
 
 The `*_folder` functions only name a folder. `ensure_private` makes it, at the moment somebody writes there.
-Nothing here knows what the folders hold.
+Beside a site or a deployment object that is the folder `PROJECT_FOLDER`: it holds keys and states, and git
+has to leave it alone. Nothing else here knows what the folders hold.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from pathlib import Path
 
+from stackyard import files
 from stackyard.errors import FileError
 
-__all__ = ["cache_folder", "data_folder", "ensure_private", "state_folder"]
+__all__ = ["PROJECT_FOLDER", "cache_folder", "data_folder", "ensure_private", "state_folder"]
 
 _APPLICATION = "stackyard"
+# What runs leave beside the files that they are about.
+PROJECT_FOLDER = ".stackyard"
+# Everything in it, this file too.
+_IGNORED_BY_GIT = b"*\n"
 # Owner only, as the XDG base directory specification asks.
 _PRIVATE_FOLDER = 0o700
 
@@ -37,7 +44,8 @@ def state_folder() -> Path:
 def ensure_private(folder: Path) -> Path:
     """Make a folder, and every missing one above it, for the owner alone, and return it.
 
-    A folder that is already there keeps its permissions.
+    A folder that is already there keeps its permissions. A `.stackyard`, or any folder in one, is hidden from
+    git by a `.gitignore` of its own, also where it was made before.
 
     Raises:
         FileError: It cannot be made, or something that is no folder is in its place.
@@ -46,7 +54,18 @@ def ensure_private(folder: Path) -> Path:
         _make(folder)
     except OSError as err:
         raise FileError.from_os_error(err, "make the folder", folder) from err
+    for above in (folder, *folder.parents):
+        if above.name == PROJECT_FOLDER:
+            _hide_from_git(above)
     return folder
+
+
+def _hide_from_git(folder: Path) -> None:
+    path = folder / ".gitignore"
+    if not os.path.lexists(path):
+        # Where nothing can be written, nothing new can be picked up by git either.
+        with contextlib.suppress(FileError):
+            files.make_file(path, _IGNORED_BY_GIT)
 
 
 def _make(folder: Path) -> None:

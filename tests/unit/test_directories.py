@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.repositories import git, new_repository
 
 from stackyard import directories
 from stackyard.errors import FileError
@@ -73,3 +74,51 @@ def test_a_file_in_the_place_of_a_folder_is_an_error_that_names_it(tmp_path: Pat
         with pytest.raises(FileError, match="Cannot make the folder") as caught:
             directories.ensure_private(folder)
         assert str(folder) in caught.value.detail
+
+
+# --- The folder beside a site
+
+
+def test_git_leaves_a_project_folder_alone_whoever_makes_it(tmp_path: Path) -> None:
+    root = new_repository(tmp_path / "repository")
+    project = root / "sites" / "home" / directories.PROJECT_FOLDER
+    directories.ensure_private(project / "controller" / "certificate")
+    (project / "controller" / "certificate" / "server.key").write_text("key")
+    (root / "site.yaml").write_text("defaults: {}\n")
+    git(root, "add", "--all")
+    assert git(root, "ls-files").stdout.splitlines() == ["site.yaml"]
+
+
+def test_a_project_folder_of_an_older_version_is_hidden_at_its_next_use(tmp_path: Path) -> None:
+    root = new_repository(tmp_path / "repository")
+    (root / ".stackyard" / "state").mkdir(parents=True)
+    (root / ".stackyard" / "known_hosts").write_text("keys")
+    directories.ensure_private(root / ".stackyard" / "state")
+    git(root, "add", "--all")
+    assert git(root, "ls-files").stdout == ""
+
+
+def test_a_gitignore_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    ignore = tmp_path / ".stackyard" / ".gitignore"
+    ignore.parent.mkdir()
+    ignore.write_text("state/\n")
+    directories.ensure_private(ignore.parent)
+    assert ignore.read_text() == "state/\n"
+
+
+def test_a_project_folder_that_cannot_be_written_can_still_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".stackyard"
+    folder.mkdir()
+
+    def full(*_: object) -> None:
+        raise FileError("No space left on device.")
+
+    monkeypatch.setattr(directories.files, "make_file", full)
+    assert directories.ensure_private(folder) == folder
+
+
+def test_folders_of_the_user_get_no_gitignore(tmp_path: Path) -> None:
+    directories.ensure_private(tmp_path / ".cache" / "stackyard")
+    assert not list(tmp_path.rglob(".gitignore"))

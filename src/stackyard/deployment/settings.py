@@ -44,7 +44,6 @@ VARIABLE = "STACKYARD_DEPLOYMENT"
 SAME_VARIABLE = "STACKYARD_DEPLOYMENT_SAME_CREDENTIALS"
 LOCAL_VARIABLE = "DEPLOYMENT_JSON_PATH"
 DEFAULT_KEY = "deployment.json"
-_PRIVATE_FOLDER = ".stackyard"
 _STORE_FOLDER = "deployment"
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
@@ -206,12 +205,12 @@ def _store(root: Path, text: str) -> BucketAddress | Path:
 def _folders(here: Path) -> tuple[Path, Path, SettingsFile]:
     for folder in (here, *here.parents):
         if (folder / SETTINGS_FILE).is_file():
-            return folder, folder / _PRIVATE_FOLDER, _read(folder / SETTINGS_FILE)
+            return folder, folder / directories.PROJECT_FOLDER, _read(folder / SETTINGS_FILE)
     try:
         site = find_site(start=here)
     except SiteNotFoundError:
         return here, directories.data_folder(), SettingsFile()
-    return site, site / _PRIVATE_FOLDER, SettingsFile()
+    return site, site / directories.PROJECT_FOLDER, SettingsFile()
 
 
 def _read(path: Path) -> SettingsFile:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
+from stackyard import directories
 from stackyard.errors import FileError, InvalidInputError, Location
 from stackyard.files import replace_file
 
@@ -58,9 +59,6 @@ def openssh(key: ed25519.Ed25519PrivateKey) -> bytes:
 
 def _new_key(folder: Path) -> bytes:
     key = openssh(ed25519.Ed25519PrivateKey.generate())
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make the folder", folder) from err
+    directories.ensure_private(folder)
     replace_file(folder / KEY_FILE, key)
     return key

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.errors import FileError
+from stackyard import directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -51,11 +51,7 @@ class OwnFolder:
             if self._lasting is None:
                 self._made = Path(tempfile.mkdtemp(prefix=self._prefix))
             else:
-                try:
-                    self._lasting.mkdir(parents=True, exist_ok=True, mode=0o700)
-                except OSError as err:
-                    raise FileError.from_os_error(err, "make the folder", self._lasting) from err
-                self._made = self._lasting
+                self._made = directories.ensure_private(self._lasting)
         return self._made
 
     def tidy(self, named: Container[str]) -> None:

@@ -9,8 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stackyard import serving
-from stackyard.errors import FileError
+from stackyard import directories, serving
 from stackyard.lab import facts, resources, seed
 from stackyard.lab.blobs import Blobs
 from stackyard.lab.clock import LabClock
@@ -313,10 +312,7 @@ def _chosen(options: Options | None, changes: Mapping[str, Any]) -> Options:
 def _disk(folder: Path | None) -> SqliteDisk | None:
     if folder is None:
         return None
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make the folder", folder) from err
+    directories.ensure_private(folder)
     return SqliteDisk(folder / DATABASE)
 
 

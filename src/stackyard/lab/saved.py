@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard import directories
 from stackyard.errors import FileError
 from stackyard.files import replace_file
 from stackyard.lab.blobs import blobs_of
@@ -71,7 +72,7 @@ class SavedStates:
             raise PveError(f"'{name}' is no name for a snapshot: use letters, digits and .-_", status=400)
         kept = orjson.dumps({"time": time, "content": content})
         if self._folder is not None:
-            _make_folder(self._folder)
+            directories.ensure_private(self._folder)
             replace_file(self._folder / f"{name}{_SUFFIX}", kept)
         self._kept[name] = kept
         return _files_in(content)
@@ -121,10 +122,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as err:
         raise FileError.from_os_error(err, "read", path) from err
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make the folder", folder) from err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import proxmox
+from stackyard import directories, proxmox
 from stackyard.errors import InvalidInputError
 from stackyard.path.reaching import jump_of, named_key_file
 from stackyard.path.target import Resolved, SshAccess, Target
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from stackyard.site.hosts import HostConfig
 
 __all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_on"]
-
-_PRIVATE_FOLDER = ".stackyard"
 
 
 class NoTokenError(InvalidInputError):
@@ -55,7 +53,7 @@ class EnvironmentSource:
     @property
     def base(self) -> Path:
         """The folder for what runs leave for the next: beside the site, so that both move together."""
-        return self.resolver.site.root / _PRIVATE_FOLDER
+        return self.resolver.site.root / directories.PROJECT_FOLDER
 
     def names(self) -> Sequence[str]:
         """Return the envs."""

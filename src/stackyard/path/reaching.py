@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard import directories
 from stackyard.site.pulling import OWN_KEY_FILE
 from stackyard.ssh.host import Host
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AGENT_VARIABLE", "jump_of", "key_files", "known_hosts", "named_key_file", "node_host"]
 
-_PRIVATE_FOLDER = ".stackyard"
 _USER_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 AGENT_VARIABLE = "SSH_AUTH_SOCK"
 
@@ -41,7 +41,7 @@ def named_key_file(site: Site) -> Path | None:
 
 def known_hosts(site: Site) -> Path:
     """Return the file that remembers the host keys of a site's machines."""
-    return site.root / _PRIVATE_FOLDER / "known_hosts"
+    return site.root / directories.PROJECT_FOLDER / "known_hosts"
 
 
 def node_host(site: Site, node: HostConfig) -> Host:

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from stackyard import directories
 from stackyard.errors import FileError, InvalidInputError, Location
 from stackyard.files import replace_file
 
@@ -235,8 +236,8 @@ def given_certificate(cert_path: Path, key_path: Path) -> Certificate:
 @contextlib.contextmanager
 def _folder_locked(folder: Path) -> Iterator[None]:
     """Keep a second process, started at the same moment, from making a second certificate."""
+    directories.ensure_private(folder)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as err:
         raise FileError.from_os_error(err, "use the folder", folder) from err

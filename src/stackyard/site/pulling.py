@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stackyard import directories
 from stackyard.site.entities.postures import AuthMethod
 from stackyard.site.postures import posture_of
 
@@ -31,11 +32,11 @@ __all__ = [
 ]
 
 # Where the controller keeps its certificate, from the root of the site.
-CERTIFICATE_FOLDER = Path(".stackyard") / "controller" / "certificate"
+CERTIFICATE_FOLDER = Path(directories.PROJECT_FOLDER) / "controller" / "certificate"
 # Where it keeps the keys and the list of its signed tokens.
-TOKENS_FILE = Path(".stackyard") / "controller" / "tokens.json"
+TOKENS_FILE = Path(directories.PROJECT_FOLDER) / "controller" / "tokens.json"
 # The private key that was made with the site to log in to guests with, where the user had none.
-OWN_KEY_FILE = Path(".stackyard") / "ssh" / "id_ed25519"
+OWN_KEY_FILE = Path(directories.PROJECT_FOLDER) / "ssh" / "id_ed25519"
 BOOTSTRAP_PATH = "/usr/local/sbin/stackyard-bootstrap"
 SETTINGS_PATH = "/etc/stackyard/guest.env"
 _BOOTSTRAP = Path(__file__).with_name("bootstrap.sh")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stackyard import directories
 from stackyard.cli.command import Command
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
@@ -44,7 +45,7 @@ def inner_run(session: Session, folder: str) -> Result:
         reading=sys.stdin.fileno(),
         writing=_private_output(),
         redactor=_redactor(folder),
-        folder=Path(folder) / ".stackyard",
+        folder=Path(folder) / directories.PROJECT_FOLDER,
     )
     is_well = session.run(serving_side.serve(ends, run))
     status = ExitStatus.DONE if is_well else ExitStatus.FAILED

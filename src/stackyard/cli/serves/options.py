@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from stackyard import directories
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -120,7 +122,7 @@ class ServeOptions:
         from stackyard.controller import ControllerOptions  # lazy: a server, only when it runs
 
         site = self.site_folder()
-        store = self.state or str(site / ".stackyard" / "state")
+        store = self.state or str(site / directories.PROJECT_FOLDER / "state")
         token = self.repo_token or os.environ.get(REPO_TOKEN_VARIABLE) or None
         return ControllerOptions(
             site=site,

@@ -72,9 +72,9 @@ def default_folder() -> Path:
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "deployment.yaml").is_file():
-            return folder / ".stackyard" / "state"
+            return folder / directories.PROJECT_FOLDER / "state"
     try:
-        return find_site() / ".stackyard" / "state"
+        return find_site() / directories.PROJECT_FOLDER / "state"
     except SiteNotFoundError:
         return directories.data_folder() / "state"
 

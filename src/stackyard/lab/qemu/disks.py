@@ -10,8 +10,7 @@ import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
-from stackyard import process
-from stackyard.errors import FileError
+from stackyard import directories, process
 from stackyard.lab.contents import is_disk_image
 from stackyard.lab.inside.machine import MachineError
 from stackyard.lab.lineage import disk_keys, image_in
@@ -53,7 +52,7 @@ class Disks:
         """
         place = self.place(int(guest["vmid"]))
         found: dict[str, Path] = {}
-        _make(place)
+        directories.ensure_private(place)
         for key in disk_keys(guest["config"]):
             volid = str(guest["config"][key]).partition(",")[0]
             volume = self._world.volumes.find(volid, str(guest["node"])) if ":" in volid else None
@@ -112,16 +111,9 @@ def _exists(path: Path) -> bool:
     return path.exists()
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as err:
-        raise FileError.from_os_error(err, "make the folder", folder) from err
-
-
 def _copy(source: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     if source.is_dir():
-        _make(target)
+        directories.ensure_private(target)
         for path in source.glob("*.qcow2"):
             shutil.copyfile(path, target / path.name)
