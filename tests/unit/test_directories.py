@@ -115,7 +115,7 @@ def test_a_project_folder_that_cannot_be_written_can_still_be_used(
     def full(*_: object) -> None:
         raise FileError("No space left on device.")
 
-    monkeypatch.setattr(directories.files, "make_file", full)
+    monkeypatch.setattr("stackyard.files.make_file", full)
     assert directories.ensure_private(folder) == folder
 
 
