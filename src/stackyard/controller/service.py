@@ -62,6 +62,8 @@ class RunningController:
     _admission: Admission
     _library: Library | None
     _state_auth: Authenticator | None
+    _site_repo_token: str | None = field(repr=False)
+    _emit: events.Emit
 
     @property
     def fingerprint(self) -> str:
@@ -110,13 +112,16 @@ class RunningController:
             StackyardError: Something cannot be read; all that was in use before stays in use.
         """
         book = await asyncio.to_thread(open_book, self._options.site, self._options.guests)
+        _tell_findings(book, self._emit)
         certificate = await asyncio.to_thread(certificate_of, self._options, book.site)
         self._server.reload(serving.Tls(certificate))
         self._certificate = certificate
         self._app.book = book
         self.tokens.use_site_key(book.auth.signing_key)
-        if self._options.repo_token is None and book.auth.repo_token is not None:
-            self.repo_token = book.auth.repo_token
+        if self._options.repo_token is None and book.auth.repo_token != self._site_repo_token:
+            # One that was taken out of the secrets opens nothing any more; a random one is in its place.
+            self._site_repo_token = book.auth.repo_token
+            self.repo_token = book.auth.repo_token or secrets.token_urlsafe(24)
             self._admission.use_repo_token(self.repo_token)
         if self._state_auth is not None:
             self._state_auth.forget()
@@ -139,6 +144,9 @@ class RunningController:
                 await self.reload()
             except StackyardError as err:
                 emit(_said(events.LogLevel.ERROR, f"The certificate was not renewed: {err.detail}"))
+            except Exception as err:
+                # A mistake of ours in one reload must not be the end of all later ones.
+                emit(_said(events.LogLevel.ERROR, f"The certificate was not renewed: {type(err).__name__}"))
 
 
 @contextlib.asynccontextmanager
@@ -221,6 +229,8 @@ async def _started(
         _admission=admission,
         _library=library,
         _state_auth=state_auth,
+        _site_repo_token=book.auth.repo_token,
+        _emit=emit,
     )
     app.gauges = running.gauges
     return running

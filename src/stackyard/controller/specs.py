@@ -18,6 +18,7 @@ from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.site.applying import apply_script
 from stackyard.site.discovery import SITE_FILE, find_site
 from stackyard.site.load import Site
+from stackyard.site.postures import is_posture_known
 from stackyard.site.pulling import Caller, auth_method, callers
 from stackyard.site.secret_values import SECRETS_FILES
 from stackyard.site.specs import resolve_spec
@@ -128,9 +129,10 @@ class SpecBook:
         if spec not in self.site.specs:
             raise RequestRefusedError(404, Code.NOT_FOUND, f"There is no spec '{spec}'.")
         posture = self.site.specs[spec].model.access.posture
-        if posture not in self.site.postures and posture not in self.site.flat_postures:
+        if not is_posture_known(self.site, posture):
             # Without it nobody knows who may ask; nothing of the spec is told.
-            raise RequestRefusedError(404, Code.POSTURE_NOT_FOUND, f"There is no posture '{posture}'.")
+            detail = f"There is no posture '{posture}', or it is not valid."
+            raise RequestRefusedError(404, Code.POSTURE_NOT_FOUND, detail)
         return Wanted(identity=identity, spec=spec, method=auth_method(self.site, spec))
 
     def document(self, wanted: Wanted) -> dict[str, Any]:

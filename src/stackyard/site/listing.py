@@ -31,12 +31,15 @@ def names_in(folder: Path) -> list[str]:
     """Return the names of the files in a folder in order; none where there is no folder.
 
     Raises:
-        FileError: The folder is there and cannot be read.
+        FileError: The folder is there and cannot be read, or something else is in its place.
     """
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if not entry.is_dir() and entry.name[0] != ".")
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError as err:
+        if folder.is_symlink() or folder.parent.is_symlink():
+            # A link that leads nowhere is not the same as no folder: the files are missing, not unwanted.
+            raise FileError.from_os_error(err, "read the folder", folder) from err
         return []
     except OSError as err:
         raise FileError.from_os_error(err, "read the folder", folder) from err

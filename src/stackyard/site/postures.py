@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stackyard.site.load import Site
     from stackyard.site.tree import Loaded
 
-__all__ = ["Posture", "posture_of"]
+__all__ = ["Posture", "is_posture_known", "posture_of"]
 
 # What Ansible calls a setting, where the nested form keeps it, and what holds where nothing is said.
 _SETTINGS: dict[str, tuple[tuple[str, str], Any]] = {
@@ -105,3 +105,13 @@ def _inside(model: NestedPosture, path: tuple[str, str]) -> Any:
 def posture_of(site: Site, name: str) -> Posture:
     """Return a posture that the site has."""
     return Posture(name=name, flat=site.flat_postures.get(name), nested=site.postures.get(name))
+
+
+def is_posture_known(site: Site, name: str) -> bool:
+    """Tell whether the site has a posture, and every file of it could be read.
+
+    One form of a posture says nothing about what the other one would say: where one of the two is wrong, it is
+    not known how guests have to prove themselves.
+    """
+    has_one = name in site.postures or name in site.flat_postures
+    return has_one and name not in site.broken["postures"]

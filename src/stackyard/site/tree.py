@@ -106,7 +106,11 @@ class Loaded(Generic[T]):
 
 @dataclass(slots=True, kw_only=True)
 class Tree:
-    """All files of a site, by kind and name; `broken` holds the names of those that are wrong."""
+    """All files of a site, by kind and name.
+
+    `broken` holds the names of those that are wrong: unreadable, not valid, not read for their file names, or
+    defined twice in different words. What such a file says is not known, whatever another form of it says.
+    """
 
     root: Path
     found: Diagnostics
@@ -174,6 +178,7 @@ def _files(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, str]) 
         stem, extension = os.path.splitext(file)
         where = Location(f"{prefix}{folder.path}/{file}")
         if extension != ".yaml" and extension.lower() in (".yml", ".yaml"):
+            tree.broken[folder.kind].add(stem)
             tree.found.add(BAD_FILE_NAME, f"{file} ends with {extension}, and only .yaml is read.", where)
         elif extension == ".yaml" and not _STEM.fullmatch(stem):
             tree.found.add(
@@ -192,6 +197,7 @@ def _enter(tree: Tree, kind: str, loaded: Loaded[Any]) -> None:
     if first is None:
         table[loaded.name] = loaded
     elif first.model != loaded.model or kind != "presets":
+        tree.broken[kind].add(loaded.name)
         tree.found.add(
             DEFINED_TWICE,
             f"'{loaded.name}' is defined here and in {first.places.path}.",
@@ -214,9 +220,13 @@ def validated(model: type[M], places: Places, found: Diagnostics, *, is_secret: 
 def _look_around(tree: Tree, prefix: str) -> None:
     """Warn of folders whose name is nearly that of one that is read, and of folders inside those."""
     known = {folder.path.split("/")[0] for folder in FOLDERS}
-    read = {folder.path for folder in FOLDERS}
+    kinds = {folder.path: folder.kind for folder in FOLDERS}
+    read = set(kinds)
     for path in sorted(read):
         for inner in _folders(tree.root / path):
+            stem, extension = os.path.splitext(inner)
+            if extension.lower() in (".yml", ".yaml"):
+                tree.broken[kinds[path]].add(stem)
             if f"{path}/{inner}" not in read:
                 detail = f"'{inner}' is inside {path}, and only files are read there."
                 tree.found.add(UNKNOWN_FOLDER, detail, Location(f"{prefix}{path}/{inner}"))

@@ -86,6 +86,9 @@ def _reloading(running: RunningController, emit: events.Emit) -> Iterator[None]:
                 level, text = events.LogLevel.INFO, "Everything was read again."
             except StackyardError as err:
                 level, text = events.LogLevel.ERROR, f"Nothing was read again: {err.detail}"
+            except Exception as err:
+                # Whoever revokes something later has to be heard, whatever went wrong this time.
+                level, text = events.LogLevel.ERROR, f"Nothing was read again: {type(err).__name__}"
             emit(events.LogLine(level=level, source="controller", text=text))
 
     task = loop.create_task(reload())
