@@ -110,8 +110,8 @@ def posture_of(site: Site, name: str) -> Posture:
 def is_posture_known(site: Site, name: str) -> bool:
     """Tell whether the site has a posture, and every file of it could be read.
 
-    One form of a posture says nothing about what the other one would say: where one of the two is wrong, it is
-    not known how guests have to prove themselves.
+    One form of a posture says nothing about what the other one would say: where one of the two is wrong, it
+    is not known how guests have to prove themselves.
     """
     has_one = name in site.postures or name in site.flat_postures
     return has_one and name not in site.broken["postures"]

@@ -22,6 +22,7 @@ from stackyard.controller.tokens import (
     spell,
 )
 from stackyard.controller.tokens.claims import unsigned_claims
+from stackyard.controller.tokens.store import TokenStoreError
 from stackyard.errors import UsageError
 
 HOUR_S = 3600.0
@@ -248,3 +249,105 @@ def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(Exception, match="cannot be understood"):
             FileStore(path).read()
+
+
+SITE_KEY = "ab" * 32
+
+
+def lose(path: Path, how: str, earlier: bytes) -> None:
+    """Do what the remedy of a damaged list says, or what else happens to a file."""
+    if how == "removed":
+        path.unlink()
+    elif how == "damaged, and removed as its remedy says":
+        path.write_text("{")
+        with pytest.raises(TokenStoreError) as caught:
+            FileStore(path).read()
+        assert caught.value.remedy is not None
+        assert "Remove this one file" in caught.value.remedy
+        path.unlink()
+    elif how == "an older copy is back":
+        path.write_bytes(earlier)
+    else:
+        document = orjson.loads(earlier)
+        path.write_bytes(orjson.dumps({"format": 1, "keys": document["keys"], "issued": document["issued"]}))
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("removed", "damaged, and removed as its remedy says"),
+        *("an older copy is back", "an older copy of an earlier version is back"),
+    ],
+)
+def test_a_lost_list_brings_no_revoked_token_back(tmp_path: Path, how: str, is_running: bool) -> None:
+    """The key of the site outlives the list, so that every signature is still right."""
+    path = tmp_path / "tokens.json"
+    tokens = Tokens(FileStore(path), site_key=SITE_KEY)
+    (bad, issued), (good, _) = tokens.issue(node="a"), tokens.issue(node="b")
+    earlier = path.read_bytes()
+    tokens.revoke(issued.id)
+    assert (refusal(tokens, bad), refusal(tokens, good)) == (TokenRefusal.REVOKED, None)
+    lose(path, how, earlier)
+    after = tokens if is_running else Tokens(FileStore(path), site_key=SITE_KEY)
+    assert [refusal(after, token) for token in (bad, good)] == [TokenRefusal.REVOKED] * 2
+    new, _ = after.issue(node="a")
+    assert [refusal(after, token) for token in (bad, good, new)] == [*[TokenRefusal.REVOKED] * 2, None]
+    again = Tokens(FileStore(path), site_key=SITE_KEY)
+    assert [refusal(again, token) for token in (bad, good, new)] == [*[TokenRefusal.REVOKED] * 2, None]
+    # Lost twice: what was issued in between ends too.
+    path.unlink()
+    assert [refusal(again, token) for token in (bad, good, new)] == [TokenRefusal.REVOKED] * 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"changed_at": "never"}', '{"changed_at": null}'])
+def test_a_list_that_is_lost_with_a_damaged_mark_ends_every_token(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tokens.json"
+    tokens = Tokens(FileStore(path), site_key=SITE_KEY)
+    bad, issued = tokens.issue(node="a")
+    tokens.revoke(issued.id)
+    path.unlink()
+    (tmp_path / "tokens.last-change").write_text(text)
+    assert refusal(tokens, bad) is TokenRefusal.REVOKED
+    new, _ = tokens.issue(node="a")
+    assert (refusal(tokens, bad), refusal(tokens, new)) == (TokenRefusal.REVOKED, None)
+
+
+def test_a_clock_that_was_set_back_neither_ends_new_tokens_nor_opens_old_ones(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "tokens.json"
+    tokens = Tokens(FileStore(path, clock=clock), site_key=SITE_KEY, clock=clock)
+    bad, issued = tokens.issue(node="a")
+    tokens.revoke(issued.id)
+    path.unlink()
+    clock.now -= 30
+    new, _ = tokens.issue(node="a")
+    assert (refusal(tokens, bad), refusal(tokens, new)) == (TokenRefusal.REVOKED, None)
+
+
+def test_a_token_of_another_machine_with_the_key_of_the_site_still_counts(tmp_path: Path) -> None:
+    there = Tokens(FileStore(tmp_path / "there" / "tokens.json"), site_key=SITE_KEY)
+    here = Tokens(FileStore(tmp_path / "here" / "tokens.json"), site_key=SITE_KEY)
+    token, _ = there.issue(node="a")
+    assert refusal(here, token) is None
+    here.issue(node="b")
+    assert refusal(here, token) is None
+
+
+def test_a_list_that_is_changed_all_the_time_never_looks_lost(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    here, there = Tokens(FileStore(path), site_key=SITE_KEY), Tokens(FileStore(path), site_key=SITE_KEY)
+    token, _ = here.issue(node="a")
+    has_ended = threading.Event()
+
+    def issue() -> None:
+        for number in range(60):
+            here.issue(node=f"n{number}")
+        has_ended.set()
+
+    thread = threading.Thread(target=issue)
+    thread.start()
+    refusals = set()
+    while not has_ended.is_set():
+        refusals.add(refusal(there, token))
+    thread.join()
+    assert refusals == {None}

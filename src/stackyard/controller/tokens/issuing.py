@@ -79,7 +79,7 @@ class Tokens:
         if not 0 < lasts_s <= _LONGEST_S:
             raise TokenError("A token lasts for more than nothing and at most a year.")
         now = self._clock()
-        issued = Issued(
+        wanted = Issued(
             id=secrets.token_hex(8),
             node=node,
             spec=spec,
@@ -88,7 +88,14 @@ class Tokens:
             issued_at=now,
             expires_at=now + lasts_s,
         )
-        kept = self._store.change(lambda before: self._tidied(_with_key(before, now)).with_issued(issued))
+
+        def added(before: Kept) -> Kept:
+            # A clock that was set back must not make a token that counts for one from before a lost list.
+            issued = replace(wanted, issued_at=max(now, before.not_before))
+            return self._tidied(_with_key(before, now)).with_issued(issued)
+
+        kept = self._store.change(added)
+        issued = next(one for one in kept.issued if one.id == wanted.id)
         key = self._signing_key(kept)
         claims = Claims(
             id=issued.id,
@@ -96,7 +103,7 @@ class Tokens:
             node=node,
             spec=spec,
             repo=repo,
-            issued_at=now,
+            issued_at=issued.issued_at,
             expires_at=issued.expires_at,
         )
         return spell(claims, bytes.fromhex(key.secret)), issued
@@ -119,7 +126,8 @@ class Tokens:
             raise _refused(TokenRefusal.EXPIRED)
         if claims.issued_at > now + _CLOCKS_DIFFER_S:
             raise _refused(TokenRefusal.NOT_YET)
-        if any(one.id == claims.id and one.revoked_at is not None for one in kept.issued):
+        is_revoked = any(one.id == claims.id and one.revoked_at is not None for one in kept.issued)
+        if is_revoked or claims.issued_at < kept.not_before:
             raise _refused(TokenRefusal.REVOKED)
         return claims
 
@@ -180,7 +188,8 @@ class Tokens:
     def _tidied(self, kept: Kept) -> Kept:
         """Return what still matters: expired tokens are refused without being known."""
         now = self._clock()
-        return Kept(
+        return replace(
+            kept,
             keys=tuple(key for key in kept.keys if key.retires_at is None or key.retires_at > now),
             issued=tuple(one for one in kept.issued if one.expires_at > now),
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "FileStore", "Issued", "Kept", "MemoryStore", "SigningKey", "TokenStore"]
 
 _FORMAT = 1
+_Version = tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]
 
 
 class TokenStoreError(InvalidInputError):
@@ -28,7 +31,9 @@ class TokenStoreError(InvalidInputError):
 
     code = "E-TOKEN-STORE"
     summary = "The list of tokens is damaged"
-    default_remedy = "Remove the file; every token that was issued ends with it."
+    default_remedy = (
+        "Remove this one file and issue new tokens: all tokens from before are refused, revoked or not."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +69,18 @@ class Issued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Everything that a store keeps; the newest key is the last."""
+    """Everything that a store keeps.
+
+    Attributes:
+        keys: The keys, the newest last.
+        issued: The tokens that were issued.
+        not_before: Tokens that were issued before this time do not count: the list that knew which of them
+            are revoked was lost. In seconds since 1970.
+    """
 
     keys: tuple[SigningKey, ...] = ()
     issued: tuple[Issued, ...] = ()
+    not_before: float = 0.0
 
     def with_issued(self, issued: Issued) -> Kept:
         """Return it with a token added, or changed."""
@@ -107,13 +120,20 @@ class MemoryStore:
 class FileStore:
     """Keys and tokens in a file that only its owner can read.
 
+    A second, small file beside it holds the time of the last change. It outlives the list: where the list is
+    gone, or an older copy of it is back, it is not known any more what was revoked, and every token that was
+    issued up to that time is refused.
+
     Args:
         path: The file; its folder is made when something is written.
+        clock: The time of day, in seconds since 1970.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
-        self._known: tuple[tuple[int, int, int], Kept] | None = None
+        self._mark_path = path.with_suffix(".last-change")
+        self._clock = clock
+        self._known: tuple[_Version, Kept] | None = None
 
     def read(self) -> Kept:
         """Return what is kept; the file is read only when it is another one than before.
@@ -122,17 +142,15 @@ class FileStore:
             TokenStoreError: It is damaged.
             FileError: It cannot be read.
         """
-        try:
-            found = self._path.stat()
-            mark = (found.st_ino, found.st_mtime_ns, found.st_size)
-            if self._known is not None and self._known[0] == mark:
-                return self._known[1]
-            kept = _parsed(self._path.read_bytes(), self._path)
-        except FileNotFoundError:
-            return Kept()
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._path) from err
-        self._known = (mark, kept)
+        version = (_version(self._path), _version(self._mark_path))
+        if self._known is not None and self._known[0] == version:
+            return self._known[1]
+        # In this order: whoever changes them writes the list first, so that it never looks older than it is.
+        changed_at = self._changed_at()
+        kept, written_at = self._listed()
+        if written_at < changed_at:
+            kept = replace(kept, not_before=max(kept.not_before, math.nextafter(changed_at, math.inf)))
+        self._known = (version, kept)
         return kept
 
     def change(self, change: Change) -> Kept:
@@ -144,9 +162,39 @@ class FileStore:
         """
         directories.ensure_private(self._path.parent)
         with self._locked():
-            kept = change(self.read())
-            files.replace_file(self._path, orjson.dumps({"format": _FORMAT, **_document(kept)}))
+            before, last = self.read(), self._changed_at()
+            if before.not_before == math.inf:
+                before = replace(before, not_before=self._clock())
+            kept = change(before)
+            # Never before the last one or a token of the list, whatever somebody did to the clock.
+            times = (last if last < math.inf else 0.0, *(one.issued_at for one in kept.issued))
+            now = max(self._clock(), *times)
+            document = {"format": _FORMAT, "written_at": now, **_document(kept)}
+            files.replace_file(self._path, orjson.dumps(document))
+            # Second: only a list that was lost, or an older copy, is older than this.
+            files.replace_file(self._mark_path, orjson.dumps({"format": _FORMAT, "changed_at": now}))
         return kept
+
+    def _listed(self) -> tuple[Kept, float]:
+        """Return what the list says, and when it was written; an absent one is older than any other."""
+        try:
+            return _parsed(self._path.read_bytes(), self._path)
+        except FileNotFoundError:
+            return Kept(), -math.inf
+        except OSError as err:
+            raise FileError.from_os_error(err, "read", self._path) from err
+
+    def _changed_at(self) -> float:
+        """Return when the list was changed for the last time; one that cannot be read is after all tokens."""
+        try:
+            found = float(orjson.loads(self._mark_path.read_bytes())["changed_at"])
+            return found if math.isfinite(found) else math.inf
+        except FileNotFoundError:
+            return -math.inf
+        except OSError as err:
+            raise FileError.from_os_error(err, "read", self._mark_path) from err
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            return math.inf
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -159,15 +207,27 @@ class FileStore:
 
 
 def _document(kept: Kept) -> dict[str, Any]:
-    return {"keys": list(kept.keys), "issued": list(kept.issued)}
+    return {"not_before": kept.not_before, "keys": list(kept.keys), "issued": list(kept.issued)}
 
 
-def _parsed(data: bytes, path: Path) -> Kept:
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs whenever a file was replaced; nothing where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        # Reading it tells why.
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _parsed(data: bytes, path: Path) -> tuple[Kept, float]:
     try:
         found = orjson.loads(data)
-        return Kept(
+        kept = Kept(
             keys=tuple(SigningKey(**row) for row in found["keys"]),
             issued=tuple(Issued(**row) for row in found["issued"]),
+            not_before=float(found.get("not_before", 0.0)),
         )
-    except (orjson.JSONDecodeError, KeyError, TypeError) as err:
+        return kept, float(found.get("written_at", 0.0))
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as err:
         raise TokenStoreError(f"{path} cannot be understood.", where=Location(str(path))) from err
