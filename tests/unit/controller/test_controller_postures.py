@@ -100,7 +100,8 @@ def test_a_folder_of_postures_that_cannot_be_read_is_no_empty_folder(
 
 
 def test_a_reload_reports_what_is_wrong_with_the_site(tmp_path: Path) -> None:
-    site, told = make_site(tmp_path), []
+    site = make_site(tmp_path)
+    told: list[events.Event] = []
 
     async def run() -> None:
         options = ControllerOptions(site=site, bind="127.0.0.1", port=0, repo_token=REPO_TOKEN)
