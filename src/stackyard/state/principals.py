@@ -45,8 +45,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _FORMAT = 1
 # An older copy knows principals that were removed since; the audit log still says which.
 _RESTORE = (
-    "Restore it from a backup, and remove each principal again that `stackyard state audit --service` shows as "
-    "removed since: their tokens count again until then."
+    "Restore it from a backup, and remove each principal again that `stackyard state audit --service` "
+    "shows as removed since: their tokens count again until then."
 )
 # Compared with where a name is not known, so that unknown names take as long as known ones.
 _NOBODY = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
