@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[2] / "src" / "stackyard"
 # From the design: a package may import from the groups left of its own, and from the left in its own group.
 LAYERS: tuple[Sequence[str], ...] = (
     (
-        "errors diagnostics redaction events files yamledit directories process dag schedule "
+        "errors diagnostics redaction events files addresses yamledit directories process dag schedule "
         "serving objects ssh git proxmox"
     ).split(),
     ("secrets", "desired"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from stackyard.addresses import parse_address, parse_interface
 from stackyard.desired.values import Address4, Address6, InterfaceName, Mac, Mtu, Value, VlanTag
 
 __all__ = ["ContainerNic", "Nic"]
@@ -54,12 +54,12 @@ def _check_gateway(address: str | None, gateway: str | None, version: int) -> No
     """Raise when a gateway is no address, or cannot be reached from the card's own."""
     if gateway is None:
         return
-    parsed = ipaddress.ip_address(gateway)
+    parsed = parse_address(gateway)
     if parsed.version != version:
         raise ValueError(f"`gateway{version}` has to be an IPv{version} address, not {gateway}")
     if address is None or "/" not in address:
         raise ValueError(f"`gateway{version}` belongs to a static `ipv{version}` address")
-    interface = ipaddress.ip_interface(address)
+    interface = parse_interface(address)
     # A link-local gateway is on every IPv6 link.
     if parsed not in interface.network and not parsed.is_link_local:
         raise ValueError(f"the gateway {gateway} is outside the network {interface.network} of {address}")

@@ -8,6 +8,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints
 
+from stackyard.addresses import parse_address, parse_interface
+
 __all__ = [
     "Address4",
     "Address6",
@@ -60,7 +62,7 @@ def _address4(text: str) -> str:
         return text
     if "/" not in text:
         raise ValueError("write `dhcp`, or an address with its prefix length, as 192.0.2.10/24")
-    return str(ipaddress.IPv4Interface(text))
+    return _interface(text, 4)
 
 
 def _address6(text: str) -> str:
@@ -68,15 +70,24 @@ def _address6(text: str) -> str:
         return text
     if "/" not in text:
         raise ValueError("write `auto`, `dhcp`, or an address with its prefix length, as 2001:db8::10/64")
-    return str(ipaddress.IPv6Interface(text))
+    return _interface(text, 6)
+
+
+def _interface(text: str, version: int) -> str:
+    found = parse_interface(text)
+    if found.version != version:
+        raise ValueError(f"{text} is not an IPv{version} address")
+    return str(found)
 
 
 def _host_address(text: str) -> str:
-    return str(ipaddress.ip_address(text))
+    return str(parse_address(text))
 
 
 def _network_address(text: str) -> str:
-    return str(ipaddress.ip_network(text))
+    found = parse_interface(text)
+    # Refused where bits of a host are set, as `ip_network` does.
+    return str(ipaddress.ip_network(str(found)))
 
 
 def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:

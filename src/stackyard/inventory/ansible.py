@@ -3,6 +3,11 @@
 Groups come from what guests are: their tags, their app, their node, and whether they are virtual machines or
 containers. A name that Ansible would not take as a group is written with underscores; where two names become
 one that way, their hosts are in one group. Each host has its variables once.
+
+Every value is data. Ansible takes a text of an inventory for a template, which can read files and start
+programs on the machine of whoever runs it; so whatever could be one is marked as text that is not to be
+looked into: `!unsafe` in YAML, `__ansible_unsafe` in JSON. It does not matter where the text is from: guests
+and the cluster can write some of it, and what a site says is no template either.
 """
 
 from __future__ import annotations
@@ -21,6 +26,10 @@ __all__ = ["as_list", "as_yaml", "group_name"]
 
 _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 _APP_TAG = "app_"
+# No template can be written in these; a text that has others is marked.
+_ONLY_TEXT = re.compile(r"[A-Za-z0-9_.:/@+-]*")
+# Groups that every inventory has, and what is no group in the answer to `--list`.
+_RESERVED = frozenset(("all", "ungrouped", "_meta"))
 # Variables of a host by what they are in the document; `tags` alone would be a word of Ansible's own.
 _COPIED = {
     "ansible_user": "ansible_user",
@@ -34,14 +43,16 @@ _COPIED = {
 
 
 def group_name(text: str) -> str:
-    """Return a name as Ansible takes it for a group."""
+    """Return a name as Ansible takes it for a group; one that Ansible uses itself ends with an underscore."""
     name = _NOT_IN_GROUPS.sub("_", text)
+    if name in _RESERVED:
+        return f"{name}_"
     return f"_{name}" if name[:1].isdigit() else name
 
 
 def as_list(inventory: Inventory) -> dict[str, Any]:
     """Return what a dynamic inventory answers to `--list`."""
-    hosts = {key: _variables(row) for key, row, _ in inventory.hosts()}
+    hosts = {key: _marked(_variables(row)) for key, row, _ in inventory.hosts()}
     groups = _groups(inventory)
     return {
         "_meta": {"hostvars": hosts},
@@ -51,7 +62,7 @@ def as_list(inventory: Inventory) -> dict[str, Any]:
 
 
 def as_yaml(inventory: Inventory) -> str:
-    """Return the file, with every text in quotes."""
+    """Return the file, with every text in quotes, and marked where it could be a template."""
     document = {
         "all": {
             "hosts": {key: _variables(row) for key, row, _ in sorted(inventory.hosts())},
@@ -85,12 +96,25 @@ def _variables(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**variables, **known}
 
 
+def _marked(value: Any) -> Any:
+    """Return a value with the mark of JSON on every text in it that could be a template."""
+    if isinstance(value, dict):
+        return {name: _marked(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_marked(one) for one in value]
+    return {"__ansible_unsafe": value} if _may_be_template(value) else value
+
+
+def _may_be_template(value: Any) -> bool:
+    return isinstance(value, str) and _ONLY_TEXT.fullmatch(value) is None
+
+
 class _Empty(dict[str, Any]):
     """A host in a group, which says nothing more."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text, so that `yes`, `1e3` and `0755` stay what they are."""
+    """Quotes every text, so that `yes`, `1e3` and `0755` stay what they are, and templates stay texts."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write everything out."""
@@ -99,6 +123,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _quoted(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+    if _may_be_template(data):
+        return dumper.represent_scalar("!unsafe", data, style='"')
     is_plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", data) and data.lower() not in _WORDS
     return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=None if is_plain else '"')
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.addresses import parse_interface
 from stackyard.desired import Container
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.errors import InvalidInputError
@@ -211,7 +211,7 @@ def _row(guest: Guest, fact: Fact | None, found: Diagnostics) -> dict[str, Any]:
 def _static(guest: Guest) -> list[str]:
     """Return the addresses that the input itself says."""
     said = [address for nic in guest.nics for address in (nic.ipv4, nic.ipv6) if address and "/" in address]
-    return [str(ipaddress.ip_interface(address).ip) for address in said]
+    return [str(parse_interface(address).ip) for address in said]
 
 
 def _gateway(guest: Guest) -> str | None:

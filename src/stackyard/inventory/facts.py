@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.addresses import usable_address
 from stackyard.render.references import CONTAINER, VM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["Fact", "read_facts"]
+
+_MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +50,7 @@ def read_facts(state: bytes | None) -> Mapping[str, Fact]:
 
 
 def _fact(kind: str, attributes: Mapping[str, Any]) -> Fact:
-    known = [address for address in _addresses(kind, attributes) if _is_useful(address)]
+    known = [address for text in _addresses(kind, attributes) if (address := usable_address(text))]
     macs = (
         [card.get("mac_address") for card in attributes.get("network_interface") or ()]
         if kind == CONTAINER
@@ -57,7 +60,7 @@ def _fact(kind: str, attributes: Mapping[str, Any]) -> Fact:
         vm_id=int(attributes.get("vm_id") or 0),
         node=str(attributes.get("node_name") or ""),
         addresses=tuple(dict.fromkeys(known)),
-        mac=next((mac for mac in macs if mac), None),
+        mac=next((mac for mac in macs if isinstance(mac, str) and _MAC.fullmatch(mac)), None),
     )
 
 
@@ -68,11 +71,3 @@ def _addresses(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
         else:
             for of_card in attributes.get(f"ipv{version}_addresses") or ():
                 yield from of_card
-
-
-def _is_useful(text: str) -> bool:
-    try:
-        address = ipaddress.ip_interface(text)
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_link_local)

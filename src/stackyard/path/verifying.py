@@ -6,8 +6,6 @@ own timeout and is watched by itself, so that one that never comes up holds up n
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import re
 import time
 from dataclasses import dataclass
@@ -18,7 +16,12 @@ from stackyard.desired import Container, Vm
 from stackyard.errors import StackyardError
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.path.knocking import Knock, UnansweredError, knock_directly
-from stackyard.proxmox import RefusedError, quoted
+from stackyard.proxmox import (
+    GuestReportError,
+    RefusedError,
+    read_agent_interfaces,
+    read_container_interfaces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,42 +140,19 @@ async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tup
     if not wants_agent and not (isinstance(guest, Container) and guest.verify.address):
         return ()
     try:
-        found = await _interfaces(client, guest, vm_id, node)
+        read = read_container_interfaces if isinstance(guest, Container) else read_agent_interfaces
+        found = await read(client, node, vm_id)
     except RefusedError as err:
         raise _NotYet("its agent" if wants_agent else "its interfaces") from err
-    addresses = tuple(found)
+    except GuestReportError as err:
+        raise GuestDownError(
+            f"{guest.name} ({vm_id} on {node}) reports addresses that cannot be used: {err}",
+            remedy="Look at its console and at what runs inside of it, then apply again.",
+        ) from err
+    addresses = tuple(address for interface in found for address in interface.usable())
     if guest.verify.address and guest.nics and not addresses:
         raise _NotYet("an address")
     return addresses
-
-
-async def _interfaces(client: Client, guest: Guest, vm_id: int, node: str) -> Sequence[str]:
-    if isinstance(guest, Container):
-        rows = await client.get(f"/nodes/{quoted(node)}/lxc/{vm_id}/interfaces")
-        return [address for row in rows or () for address in _of_container(row)]
-    answer = await client.get(f"/nodes/{quoted(node)}/qemu/{vm_id}/agent/network-get-interfaces")
-    return [address for row in answer.get("result", ()) for address in _of_agent(row)]
-
-
-def _of_agent(row: dict[str, Any]) -> Iterator[str]:
-    for entry in row.get("ip-addresses", ()):
-        if _is_useful(str(entry.get("ip-address", ""))):
-            yield str(entry["ip-address"])
-
-
-def _of_container(row: dict[str, Any]) -> Iterator[str]:
-    for field in ("inet", "inet6"):
-        address = str(row.get(field, "")).partition("/")[0]
-        if _is_useful(address):
-            yield address
-
-
-def _is_useful(address: str) -> bool:
-    """Tell whether others can use an address."""
-    with contextlib.suppress(ValueError):
-        parsed = ipaddress.ip_address(address)
-        return not (parsed.is_loopback or parsed.is_link_local)
-    return False
 
 
 async def _ports(guest: Guest, addresses: Sequence[str], knock: Knock) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
+
+from stackyard.addresses import parse_address, parse_interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ def between(least: int, most: int) -> Callable[[Any], str | None]:
 def is_address(value: Any) -> str | None:
     """Check that a text is an IP address."""
     try:
-        ipaddress.ip_address(str(value))
+        parse_address(value)
     except ValueError:
         return "must be an IP address"
     return None
@@ -46,7 +47,7 @@ def is_cidr(value: Any) -> str | None:
     """Check that a text is an IP address with the length of its network."""
     try:
         if "/" in str(value):
-            ipaddress.ip_interface(str(value))
+            parse_interface(value)
             return None
     except ValueError:
         pass

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from stackyard.addresses import usable_address
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SSH_PORT, SshNode
+from stackyard.proxmox import quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -50,11 +52,12 @@ async def _address(work: Work, node: str) -> str:
     """Return the address of a node as its network has it: the one with a gateway before any other."""
     if work.session.settings.ssh.by_name:
         return node
-    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{node}/network", max_age_s=60.0)
+    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{quoted(node)}/network", max_age_s=60.0)
     for wanted in (("address", "gateway"), ("address6", "gateway6"), ("address",), ("address6",)):
         for interface in interfaces:
-            if all(interface.get(name) for name in wanted):
-                return str(interface[wanted[0]])
+            address = usable_address(interface.get(wanted[0]))
+            if address is not None and all(interface.get(name) for name in wanted):
+                return address
     raise ProviderSettingsError(
         f"No interface of node {node} has an address, so that it cannot be reached over SSH.",
         remedy=f'Add `ssh {{ node {{ name = "{node}" address = "..." }} }}` to the provider block.',

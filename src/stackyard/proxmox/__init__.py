@@ -17,6 +17,7 @@ from stackyard.proxmox.connection import Connection, EndpointError, Login, Ticke
 from stackyard.proxmox.encoding import quoted
 from stackyard.proxmox.failures import (
     AnswerLostError,
+    AnswerUnusableError,
     LoginRefusedError,
     MissingError,
     ProxmoxError,
@@ -26,14 +27,25 @@ from stackyard.proxmox.failures import (
     TaskTimeoutError,
     UntrustedServerError,
 )
+from stackyard.proxmox.interfaces import (
+    GuestInterface,
+    GuestReportError,
+    agent_interfaces,
+    container_interfaces,
+    read_agent_interfaces,
+    read_container_interfaces,
+)
 from stackyard.proxmox.tasks import TaskEnd, running_task, wait_for
 from stackyard.proxmox.transport import Upload
 
 __all__ = [
     "AnswerLostError",
+    "AnswerUnusableError",
     "Client",
     "Connection",
     "EndpointError",
+    "GuestInterface",
+    "GuestReportError",
     "Login",
     "LoginRefusedError",
     "MissingError",
@@ -49,7 +61,11 @@ __all__ = [
     "Trust",
     "UntrustedServerError",
     "Upload",
+    "agent_interfaces",
+    "container_interfaces",
     "quoted",
+    "read_agent_interfaces",
+    "read_container_interfaces",
     "running_task",
     "wait_for",
 ]

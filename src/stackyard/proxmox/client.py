@@ -9,10 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.errors import InterruptedRunError
 from stackyard.proxmox.encoding import Params, encoded
-from stackyard.proxmox.failures import AnswerLostError, Call, ProxmoxUnreachableError, RefusedError, refused
+from stackyard.proxmox.failures import (
+    AnswerLostError,
+    AnswerUnusableError,
+    Call,
+    ProxmoxUnreachableError,
+    RefusedError,
+    refused,
+)
 from stackyard.proxmox.login import Identity
+from stackyard.proxmox.shapes import wrong_shape
 from stackyard.proxmox.sharing import SharedReads
-from stackyard.proxmox.transport import Body, Form, LostAnswerError, NotSentError, Reply, Transport, Upload
+from stackyard.proxmox.transport import (
+    Body,
+    Form,
+    LostAnswerError,
+    NotSentError,
+    Reply,
+    Transport,
+    UnusableAnswerError,
+    Upload,
+)
 from stackyard.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -72,12 +89,11 @@ class Client:
 
         Raises:
             RefusedError: Proxmox answered with an error.
+            AnswerUnusableError: The answer is too large, not JSON, or not of the form that it has to have.
             ProxmoxUnreachableError: It does not answer.
         """
         query = encoded(params or {})
-        return await self._reads.get(
-            (path, query), lambda: self._repeat(Call("GET", path), query, None, repeatable=True), max_age_s
-        )
+        return await self._reads.get((path, query), lambda: self._read(Call("GET", path), query), max_age_s)
 
     async def post(self, path: str, params: Params | None = None, *, repeatable: bool = False) -> Any:
         """Create or start something.
@@ -117,6 +133,13 @@ class Client:
             return
         raise InterruptedRunError("The run was asked to stop while it waited for Proxmox.")
 
+    async def _read(self, call: Call, query: str) -> Any:
+        answer = await self._repeat(call, query, None, repeatable=True)
+        problem = wrong_shape(call.path, answer)
+        if problem is not None:
+            raise _unusable(call, UnusableAnswerError(problem))
+        return answer
+
     async def _write(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None
     ) -> Any:
@@ -142,6 +165,8 @@ class Client:
                 lost += 1
                 if not repeatable or lost >= _READ_ATTEMPTS:
                     raise _lost(call, err) from err
+            except UnusableAnswerError as err:
+                raise _unusable(call, err) from err
             else:
                 if reply.refusal is None:
                     return reply.data
@@ -176,6 +201,13 @@ def _lost(call: Call, err: LostAnswerError) -> AnswerLostError | ProxmoxUnreacha
     if call.method == "GET":
         return ProxmoxUnreachableError(call, f"{call} was not answered: {err}.")
     return AnswerLostError(call, f"{call} was sent, and {err}; it may have been done or not.")
+
+
+def _unusable(call: Call, err: UnusableAnswerError) -> AnswerLostError | AnswerUnusableError:
+    text = f"{call} was answered, and the answer {err}"
+    if call.method == "GET":
+        return AnswerUnusableError(call, f"{text}.")
+    return AnswerLostError(call, f"{text}; it may have been done or not.")
 
 
 def _pauses() -> Iterator[float]:

@@ -134,6 +134,17 @@ class AnswerLostError(ProxmoxError):
     default_remedy = "Run the command again: it looks at what is there first."
 
 
+class AnswerUnusableError(ProxmoxError):
+    """Proxmox answered a read with something that is too large, or that is not JSON."""
+
+    code = "E-PROXMOX-ANSWER"
+    summary = "An answer of Proxmox cannot be used"
+    default_remedy = (
+        "Look at what the call names: a guest can make its agent answer anything; "
+        "a proxy between here and Proxmox answers with pages of its own."
+    )
+
+
 class TaskFailedError(ProxmoxError):
     """A task that Proxmox started for us ended with an error."""
 

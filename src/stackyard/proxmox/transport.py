@@ -20,12 +20,24 @@ if TYPE_CHECKING:
     from stackyard.proxmox.connection import Connection
     from stackyard.redaction import Redactor
 
-__all__ = ["Body", "Form", "Lost", "LostAnswerError", "NotSentError", "Reply", "Transport", "Upload"]
+__all__ = [
+    "Body",
+    "Form",
+    "Lost",
+    "LostAnswerError",
+    "NotSentError",
+    "Reply",
+    "Transport",
+    "UnusableAnswerError",
+    "Upload",
+]
 
 _PREFIX = "/api2/json"
 # The proxy of a node closes an idle connection after five seconds; a call must not run into that.
 _KEPT_ALIVE_S = 3.0
 _CONNECT_S = 15.0
+# A list of ten thousand guests has a tenth of this; a guest can make its agent answer without end.
+_LARGEST_ANSWER_MIB = 64
 
 
 class Lost(enum.StrEnum):
@@ -44,6 +56,10 @@ class LostAnswerError(Exception):
 
     def __init__(self, why: Lost) -> None:
         super().__init__(why.value)
+
+
+class UnusableAnswerError(Exception):
+    """The call was answered, and the answer is too large, or nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +126,7 @@ class Transport:
         Raises:
             NotSentError: No connection could be made; the call did nothing.
             LostAnswerError: It may have been received.
+            UnusableAnswerError: It was answered with something that cannot be used.
             UntrustedServerError: The server is not the one that is trusted.
         """
         if self._session is None:
@@ -122,7 +139,7 @@ class Transport:
             with contextlib.ExitStack() as opened:
                 _add_body(options, body, opened)
                 async with self._session.request(call.method, url, **options) as response:
-                    return self._read(response.status, response.reason or "", await response.read())
+                    return self._read(response.status, response.reason or "", await _body(response))
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as err:
             raise UntrustedServerError(call, _untrusted(self._base, err)) from err
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
@@ -138,6 +155,8 @@ class Transport:
             document = orjson.loads(body) if body else None
         fields = document if isinstance(document, dict) else {}
         if status < 400:
+            if body and not isinstance(document, dict):
+                raise UnusableAnswerError("is not a JSON object")
             return Reply(data=fields.get("data"))
         errors = fields.get("errors")
         found = errors if isinstance(errors, dict) else {}
@@ -149,6 +168,17 @@ class Transport:
                 message=self._redact(str(fields.get("message") or "").strip()),
             )
         )
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer, up to the size that an answer may have."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > _LARGEST_ANSWER_MIB * 2**20:
+            raise UnusableAnswerError(f"is larger than {_LARGEST_ANSWER_MIB} MiB")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _is_here(base: str) -> bool:

@@ -6,6 +6,8 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
+from stackyard.addresses import parse_interface
+
 __all__ = ["Interface", "Network"]
 
 _PREFIXES = {str(bits): bits for bits in range(33)}
@@ -25,7 +27,7 @@ class Network(NamedTuple):
         Raises:
             ValueError: It is none, or has bits of a host set.
         """
-        network = ipaddress.ip_network(text)
+        network = ipaddress.ip_network(str(parse_interface(text)))
         return cls(network.version, int(network.network_address), network.prefixlen)
 
     def holds(self, other: Interface) -> bool:
@@ -62,11 +64,7 @@ class Interface(NamedTuple):
                 return cls(4, int.from_bytes(socket.inet_pton(socket.AF_INET, host)), bits)
             except (OSError, ValueError):
                 pass
-        interface = ipaddress.ip_interface(text)
-        if getattr(interface, "scope_id", None):
-            raise ValueError(
-                f"{text!r} names an interface after `%`, which means something on one machine only"
-            )
+        interface = parse_interface(text)
         return cls(interface.version, int(interface.ip), interface.network.prefixlen)
 
     @property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from stackyard.addresses import parse_address
 from stackyard.errors import InvalidInputError
 from stackyard.site.discovery import SITE_FILE
 from stackyard.site.findings import meant
@@ -176,7 +176,7 @@ def node_address(node: Loaded[NodeFile]) -> str | None:
         return node.model.ip
     name = urlsplit(node.model.api_endpoint).hostname or ""
     try:
-        address = ipaddress.ip_address(name)
+        address = parse_address(name)
     except ValueError:
         return None
     return None if address.is_loopback else str(address)

@@ -5,12 +5,13 @@ Whoever takes a key has understood it. What is left over at the end cannot be ca
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
+
+from stackyard.addresses import parse_interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -91,7 +92,7 @@ def as_address(text: str) -> str:
     """
     if "/" not in text:
         return text
-    usual = str(ipaddress.ip_interface(text))
+    usual = str(parse_interface(text))
     if usual != text:
         raise SpellingError(f"{text} is usually written {usual}, which providers compare: write it so")
     return usual

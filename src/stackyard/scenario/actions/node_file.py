@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.addresses import usable_address
 from stackyard.scenario.actions.setup import asked_json
 from stackyard.scenario.failures import MachineUnfitError
 from stackyard.scenario.model import ActionResult
@@ -72,14 +72,7 @@ async def _address(context: Context, node: str) -> str | None:
     """Return the address of the first bridge that has one, else of any interface."""
     known = await asked_json(context, f"pvesh get /nodes/{node}/network")
     ordered = sorted(known, key=lambda one: (one.get("iface") != "vmbr0", one.get("type") != "bridge"))
-    return next((str(one["address"]) for one in ordered if _is_own(str(one.get("address", "")))), None)
-
-
-def _is_own(address: str) -> bool:
-    try:
-        return not ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
+    return next((found for one in ordered if (found := usable_address(one.get("address")))), None)
 
 
 async def _datastore(context: Context, node: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
+from stackyard.addresses import is_usable
 from stackyard.provider.resources.container.blocks import block, path_of
 from stackyard.provider.resources.container.tasks import wait_for_others, wait_for_task
 
@@ -25,7 +25,6 @@ _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 # A shutdown that is to be forced needs some time after its own timeout.
 _FORCE_S = 5
-_FAMILIES = {"inet": "ipv4", "inet6": "ipv6"}
 
 
 async def is_running(work: Work, state: Object) -> bool:
@@ -85,49 +84,34 @@ async def _settle(work: Work, state: Object, *, running: bool, timeout_s: float)
 
 async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _ADDRESSES_S) -> Addresses:
     """Return the first address of each interface by family, once those are there that are waited for."""
-    wanted = [family for family in ("ipv4", "ipv6") if block(state, "wait_for_ip").get(family)]
+    wanted = {family for family in ("ipv4", "ipv6") if block(state, "wait_for_ip").get(family)}
     deadline, pause = time.monotonic() + patience_s, _FIRST_PAUSE_S
     while True:
-        listed = await _interfaces(work, state)
-        there = {family for family in ("ipv4", "ipv6") if _reachable(listed, family)}
-        if (set(wanted) <= there if wanted else there) or time.monotonic() >= deadline:
+        listed, problem = await _interfaces(work, state)
+        there = {f"ipv{address.version}" for one in listed for address in one.addresses if is_usable(address)}
+        if (wanted <= there if wanted else there) or problem or time.monotonic() >= deadline:
+            if problem:
+                work.warn("The addresses of a container cannot be used", problem)
             return _first_addresses(listed)
         await work.client.pause(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
 
 
-async def _interfaces(work: Work, state: Object) -> list[dict[str, Any]]:
+async def _interfaces(work: Work, state: Object) -> tuple[list[proxmox.GuestInterface], str]:
+    """Return the interfaces of the container, and what is wrong with its report."""
     try:
-        found: list[dict[str, Any]] | None = await work.client.get(f"{path_of(state)}/interfaces")
+        node, vm_id = str(state["node_name"]), int(state["id"])
+        found = await proxmox.read_container_interfaces(work.client, node, vm_id)
     except proxmox.RefusedError:
         # A container that has just begun or ended has none to tell of.
-        return []
-    return [one for one in found or () if one.get("name") != "lo"]
+        return [], ""
+    except proxmox.GuestReportError as err:
+        return [], f"The report of container {state['id']} cannot be used: {err}"
+    return [one for one in found if one.name != "lo"], ""
 
 
-def _reachable(listed: list[dict[str, Any]], family: str) -> bool:
-    found = (one for interface in listed for one in interface.get("ip-addresses") or ())
-    return any(
-        _FAMILIES.get(str(one.get("ip-address-type"))) == family and _is_reachable(str(one.get("ip-address")))
-        for one in found
-    )
-
-
-def _is_reachable(text: str) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (
-        address.is_link_local or address.is_loopback or address.is_multicast or address.is_unspecified
-    )
-
-
-def _first_addresses(listed: list[dict[str, Any]]) -> Addresses:
-    found: Addresses = {"ipv4": {}, "ipv6": {}}
-    for interface in listed:
-        for one in interface.get("ip-addresses") or ():
-            family = _FAMILIES.get(str(one.get("ip-address-type")))
-            if family is not None:
-                found[family].setdefault(str(interface["name"]), str(one["ip-address"]))
-    return found
+def _first_addresses(listed: list[proxmox.GuestInterface]) -> Addresses:
+    return {
+        family: {one.name: found[0] for one in reversed(listed) if (found := one.of_version(version))}
+        for family, version in (("ipv4", 4), ("ipv6", 6))
+    }

@@ -1,10 +1,10 @@
-"""Network cards of a VM, and the addresses that its agent tells."""
+"""Network cards of a VM, and the addresses that its agent reports."""
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING, Any
 
+from stackyard.addresses import is_usable
 from stackyard.provider.resources.vm.properties import flag, numbered, parse, render, text, whole
 from stackyard.provider.values import UNKNOWN
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stackyard.provider.values import Object
+    from stackyard.proxmox import GuestInterface
 
 __all__ = ["NO_ADDRESSES", "complete_card", "has_address", "network_params", "read_addresses", "read_network"]
 
@@ -114,45 +115,29 @@ def _read_card(value: str) -> Object:
     }
 
 
-def has_address(interfaces: Iterable[Mapping[str, Any]], wanted: set[str]) -> bool:
-    """Tell whether the agent tells addresses that others can reach.
+def has_address(interfaces: Iterable[GuestInterface], wanted: set[str]) -> bool:
+    """Tell whether the agent reports addresses that others can reach.
 
     Args:
-        interfaces: What the agent said.
+        interfaces: What the agent reported.
         wanted: `ipv4`, `ipv6` or both; with neither, any will do.
     """
-    found: set[str] = set()
-    for interface in interfaces:
-        if interface.get("name") == "lo":
-            continue
-        for address in interface.get("ip-addresses") or ():
-            kind = _kind(str(address.get("ip-address", "")))
-            if kind:
-                found.add(kind)
+    found = {
+        f"ipv{address.version}"
+        for interface in interfaces
+        if interface.name != "lo"
+        for address in interface.addresses
+        if is_usable(address)
+    }
     return found >= wanted if wanted else bool(found)
 
 
-def _kind(value: str) -> str | None:
-    try:
-        address = ipaddress.ip_address(value)
-    except ValueError:
-        return None
-    if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
-        return None
-    return f"ipv{address.version}"
-
-
-def read_addresses(interfaces: Iterable[Mapping[str, Any]]) -> Object:
-    """Return what the agent said, interface by interface."""
+def read_addresses(interfaces: Iterable[GuestInterface]) -> Object:
+    """Return what the agent reported, interface by interface."""
     listed = list(interfaces)
     return {
-        "ipv4_addresses": [_addresses(interface, "ipv4") for interface in listed],
-        "ipv6_addresses": [_addresses(interface, "ipv6") for interface in listed],
-        "mac_addresses": [str(interface.get("hardware-address") or "").upper() for interface in listed],
-        "network_interface_names": [str(interface.get("name") or "") for interface in listed],
+        "ipv4_addresses": [interface.of_version(4) for interface in listed],
+        "ipv6_addresses": [interface.of_version(6) for interface in listed],
+        "mac_addresses": [interface.mac for interface in listed],
+        "network_interface_names": [interface.name for interface in listed],
     }
-
-
-def _addresses(interface: Mapping[str, Any], kind: str) -> list[str]:
-    found = interface.get("ip-addresses") or ()
-    return [str(address["ip-address"]) for address in found if address.get("ip-address-type") == kind]

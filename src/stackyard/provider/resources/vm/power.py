@@ -138,18 +138,22 @@ async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, w
     return {}
 
 
-async def _ask(guest: Guest, wanted: set[str], timeout_s: float) -> tuple[list[Any] | None, str]:
-    """Return what the agent tells, or None and why it is not enough."""
+async def _ask(
+    guest: Guest, wanted: set[str], timeout_s: float
+) -> tuple[tuple[proxmox.GuestInterface, ...] | None, str]:
+    """Return what the agent reports, or None and why it is not enough."""
     deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         try:
-            answer = await guest.work.client.get(f"{guest.path}/agent/network-get-interfaces")
+            found = await proxmox.read_agent_interfaces(guest.work.client, guest.node, guest.vm_id)
         except proxmox.RefusedError as err:
             problem = str(err)
             if err.status == 403:
                 return None, problem
+        except proxmox.GuestReportError as err:
+            # Time does not mend it, as it does where the guest has only begun to boot.
+            return None, f"The report of VM {guest.vm_id} cannot be used: {err}"
         else:
-            found = (answer or {}).get("result") or []
             if has_address(found, wanted):
                 return found, ""
             problem = f"The agent of VM {guest.vm_id} does not tell the addresses that are waited for."
