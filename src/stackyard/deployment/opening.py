@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from stackyard.deployment.embedded import EmbeddedStore
 from stackyard.deployment.settings import SAME_VARIABLE, BucketAddress, Place
 from stackyard.errors import InvalidInputError, UsageError
-from stackyard.objects import open_objects
+from stackyard.objects import MemoryObjects, open_objects
+from stackyard.objects.opening import DATABASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,8 +71,12 @@ def open_writer(place: Place, held: Held) -> Store:
     return _embedded(place.store, create=True)
 
 
-def open_lease_objects(place: Place) -> tuple[Objects, str]:
+def open_lease_objects(place: Place, *, create: bool = True) -> tuple[Objects, str]:
     """Open where the lease is; return it with the name of the lease.
+
+    Args:
+        place: Where the object is.
+        create: Whether a store that is not there is made; whoever only looks makes none and writes nothing.
 
     Raises:
         CredentialsError: There are no credentials, or only those of the state.
@@ -85,7 +90,10 @@ def open_lease_objects(place: Place) -> tuple[Objects, str]:
         # That it honours conditions is proven on the lease itself.
         bucket = _bucket(place, where, _credentials(place, _READ), is_checked=False)
         return bucket.objects, bucket.lease_key
-    embedded = _embedded(where, create=True)
+    if create or (where / DATABASE).exists():
+        embedded = _embedded(where, create=create)
+    else:
+        embedded = EmbeddedStore(MemoryObjects(), f"the object in {where}")
     return embedded.objects, embedded.lease_key
 
 

@@ -132,13 +132,13 @@ class _Bucket:
         self._address = address
 
     def read(self) -> Inventory | None:
-        with self._objects() as objects:
+        with self._objects(create=False) as objects:
             stored = objects.get(JSON_FILE)
         return None if stored is None else parse(stored.data)
 
     def publish(self, inventory: Inventory) -> Published:
         data = inventory.data()
-        with self._objects() as objects:
+        with self._objects(create=True) as objects:
             stored = objects.get(JSON_FILE)
             if stored is not None and stored.data == data:
                 return Published(where=self._address, is_new=False)
@@ -147,6 +147,6 @@ class _Bucket:
         return Published(where=self._address, is_new=True)
 
     @contextlib.contextmanager
-    def _objects(self) -> Iterator[Objects]:
-        with contextlib.closing(open_objects(self._address)) as objects:
+    def _objects(self, *, create: bool) -> Iterator[Objects]:
+        with contextlib.closing(open_objects(self._address, create=create)) as objects:
             yield objects

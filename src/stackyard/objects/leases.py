@@ -1,8 +1,9 @@
 """Leases: who does a piece of work, proven alive by a heartbeat, without trusting any clock but one's own.
 
 The owner of a lease writes to its object at short intervals. Whoever wants it watches: an object that does
-not change for as long as the lease promises, by the watcher's own clock, belongs to nobody any more. Each
-owner has a higher epoch than the one before, so that one who was only asleep finds out at its next heartbeat.
+not change for as long as the lease promises, by the watcher's own clock, has no owner any more. An owner on
+the watcher's own machine is looked at instead: a process that has ended is not waited for. Each owner has a
+higher epoch than the one before, so that one who was only asleep finds out at its next heartbeat.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from stackyard.errors import BusyError
 from stackyard.objects.base import ABSENT, ConflictError, Objects, StoreDamagedError, Tag
+from stackyard.objects.holders import is_process_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Lease", "LeaseInfo", "LeaseLostError", "LeaseWatch", "acquire", "read_lease"]
+__all__ = ["Lease", "LeaseDamagedError", "LeaseInfo", "LeaseLostError", "LeaseWatch", "acquire", "read_lease"]
+
+# No lease promises more; whoever writes more does not mean a lease.
+LONGEST_PROMISE_S = 7 * 86_400.0
 
 
 class LeaseLostError(BusyError):
@@ -29,6 +34,26 @@ class LeaseLostError(BusyError):
     code = "E-LEASE-LOST"
     summary = "The lease was taken over by somebody else"
     default_remedy = "Look what the other run does, then run the command again."
+
+
+class LeaseDamagedError(StoreDamagedError):
+    """Something else is where a lease should be.
+
+    Args:
+        detail: What was found.
+        tag: The content that was read.
+    """
+
+    code = "E-LEASE-DAMAGED"
+    summary = "The object of a lease cannot be read"
+    default_remedy = (
+        "Find out who wrote it. `stackyard deployment lease break --reason TEXT` replaces the lease of the"
+        " deployment object; any other is removed with the tools of the store."
+    )
+
+    def __init__(self, detail: str, *, tag: Tag) -> None:
+        super().__init__(detail)
+        self.tag = tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +85,27 @@ def read_lease(objects: Objects, key: str) -> LeaseInfo | None:
     if stored is None:
         return None
     try:
-        fields = orjson.loads(stored.data)
-        return LeaseInfo(**fields, tag=stored.tag)
-    except (orjson.JSONDecodeError, TypeError) as err:
-        raise StoreDamagedError(f"{key} is not the object of a lease.") from err
+        return _parse(orjson.loads(stored.data), stored.tag)
+    except (orjson.JSONDecodeError, TypeError, KeyError) as err:
+        raise LeaseDamagedError(f"{key} is not the object of a lease.", tag=stored.tag) from err
+
+
+def _parse(fields: Any, tag: Tag) -> LeaseInfo:
+    """Return what a lease says; what others wrote there may be anything.
+
+    Raises:
+        TypeError, KeyError: It is something else.
+    """
+    kinds = {"owner": str, "epoch": int, "beat": int, "promise_s": int | float, "is_released": bool}
+    if not isinstance(fields, dict) or not isinstance(fields["facts"], dict):
+        raise TypeError("no object")
+    for name, kind in kinds.items():
+        if not isinstance(fields[name], kind):
+            raise TypeError(name)
+    if not 0 < fields["promise_s"] <= LONGEST_PROMISE_S:
+        raise TypeError("promise_s")
+    facts = {name: text for name, text in fields["facts"].items() if isinstance(text, str)}
+    return LeaseInfo(**{name: fields[name] for name in kinds}, facts=facts, tag=tag)
 
 
 class LeaseWatch:
@@ -86,9 +128,19 @@ class LeaseWatch:
             self._seen[key] = (lease.tag, now)
         return now - since
 
+    def waits_s(self, key: str, lease: LeaseInfo) -> float:
+        """Return for how much longer a lease has to be seen unchanged before it counts as dead."""
+        return max(0.0, lease.promise_s - self.silent_s(key, lease))
+
     def is_dead(self, key: str, lease: LeaseInfo) -> bool:
-        """Tell whether a lease was given back, or has not changed for as long as it promised to."""
-        return lease.is_released or self.silent_s(key, lease) >= lease.promise_s
+        """Tell whether a lease may be taken over.
+
+        It was given back, its process on this machine has ended, or it has not changed for as long as it
+        promised to.
+        """
+        # In this order: the silence is counted from the first look, also at a lease that is dead.
+        is_silent = self.waits_s(key, lease) == 0.0
+        return lease.is_released or is_silent or is_process_gone(lease.facts)
 
 
 def acquire(

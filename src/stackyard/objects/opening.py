@@ -26,14 +26,17 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
         where: A folder, which keeps the store in one file, or an address `s3://bucket/prefix` with, for a
             store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it.
         ring: The keys of a store that is encrypted at rest.
-        create: Whether a folder that is not there is made.
+        create: Whether a folder that is not there is made. Without it nothing is written before the first
+            write: neither the right to write nor room is needed to read.
 
     Raises:
         UsageError: The address makes no sense.
         StoreError: The store cannot be used.
     """
     objects = (
-        _open_s3(where) if isinstance(where, str) and "://" in where else _open_folder(Path(where), create)
+        _open_s3(where, create)
+        if isinstance(where, str) and "://" in where
+        else _open_folder(Path(where), create)
     )
     if ring is None:
         return objects
@@ -48,7 +51,7 @@ def _open_folder(folder: Path, create: bool) -> Objects:
     return SqliteObjects(folder / DATABASE, create=create)
 
 
-def _open_s3(address: str) -> Objects:
+def _open_s3(address: str, create: bool) -> Objects:
     from stackyard.objects.s3 import S3Objects, S3Place  # lazy: only those who use S3 pay for it
 
     parts = urllib.parse.urlsplit(address)
@@ -72,4 +75,4 @@ def _open_s3(address: str) -> Objects:
         endpoint_url=query.get("endpoint"),
         region=query.get("region"),
     )
-    return S3Objects(place)
+    return S3Objects(place, is_read_only=not create)

@@ -97,18 +97,21 @@ class S3Objects:
 
     Args:
         place: Where.
-        is_checked: Whether the store proves first that it honours conditions, which takes the right to write.
+        is_checked: Whether the store proves that it honours conditions before anything is written.
+        is_read_only: Whether that proof, which takes the right to write, waits for the first write.
 
     Raises:
         StoreUnsafeError: The store ignores conditions.
         StoreError: It cannot be reached, or the bucket is not there.
     """
 
-    def __init__(self, place: S3Place, *, is_checked: bool = True) -> None:
+    def __init__(self, place: S3Place, *, is_checked: bool = True, is_read_only: bool = False) -> None:
         self._place = place
         self._client = _make_client(place)
-        if is_checked:
-            self.check_conditions()
+        self._checking = threading.Lock()
+        self._is_unproven = is_checked
+        if not is_read_only:
+            self._require_proof()
 
     def get(self, key: str) -> Stored | None:
         """Return an object, or None."""
@@ -121,6 +124,7 @@ class S3Objects:
         """Write those that come before it, then the object."""
         others = {check_key(other): body for other, body in (before or {}).items()}
         check_key(key)
+        self._require_proof()
         if others:
             self._put_all(others)
         return self._put(key, data, expect)
@@ -154,6 +158,13 @@ class S3Objects:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def _require_proof(self) -> None:
+        """Have the store prove that it honours conditions, once."""
+        with self._checking:
+            if self._is_unproven:
+                self.check_conditions()
+                self._is_unproven = False
 
     def check_conditions(self) -> None:
         """Prove that the store refuses what a condition forbids.

@@ -88,7 +88,9 @@ class VersionedObjects(S3Objects):
         Raises:
             ConflictError: The object is not what was expected. Nothing was replaced.
         """
-        return self._put(check_key(key), data, expect, marks)
+        check_key(key)
+        self._require_proof()
+        return self._put(key, data, expect, marks)
 
     def versions(self, key: str, *, with_deletions: bool = False) -> Iterator[VersionEntry]:
         """Return the versions of an object, the newest first; deletions only where they are asked for."""

@@ -237,14 +237,15 @@ async def _destroy_by_name(
 
 def _has_state(resolver: ConfigResolver, request: Request, name: str, host: str) -> bool:
     from stackyard.objects import open_objects  # lazy: only for a manifest that is gone
+    from stackyard.objects.opening import DATABASE  # lazy: as above
     from stackyard.path.manifests import KIND  # lazy: as above
     from stackyard.path.target import Target  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
 
     folder = settings_for(request, resolver, 0).base / "state"
-    if not folder.exists():
+    if not (folder / DATABASE).exists():
         return False
-    objects = open_objects(folder)
+    objects = open_objects(folder, create=False)
     try:
         return Target(kind=KIND, name=name, node=host).state_name in StateService(objects).names()
     finally:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.objects import Lease, LeaseInfo, LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
+from stackyard.objects import Lease, LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
 from stackyard.objects.base import StoreBusyError
+from stackyard.objects.holders import describe_process, is_process_gone
 from stackyard.state import layout
 
 if TYPE_CHECKING:
@@ -26,32 +24,6 @@ __all__ = ["RunWatch", "held_run"]
 PROMISE_S = 30.0
 # A run that was silent for so long is dead by any clock.
 _FORGOTTEN_AFTER_S = 7 * 86_400.0
-
-
-def _process_facts() -> dict[str, str]:
-    """Return what tells this process from every other one that this or another machine will ever have."""
-    return {
-        "host": socket.gethostname(),
-        "boot": _boot_id(),
-        "pid": str(os.getpid()),
-        "start": _started(os.getpid()),
-    }
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _started(pid: int) -> str:
-    """Return when a process of this machine was started, in its own units; empty when there is none."""
-    try:
-        # The name of the program, which stands in brackets before it, may hold anything.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
 
 
 class RunWatch:
@@ -74,20 +46,11 @@ class RunWatch:
         lease = read_lease(self._objects, key)
         if lease is None or lease.is_released:
             return f"The run {key} has ended."
-        if self._is_gone(lease):
+        if is_process_gone(lease.facts):
             return f"The process {lease.facts.get('pid')} of the run {key} is gone."
         if self._watch.is_dead(key, lease):
             return f"The run {key} of {lease.owner} has been silent for {lease.promise_s:g} s."
         return None
-
-    def _is_gone(self, lease: LeaseInfo) -> bool:
-        boot, pid = lease.facts.get("boot", ""), lease.facts.get("pid", "")
-        if not boot or boot != _boot_id() or not pid.isdigit() or not lease.facts.get("start"):
-            return False
-        # Another container of the same machine has the same boot, but another name and other processes.
-        if lease.facts.get("host") != socket.gethostname():
-            return False
-        return _started(int(pid)) != lease.facts["start"]
 
 
 @contextlib.asynccontextmanager
@@ -101,7 +64,7 @@ async def held_run(
     """
     key = f"{layout.RUNS}{run_id}"
     lease = await asyncio.to_thread(
-        acquire, objects, key, owner=owner, promise_s=promise_s, facts=_process_facts()
+        acquire, objects, key, owner=owner, promise_s=promise_s, facts=describe_process()
     )
     if lease is None:
         raise LeaseLostError(f"The run {run_id} exists already.")
