@@ -8,20 +8,16 @@ under way, because a half-done write is worse; the result is reported as suspect
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import random
-import socket
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-import orjson
-
 from stackyard import events
+from stackyard.deployment.lease_status import LeaseStatus, format_duration, look_at_lease, who
 from stackyard.deployment.opening import open_lease_objects
-from stackyard.errors import BusyError, InvalidInputError, StackyardError
+from stackyard.errors import BusyError, StackyardError
 from stackyard.objects import (
     ABSENT,
     ConflictError,
@@ -31,27 +27,16 @@ from stackyard.objects import (
     StoreUnsafeError,
     Tag,
     acquire,
-    read_lease,
 )
+from stackyard.objects.holders import describe_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stackyard.deployment.settings import Place
-    from stackyard.objects import Lease, LeaseInfo, Objects
+    from stackyard.objects import Lease, Objects
 
-__all__ = [
-    "Held",
-    "LeaseHeldError",
-    "LeaseNotOursError",
-    "LeaseStatus",
-    "SuspectError",
-    "break_lease",
-    "held_lease",
-    "lease_status",
-    "release_lease",
-    "who",
-]
+__all__ = ["Held", "LeaseHeldError", "SuspectError", "held_lease"]
 
 # No content has this tag in any store.
 _NO_TAG = '"00000000000000000000000000000000"'
@@ -71,63 +56,12 @@ class LeaseHeldError(BusyError):
     )
 
 
-class LeaseNotOursError(InvalidInputError):
-    """A lease is to be given back that is not the one that is named."""
-
-    code = "E-DEPLOYMENT-LEASE-ID"
-    summary = "This is not the lease that is held"
-    default_remedy = "`stackyard deployment lease status` shows the id of the one that is."
-
-
 class SuspectError(StackyardError):
     """The lease was lost while the work went on; the work was finished, and somebody has to look at it."""
 
     code = "E-DEPLOYMENT-SUSPECT"
     summary = "The work was finished without the lease: look at what was written"
     default_remedy = "Compare the last versions: `stackyard deployment diff @1 @0`."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseStatus:
-    """A lease, for a person.
-
-    Attributes:
-        is_held: Whether somebody holds it, as far as anybody can tell from one look.
-        id: The number of this holding.
-        holder: Who.
-        doing: What for.
-        age_s: For how long it has been held.
-        expires_in_s: When it counts as dead unless its holder gives a sign; negative where it should be.
-    """
-
-    is_held: bool
-    id: str = ""
-    holder: str = ""
-    doing: str = ""
-    age_s: float = 0.0
-    expires_in_s: float = 0.0
-
-    def __str__(self) -> str:
-        if not self.is_held:
-            return "Nobody holds the lease."
-        return f"{self.holder} ({self.doing or 'unknown work'}), for {_duration(self.age_s)}, " + (
-            f"expires in {_duration(self.expires_in_s)} unless renewed"
-            if self.expires_in_s >= 0
-            else f"expired {_duration(-self.expires_in_s)} ago"
-        )
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def who() -> str:
-    """Return who we are, as leases and histories name us."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
 
 
 @runtime_checkable
@@ -237,7 +171,12 @@ def held_lease(
         limit_s = place.settings.lease_wait_s if wait_s is None else wait_s
         ttl_s = place.settings.lease_ttl_s if promise_s is None else promise_s
         lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=ttl_s, emit=emit)
-        _prove_conditions(objects, key)
+        try:
+            _prove_conditions(objects, key)
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                lease.release()
+            raise
         held = Held(lease, objects if isinstance(objects, _Signs) else None)
         try:
             yield held
@@ -262,7 +201,7 @@ def _prove_conditions(objects: Objects, key: str) -> None:
 def _wait(
     objects: Objects, key: str, doing: str, *, limit_s: float, promise_s: float, emit: events.Emit
 ) -> Lease:
-    facts = {"doing": doing, "pid": str(os.getpid()), "acquired_at": f"{time.time():.0f}"}
+    facts = {"doing": doing, "acquired_at": f"{time.time():.0f}", **describe_process()}
     watch = LeaseWatch()
     owner = f"{who()} pid {os.getpid()}"
 
@@ -274,106 +213,28 @@ def _wait(
         return lease
     began, look_s = time.monotonic(), _SHORTEST_LOOK_S
     longest_s = _LONGEST_LOOK_S if isinstance(objects, _Signs) else _LONGEST_LOCAL_LOOK_S
-    told = ""
+    told: tuple[str, bool] | None = None
     # No store tells when an object changes, so that looking again is all there is.
     looking = threading.Event()
     with events.step(emit, "lease", "Waiting for the lease of the object") as step:
         while time.monotonic() - began < limit_s:
-            status = _status(objects, key)
-            if status.is_held and status.id != told:
-                told = status.id
+            status = look_at_lease(objects, key, watch)
+            # A renewal comes after a third of the time: half of it without one says that something is wrong.
+            news = (status.id, status.expires_in_s < status.promise_s / 2)
+            if status.is_held and news != told:
+                told = news
                 step.waiting(str(status))
-                step.log(f"The lease is held by {status}.", events.LogLevel.WARNING)
+                step.log(f"The lease is held by {_describe_wait(status)}.", events.LogLevel.WARNING)
             looking.wait(look_s * random.uniform(0.5, 1.5))  # noqa: S311 - to keep writers from meeting
             look_s = min(look_s * 1.5, longest_s)
             lease = take()
             if lease is not None:
                 return lease
-    raise LeaseHeldError(f"Waited {_duration(limit_s)} for the lease of the object: {_status(objects, key)}.")
+    status = look_at_lease(objects, key, watch)
+    raise LeaseHeldError(f"Waited {format_duration(limit_s)} for the lease of the object: {status}.")
 
 
-def _status(objects: Objects, key: str) -> LeaseStatus:
-    found = read_lease(objects, key)
-    if found is None or found.is_released:
-        return LeaseStatus(is_held=False)
-    modified = next((entry.modified_at for entry in objects.list(key) if entry.key == key), time.time())
-    acquired = float(found.facts.get("acquired_at", modified))
-    now = time.time()
-    return LeaseStatus(
-        is_held=True,
-        id=_id(found),
-        holder=found.owner,
-        doing=found.facts.get("doing", ""),
-        age_s=max(0.0, now - acquired),
-        expires_in_s=modified + found.promise_s - now,
-    )
-
-
-def _id(found: LeaseInfo) -> str:
-    return found.facts.get("holding", str(found.epoch))
-
-
-def lease_status(place: Place) -> LeaseStatus:
-    """Return who holds the lease.
-
-    Raises:
-        StoreError: The store cannot be used.
-    """
-    objects, key = open_lease_objects(place)
-    with contextlib.closing(objects):
-        return _status(objects, key)
-
-
-def release_lease(place: Place, lease_id: str) -> LeaseStatus:
-    """Give back a lease whose holder cannot any more, by its id; return what it was.
-
-    Raises:
-        LeaseNotOursError: Another one is held, or none.
-    """
-    objects, key = open_lease_objects(place)
-    with contextlib.closing(objects):
-        found = read_lease(objects, key)
-        status = _status(objects, key)
-        if found is None or not status.is_held or status.id != lease_id:
-            raise LeaseNotOursError(f"{status} Its id is {status.id or 'none'}, not {lease_id}.")
-        _free(objects, key, found)
-    return status
-
-
-def break_lease(place: Place, reason: str) -> LeaseStatus:
-    """Take a lease away from its holder; first write down who did it and why. Return what it was.
-
-    Raises:
-        LeaseNotOursError: Nobody holds it, or its holder gave a sign at this very moment.
-    """
-    objects, key = open_lease_objects(place)
-    with contextlib.closing(objects):
-        found = read_lease(objects, key)
-        status = _status(objects, key)
-        if found is None or not status.is_held:
-            raise LeaseNotOursError(str(status))
-        record = {
-            "at": time.time(),
-            "by": who(),
-            "reason": reason,
-            "lease": {"id": status.id, "holder": status.holder, "doing": status.doing, "epoch": found.epoch},
-        }
-        audit = f"{key}-audit/{time.time_ns()}-{found.epoch}"
-        objects.put(audit, orjson.dumps(record), expect=ABSENT)
-        _free(objects, key, found)
-    return status
-
-
-def _free(objects: Objects, key: str, found: LeaseInfo) -> None:
-    content = {
-        "owner": found.owner,
-        "epoch": found.epoch,
-        "promise_s": found.promise_s,
-        "beat": found.beat + 1,
-        "is_released": True,
-        "facts": dict(found.facts),
-    }
-    try:
-        objects.put(key, orjson.dumps(content), expect=found.tag)
-    except ConflictError as err:
-        raise LeaseNotOursError("The holder gave a sign of life at this moment: it is alive.") from err
+def _describe_wait(status: LeaseStatus) -> str:
+    """Say what a session that waits is waiting for, and until when."""
+    at = time.strftime("%H:%M:%S", time.localtime(time.time() + status.expires_in_s))
+    return f"{status} (this session then takes it over, at {at})"

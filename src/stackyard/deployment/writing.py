@@ -11,7 +11,8 @@ from stackyard import events
 from stackyard.deployment.difference import Change, Difference, compare
 from stackyard.deployment.editing import written
 from stackyard.deployment.fetch import Object, fetch_from, rules_of
-from stackyard.deployment.lease import Held, SuspectError, held_lease, who
+from stackyard.deployment.lease import Held, SuspectError, held_lease
+from stackyard.deployment.lease_status import who
 from stackyard.deployment.merge import merge
 from stackyard.deployment.opening import open_writer
 from stackyard.deployment.settings import LOCAL_VARIABLE

@@ -297,8 +297,12 @@ class SqliteObjects:
         connection = sqlite3.connect(
             self._path, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
         )
-        # FULL: a commit waits until the disk has it, so that what was answered survives a power cut.
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            # FULL: a commit waits until the disk has it, so that what was answered survives a power cut.
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @property

@@ -12,7 +12,7 @@ from stackyard.cli.result import Result
 from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
-    from stackyard.deployment.lease import LeaseStatus
+    from stackyard.deployment.lease_status import LeaseStatus
 
 __all__ = ["lease"]
 
@@ -21,8 +21,9 @@ __all__ = ["lease"]
 def lease() -> None:
     """Look after the lease: which session may write the object.
 
-    Every write takes the lease by itself, renews it while it works, and gives it back. One whose holder died
-    runs out within a minute, and the next writer takes it over.
+    Every write takes the lease by itself, renews it while it works, and gives it back. The next writer takes
+    it over from a holder that died: at once where its process was on the same machine, and otherwise after it
+    has seen no renewal for a minute.
     """
 
 
@@ -30,7 +31,7 @@ def lease() -> None:
 @store_option
 def status(store: str | None) -> Result:
     """Show who holds the lease, what for, for how long, and when it runs out."""
-    from stackyard.deployment.lease import lease_status  # lazy: only when this verb runs
+    from stackyard.deployment.lease_status import lease_status  # lazy: only when this verb runs
 
     found = lease_status(place_of(store))
     text = f"{found}" + (f"\nIts id is {found.id}." if found.is_held else "")
@@ -45,7 +46,7 @@ def release(lease_id: str, store: str | None) -> Result:
 
     It is given back only if it is the one that is named.
     """
-    from stackyard.deployment.lease import release_lease  # lazy: only when this verb runs
+    from stackyard.deployment.lease_status import release_lease  # lazy: only when this verb runs
 
     found = release_lease(place_of(store), lease_id)
     return Result(
@@ -62,7 +63,7 @@ def break_(reason: str, store: str | None) -> Result:
 
     The holder finds out at its next sign of life, finishes what it is doing, and reports it as suspect.
     """
-    from stackyard.deployment.lease import break_lease  # lazy: only when this verb runs
+    from stackyard.deployment.lease_status import break_lease  # lazy: only when this verb runs
 
     if not reason.strip():
         raise UsageError("Say why with --reason TEXT: others will want to know.")
@@ -82,5 +83,7 @@ def _document(found: LeaseStatus) -> dict[str, Any]:
         "holder": found.holder,
         "doing": found.doing,
         "age_s": round(found.age_s, 1),
+        "renewed_s": round(found.renewed_s, 1),
         "expires_in_s": round(found.expires_in_s, 1),
+        "is_dead": found.is_dead,
     }
