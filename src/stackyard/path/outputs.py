@@ -1,0 +1,45 @@
+"""What a state says of the guests of a target, read without an engine and without writing anything."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.objects import open_objects
+from stackyard.objects.opening import DATABASE
+from stackyard.state import StateService
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.path.target import Target
+
+__all__ = ["read_guests"]
+
+_OUTPUT = "guests"
+
+
+def read_guests(base: Path, target: Target) -> dict[str, Any] | None:
+    """Return the guests of a target as its state has them; None where only the engine can read the state.
+
+    Args:
+        base: The folder for what runs leave for the next.
+        target: The target.
+
+    Raises:
+        StoreError: The store of the states cannot be read.
+    """
+    folder = base / "state"
+    if not (folder / DATABASE).exists():
+        return {}
+    with contextlib.closing(open_objects(folder, create=False)) as objects:
+        content = StateService(objects).contents.read(target.state_name)
+    if content is None:
+        return {}
+    document = orjson.loads(content.body.data)
+    if "encrypted_data" in document:
+        return None
+    found = document.get("outputs", {}).get(_OUTPUT, {}).get("value")
+    return found if isinstance(found, dict) else {}
