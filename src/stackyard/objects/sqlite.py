@@ -187,15 +187,17 @@ class SqliteObjects:
         """Return what a query finds: beside the writer once there is one, else without writing anything."""
         self._require_file()
         with self._errors():
-            if self._opened_writer is None:
-                rows = self._read_only(query, values)
-                if rows is None:
-                    # Another thread opens the file to write to it.
-                    with self._write_lock:
-                        rows = None if self._opened_writer else self._read_only(query, values)
-                if rows is not None:
-                    return rows
+            rows = None if self._is_writing() else self._read_only(query, values)
+            if rows is None:
+                # Another thread may be about to open the file to write to it, and may fail.
+                with contextlib.nullcontext() if self._is_writing() else self._write_lock:
+                    rows = None if self._is_writing() else self._read_only(query, values)
+            if rows is not None:
+                return rows
             return self._reader().execute(query, values).fetchall()
+
+    def _is_writing(self) -> bool:
+        return self._opened_writer is not None
 
     def _read_only(self, query: str, values: Sequence[object]) -> Rows | None:
         try:
