@@ -29,7 +29,7 @@ __all__ = ["Detected", "OpenedPlain", "detect", "open_bytes", "open_file", "read
 
 _USUAL_START = "\nsops:\n"
 _USUAL_KEY = re.compile(r"^ +(?:mac|lastmodified):", re.MULTILINE)
-_MAYBE_INLINE = re.compile(rb"![a-z-]*vault[a-z-]*\s")
+_MAYBE_INLINE = re.compile(rb"!vault(?:-encrypted)?\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

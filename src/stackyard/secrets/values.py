@@ -59,6 +59,8 @@ _DATE = re.compile(
     r"(?P<zone>Z|[-+]\d\d:\d\d)?)?"
 )
 _LEAST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
+# Python refuses to read a longer one, and it would not fit anyway.
+_LONGEST_INTEGER = 4_000
 
 
 def resolve_plain(text: str) -> Scalar:
@@ -81,7 +83,7 @@ def _number_or_date(text: str) -> Scalar:
     if found is not None:
         return found
     plain = text.replace("_", "")
-    if match := _INTEGER.fullmatch(plain):
+    if len(plain) <= _LONGEST_INTEGER and (match := _INTEGER.fullmatch(plain)):
         number = _integer(match)
         if _LEAST_INT <= number <= _LARGEST_INT:
             return number

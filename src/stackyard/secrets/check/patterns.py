@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 _STAND_IN = re.compile(r"example|xxxx|\.\.\.|changeme|change_me|password|placeholder|dummy", re.IGNORECASE)
 # A stand-in of few characters, such as a number of zeros.
 _FEWEST_CHARACTERS = 6
+# One is enough to hold a file back; a user who has as many corrects what made them, not each.
+_MOST_MATCHES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +60,28 @@ class Match:
 
 
 def find_secrets(text: str) -> Iterator[Match]:
-    """Yield every secret of a text; binary files have none that could be told."""
+    """Yield every secret of a text, up to a thousand; binary files have none that could be told."""
     if "\0" in text[:8000]:
         return
-    lines = text.split("\n")
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    allowed = _allowed_lines(text, starts)
+    seen: set[tuple[str, int]] = set()
     for name, pattern in _COMPILED:
         for match in pattern.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            near = lines[max(0, line - 2) : line]
-            if not _is_stand_in(match[0]) and not any(ALLOWED in one for one in near):
-                yield Match(name=name, line=line)
+            line = bisect.bisect_right(starts, match.start())
+            if (name, line) in seen or line in allowed or _is_stand_in(match[0]):
+                continue
+            if len(seen) == _MOST_MATCHES:
+                return
+            seen.add((name, line))
+            yield Match(name=name, line=line)
+
+
+def _allowed_lines(text: str, starts: list[int]) -> frozenset[int]:
+    """Return the lines that say themselves, or below one that says, that what they hold is no secret."""
+    marks = (match.start() for match in re.finditer(re.escape(ALLOWED), text))
+    said = {bisect.bisect_right(starts, mark) for mark in marks}
+    return frozenset(said | {line + 1 for line in said})
 
 
 def _is_stand_in(text: str) -> bool:

@@ -93,7 +93,7 @@ def _holds_values(path: str, text: str) -> bool:
     """Tell whether a file holds anything: one that is empty, or has keys without values, keeps no secret."""
     format = format_of_name(path)
     if format is FileFormat.BINARY:
-        return bool(re.search(r"^\s*[^#\s]", text, re.MULTILINE))
+        return bool(re.search(r"^[^\S\n]*[^#\s]", text, re.MULTILINE))
     try:
         layout = text_format(format).parse(text.removeprefix("\ufeff"), path)
     except SecretsSyntaxError:

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+from stackyard.documents.jsontext import STRING, parse_json_pairs
 from stackyard.errors import Location
 from stackyard.secrets.layout import (
     Branch,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["json_scalar", "parse_json"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.0-9a-zA-Z]+|[\[\]{},:]')
+_TOKEN = re.compile(rf"{STRING}|[-+.0-9a-zA-Z]+|[\[\]{{}},:]")
 _DEEPEST = 100
 _LEAST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
 
@@ -39,12 +40,12 @@ def parse_json(text: str, path: str) -> Layout:
         SecretsSyntaxError: It is not JSON, not an object, or has a key twice.
     """
     try:
-        json.loads(text, parse_constant=_refuse_constant)
+        parse_json_pairs(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as err:
         raise SecretsSyntaxError(
             f"{path} is not valid JSON: {err.msg}.", where=Location(path, err.lineno, err.colno)
         ) from err
-    except (RecursionError, ValueError) as err:
+    except ValueError as err:
         raise SecretsSyntaxError(f"{path} is not valid JSON: {err}.", where=Location(path)) from err
     reader = _Reader(text, path)
     root = reader.node(0)
@@ -78,7 +79,7 @@ class _Reader:
             return self._object(start, place, depth)
         if word == "[":
             return self._array(start, place, depth)
-        value = _value(word)
+        value = self._value(word, place)
         return Leaf(value=value, start=start, end=self._at, place=place, is_flow=True)
 
     def _object(self, start: int, place: Place, depth: int) -> Branch:
@@ -124,15 +125,17 @@ class _Reader:
         line = bisect_right(self._lines, index)
         return Place(line, index - self._lines[line - 1] + 1)
 
+    def _value(self, word: str, place: Place) -> Scalar:
+        value: Scalar = json.loads(word)
+        if type(value) is int and not _LEAST_INT <= value <= _LARGEST_INT:
+            try:
+                return float(value)
+            except OverflowError as err:
+                raise self._refused("a number is too large", place) from err
+        return value
+
     def _refused(self, why: str, place: Place) -> SecretsSyntaxError:
         return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
-
-
-def _value(word: str) -> Scalar:
-    value: Scalar = json.loads(word)
-    if type(value) is int and not _LEAST_INT <= value <= _LARGEST_INT:
-        return float(value)
-    return value
 
 
 def json_scalar(value: Scalar) -> str:

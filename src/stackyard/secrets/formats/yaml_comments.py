@@ -23,8 +23,6 @@ __all__ = ["attach_comments"]
 
 _COMMENT = re.compile(r"(?:(?<=[ \t\r\n])|\A)#[^\r\n]*")
 _NEXT_COMMENT = re.compile(r"\r?\n[ \t]*#[^\r\n]*")
-_ENDS_EMPTY = re.compile(r"(\A|\n)[ \t]*\r?\n\Z")
-_BEGINS_EMPTY = re.compile(r"\r?\n[ \t]*\r?\n")
 _BLOCK_HEADER = re.compile(r"(?:[!&]\S+[ \t]+)*[|>][-+0-9]*[ \t]+(#[^\r\n]*)")
 
 
@@ -42,6 +40,8 @@ def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[in
         return
     slots = list(_slots(root, (root,)))
     starts = [slot.start for slot, _ in slots]
+    lines = _Lines(text)
+    slot_starts: dict[int, list[int]] = {}
     for start, end in found:
         following = bisect.bisect_right(starts, start)
         around = _Around(
@@ -49,31 +49,57 @@ def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[in
             coming=slots[following] if following < len(slots) else None,
             root=root,
         )
-        line_start = text.rfind("\n", 0, start) + 1
-        place = Place(text.count("\n", 0, start) + 1, start - line_start + 1)
+        place = lines.place(start)
+        line_start = start - place.column + 1
         is_inline = bool(text[line_start:start].strip()) and around.previous is not None
         if is_inline:
             box = around.of_line(start, is_going_on=_NEXT_COMMENT.match(text, end) is not None)
         else:
-            is_foot = _is_foot(text, line_start, end, place.column - 1)
-            box = around.of_own_line(place.column - 1, is_foot=is_foot)
+            box = around.of_own_line(place.column - 1, is_foot=lines.is_foot(place))
         guesses = tuple(dict.fromkeys([box.path, *around.paths()]))
         remark = Remark(text=text[start + 1 : end], start=start, end=end, place=place, guesses=guesses)
-        _hang(box, remark, is_inline=is_inline)
+        if id(box) not in slot_starts:
+            slot_starts[id(box)] = [slot.start for slot in box.slots]
+        _hang(box, slot_starts[id(box)], remark, is_inline=is_inline)
 
 
-def _is_foot(text: str, line_start: int, end: int, column: int) -> bool:
-    """Tell whether a comment stands right below something, with an empty line below itself.
+class _Lines:
+    """The lines of a text, and which of them are one comment of several lines.
 
-    Further lines of the same comment are in the same column.
+    A text may be one long comment: each run of lines is therefore followed once, not for each of its lines.
     """
-    before, after = text[:line_start], text[end:]
-    more = " " * column + "#"
-    while (last := before.removesuffix("\n").rpartition("\n")[2]).startswith(more):
-        before = before[: before.rindex(last)]
-    while (lines := after.split("\n", 2))[1:] and lines[1].startswith(more):
-        after = after[len(lines[0]) + 1 + len(lines[1]) :]
-    return not _ENDS_EMPTY.search(before) and _BEGINS_EMPTY.match(after) is not None
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._lines = text.split("\n")
+        # The run that was followed last: its column, its first line and the one behind it, from zero.
+        self._run = (-1, 0, 0)
+
+    def place(self, index: int) -> Place:
+        line = bisect.bisect_right(self._starts, index)
+        return Place(line, index - self._starts[line - 1] + 1)
+
+    def is_foot(self, place: Place) -> bool:
+        """Tell whether a comment stands right below something, with an empty line below itself.
+
+        Further lines of the same comment are in the same column.
+        """
+        line, column = place.line - 1, place.column - 1
+        if not (self._run[0] == column and self._run[1] <= line < self._run[2]):
+            self._run = (column, *self._follow(line, " " * column + "#"))
+        _, first, behind = self._run
+        is_after_empty = first > 0 and not self._lines[first - 1].strip(" \t\r")
+        # An empty line below is one that ends; the last line of a text does not.
+        is_before_empty = behind < len(self._lines) - 1 and not self._lines[behind].strip(" \t\r")
+        return not is_after_empty and is_before_empty
+
+    def _follow(self, line: int, beginning: str) -> tuple[int, int]:
+        first, behind = line, line + 1
+        while first > 0 and self._lines[first - 1].startswith(beginning):
+            first -= 1
+        while behind < len(self._lines) and self._lines[behind].startswith(beginning):
+            behind += 1
+        return first, behind
 
 
 def _comments(
@@ -156,17 +182,12 @@ class _Around:
         yield self.root.path
 
 
-def _hang(box: Box, remark: Remark, *, is_inline: bool) -> None:
-    for slot in box.slots:
-        # A comment behind a value comes before it in the tree of SOPS.
-        if slot.start > remark.start or (
-            is_inline and slot.node.end <= remark.start and _is_last_before(box, slot, remark)
-        ):
-            slot.remarks.append(remark)
-            return
-    box.remarks.append(remark)
-
-
-def _is_last_before(box: Box, slot: Slot, remark: Remark) -> bool:
-    later = (other for other in box.slots if other.start > slot.start)
-    return all(other.start > remark.start for other in later)
+def _hang(box: Box, starts: list[int], remark: Remark, *, is_inline: bool) -> None:
+    following = bisect.bisect_right(starts, remark.start)
+    # A comment behind a value comes before it in the tree of SOPS.
+    if is_inline and following and box.slots[following - 1].node.end <= remark.start:
+        following -= 1
+    if following < len(box.slots):
+        box.slots[following].remarks.append(remark)
+    else:
+        box.remarks.append(remark)

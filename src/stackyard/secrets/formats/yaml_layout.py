@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from stackyard.documents.limits import Limits
+from stackyard.documents.yamltext import parse_events
 from stackyard.errors import Location
 from stackyard.secrets.formats.yaml_comments import attach_comments
 from stackyard.secrets.layout import (
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Box", "Slot", "parse_yaml"]
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Deeper and larger than anything that a person keeps; an alias bomb must not be.
 _DEEPEST = 100
 _MOST_VALUES = 200_000
+_LIMITS = Limits(size=16 * 2**20, depth=_DEEPEST, values=_MOST_VALUES)
 
 
 @dataclass(slots=True)
@@ -57,6 +59,7 @@ class Box:
     place: Place
     column: int
     end: int = 0
+    height: int = 1
     slots: list[Slot] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
@@ -101,7 +104,7 @@ class _Reader:
     def __init__(self, text: str, path: str) -> None:
         self._text = text
         self._path = path
-        self._events: Iterator[Any] = iter(yaml.parse(text, Loader=_LOADER))
+        self._events: Iterator[Any] = parse_events(text, _LIMITS)
         self._anchors: dict[str, Box | Leaf] = {}
         self._aliases: list[tuple[int, int, Box | Leaf]] = []
         self._count = 0
@@ -156,7 +159,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise self._refused(f"it is nested deeper than {_DEEPEST} levels", place)
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event, place)
+            return self._alias(event, place, depth)
         if isinstance(event, yaml.ScalarEvent):
             made: Box | Leaf = self._leaf(event, place, indent=indent, is_flow=is_flow)
         else:
@@ -191,10 +194,12 @@ class _Reader:
         end: int = event.end_mark.index
         return start + len(self._text[start:end].rstrip(" \t\r\n")) if event.style in ("|", ">") else end
 
-    def _alias(self, event: Any, place: Place) -> Box | Leaf:
+    def _alias(self, event: Any, place: Place, depth: int) -> Box | Leaf:
         made = self._anchors.get(event.anchor)
         if made is None:
             raise self._refused(f"the alias `*{event.anchor}` stands before its anchor", place)
+        if depth + _height(made) > _DEEPEST:
+            raise self._refused(f"its aliases are nested deeper than {_DEEPEST} levels", place)
         self._count += _size(made)
         if self._count > _MOST_VALUES:
             raise self._refused("its aliases repeat too much", place)
@@ -211,6 +216,7 @@ class _Reader:
             ended: int = child.end_mark.index
             if isinstance(child, yaml.MappingEndEvent | yaml.SequenceEndEvent):
                 box.end = ended if box.is_flow else max((slot.node.end for slot in box.slots), default=start)
+                box.height = 1 + max((_height(slot.node) for slot in box.slots), default=0)
                 return box
             if is_mapping:
                 self._entry(box, child, seen, depth)
@@ -239,7 +245,7 @@ class _Reader:
             if isinstance(leaf.value, str):
                 return leaf.value
         elif isinstance(event, yaml.AliasEvent):
-            aliased = self._alias(event, place)
+            aliased = self._alias(event, place, 0)
             if isinstance(aliased, Leaf) and isinstance(aliased.value, str):
                 return aliased.value
         raise self._refused("a key is not a string; put it in quotes", place)
@@ -255,6 +261,10 @@ class _Reader:
 
     def _refused(self, why: str, place: Place) -> SecretsSyntaxError:
         return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
+
+
+def _height(node: Box | Leaf) -> int:
+    return 0 if isinstance(node, Leaf) else node.height
 
 
 def _size(node: Box | Leaf) -> int:

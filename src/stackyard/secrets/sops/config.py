@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from stackyard import files
+from stackyard.documents.limits import SMALL
+from stackyard.documents.yamltext import YamlLimitError, parse_yaml
 from stackyard.errors import InvalidInputError, Location
 from stackyard.secrets.sops.age import check_recipient
 from stackyard.secrets.sops.rules import DEFAULT_RULE, Rule, check_pattern, rule_from
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["CreationRule", "SopsConfig", "SopsConfigError", "find_config", "parse_config", "read_config"]
 
 _NAME = ".sops.yaml"
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # The services that we cannot encrypt for, as a creation rule spells them.
 _FOREIGN = ("pgp", "kms", "gcp_kms", "hckms", "azure_keyvault", "hc_vault_transit_uri", "hc_vault")
 _YAML_INDENT = 4
@@ -128,13 +129,12 @@ def parse_config(text: str, path: Path) -> SopsConfig:
     """
     where = Location(str(path))
     try:
-        found = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, in C where there is one
+        found = parse_yaml(text, SMALL)
     except yaml.YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         place = Location(str(path), mark.line + 1, mark.column + 1) if mark else where
-        raise SopsConfigError(f"{path} is not valid YAML.", where=place, remedy="Correct it.") from err
-    except (ValueError, RecursionError) as err:
-        raise SopsConfigError(f"{path} is not valid YAML: {err}.", where=where, remedy="Correct it.") from err
+        said = f": it is {err.problem}" if isinstance(err, YamlLimitError) else ""
+        raise SopsConfigError(f"{path} is not valid YAML{said}.", where=place, remedy="Correct it.") from err
     if found is None:
         found = {}
     rules = found.get("creation_rules") or [] if isinstance(found, dict) else None

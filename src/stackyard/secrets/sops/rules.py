@@ -47,18 +47,15 @@ class Rule:
     pattern: str
     _cache: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False, repr=False)
 
-    def encrypts(
-        self, path: tuple[str, ...], comments: tuple[tuple[str, ...], ...], *, is_comment: bool = False
-    ) -> bool:
-        """Tell whether a value is encrypted.
+    def encrypts(self, path: tuple[str, ...], *, is_marked: bool) -> bool:
+        """Tell whether a value or comment is encrypted.
 
         Args:
             path: The keys that lead to it.
-            comments: The comments right before it, and before each key above it, the nearest last.
-            is_comment: Whether it is a comment itself, which is then the last of these.
+            is_marked: Whether a comment that counts for it fits, as `marks` says.
         """
         if self.kind in _COMMENTS:
-            return self._encrypts_by_comment(comments, is_comment=is_comment)
+            return is_marked == (self.kind is RuleKind.ENCRYPTED_COMMENT_REGEX)
         known = self._cache.get(path)
         if known is None:
             is_fitting = any(map(self._fits, path))
@@ -66,13 +63,14 @@ class Rule:
             self._cache[path] = known
         return known
 
-    def _encrypts_by_comment(self, comments: tuple[tuple[str, ...], ...], *, is_comment: bool) -> bool:
-        if self.kind is RuleKind.UNENCRYPTED_COMMENT_REGEX:
-            return not any(self._fits(line) for lines in comments for line in lines)
-        if is_comment:
-            # The comment that asks for encryption is not encrypted itself.
-            comments = (*comments[:-1], comments[-1][:-1])
-        return any(self._fits(line) for lines in comments for line in lines)
+    def marks(self, comment: str) -> bool:
+        """Tell whether a comment says of what follows it, and of all below that, if it is encrypted."""
+        return self.kind in _COMMENTS and self._fits(comment)
+
+    @property
+    def marks_itself(self) -> bool:
+        """Whether a comment counts for itself; the one that asks for encryption is not encrypted."""
+        return self.kind is not RuleKind.ENCRYPTED_COMMENT_REGEX
 
     def _fits(self, word: str) -> bool:
         if self.kind in _SUFFIXES:

@@ -42,28 +42,25 @@ def context_of(path: tuple[str, ...]) -> str:
     return ":".join(path) + ":"
 
 
-Comments = tuple[tuple[str, ...], ...]
-
-
 def visits(layout: Layout, rule: Rule) -> Iterator[Visit]:
     """Yield every value and comment of all documents."""
     for document in layout.documents:
-        yield from _collection(document.root, (), (), rule)
+        yield from _collection(document.root, (), rule, is_marked=False)
 
 
 def _collection(
-    node: Branch | Listing, path: tuple[str, ...], above: Comments, rule: Rule
+    node: Branch | Listing, path: tuple[str, ...], rule: Rule, *, is_marked: bool
 ) -> Iterator[Visit]:
     for remarks, inner_path, inner, start in _children(node, path):
-        lines: tuple[str, ...] = ()
+        before = after = is_marked
         for remark in remarks:
-            lines = (*lines, remark.text)
-            is_encrypted = rule.encrypts(path, (*above, lines), is_comment=True)
+            before, after = after, after or rule.marks(remark.text)
+            is_encrypted = rule.encrypts(path, is_marked=after if rule.marks_itself else before)
             yield Visit(remark, path, is_encrypted, start)
         if isinstance(inner, Leaf):
-            yield Visit(inner, inner_path, rule.encrypts(inner_path, (*above, lines)), start)
+            yield Visit(inner, inner_path, rule.encrypts(inner_path, is_marked=after), start)
         elif inner is not None:
-            yield from _collection(inner, inner_path, (*above, lines), rule)
+            yield from _collection(inner, inner_path, rule, is_marked=after)
 
 
 Child = tuple[tuple[Remark, ...], tuple[str, ...], Node | None, int | None]
