@@ -19,8 +19,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+from yaml import YAMLError as PlainYamlError
 
 from stackyard import files
+from stackyard.documents.yamltext import YamlLimitError, check_yaml
 from stackyard.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
@@ -216,6 +218,7 @@ def _above_comments(lines: Sequence[str], at: int, added: Sequence[str]) -> int:
 
 
 def _loaded(text: str, path: str) -> CommentedMap | None:
+    _check_limits(text, path)
     try:
         data = _writer(_INDENTS[0], text=text).load(text)
     except YAMLError as err:
@@ -228,6 +231,18 @@ def _loaded(text: str, path: str) -> CommentedMap | None:
     if data is not None and not isinstance(data, CommentedMap):
         raise YamlEditError(f"{path} is not a mapping at its top.", where=Location(path, 1))
     return data
+
+
+def _check_limits(text: str, path: str) -> None:
+    """Refuse what ruamel.yaml, which has no limits, would not end with; what else is wrong it says itself."""
+    try:
+        check_yaml(text)
+    except YamlLimitError as err:
+        mark = err.problem_mark
+        where = Location(path) if mark is None else Location(path, mark.line + 1, mark.column + 1)
+        raise YamlEditError(f"{path} is not valid YAML: it is {err.problem}.", where=where) from err
+    except PlainYamlError:
+        return
 
 
 def _dumped(data: CommentedMap, indents: tuple[int, int, int], *, text: str) -> str:

@@ -227,8 +227,10 @@ def load_spec(path: Path) -> dict[str, Any]:
         raise SpecMissingError(f"There is no {path}.")
     import yaml  # lazy: for a spec that somebody wrote by hand
 
+    from stackyard.documents.yamltext import parse_yaml  # lazy: as said
+
     try:
-        found = yaml.safe_load(files.read_text(path))
+        found = parse_yaml(files.read_text(path))
     except yaml.YAMLError as err:
         raise SpecInvalidError(f"{path} is not YAML.") from err
     needed = {"identity", "access", "platform", "config"}

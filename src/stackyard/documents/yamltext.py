@@ -22,7 +22,7 @@ from stackyard.documents.limits import OUTSIDE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from yaml import Event, Mark, Node
+    from yaml import Mark, Node
 
     from stackyard.documents.limits import Limits
 
@@ -117,7 +117,7 @@ class LimitedParser(CParser):
         self._depth -= 1
 
 
-class _Loader(LimitedParser, SafeConstructor, Resolver):  # type: ignore[misc]
+class _Loader(LimitedParser, SafeConstructor, Resolver):
     """PyYAML's safe loader, on libyaml, within the limits."""
 
     def __init__(self, text: str, limits: Limits) -> None:
@@ -139,7 +139,7 @@ class _Loader(LimitedParser, SafeConstructor, Resolver):  # type: ignore[misc]
         if merges:
             super().flatten_mapping(node)
 
-    def bounded_number(self, node: Node) -> Any:
+    def bounded_number(self, node: Any) -> Any:
         """Return a number of a length that somebody can mean."""
         if type(node) is ScalarNode and len(node.value) > _LONGEST_NUMBER:
             problem = f"a number of more than {_LONGEST_NUMBER} characters"
@@ -147,8 +147,10 @@ class _Loader(LimitedParser, SafeConstructor, Resolver):  # type: ignore[misc]
         return self.construct_yaml_int(node) if node.tag == _INT else self.construct_yaml_float(node)
 
 
-_Loader.add_constructor(_INT, _Loader.bounded_number)
-_Loader.add_constructor(_FLOAT, _Loader.bounded_number)
+# The stubs know PyYAML's own loaders alone.
+_ADD: Any = _Loader.add_constructor
+for _tag in (_INT, _FLOAT):
+    _ADD(_tag, _Loader.bounded_number)
 
 
 def parse_yaml(source: str | bytes, limits: Limits = OUTSIDE) -> Any:
@@ -172,7 +174,7 @@ def parse_yaml(source: str | bytes, limits: Limits = OUTSIDE) -> Any:
         loader.dispose()
 
 
-def parse_events(text: str, limits: Limits = OUTSIDE) -> Iterator[Event]:
+def parse_events(text: str, limits: Limits = OUTSIDE) -> Iterator[Any]:
     """Yield libyaml's events; aliases are not followed.
 
     Raises:
@@ -204,7 +206,7 @@ def check_yaml(text: str, limits: Limits = OUTSIDE) -> None:
     """
     # Of each collection that is open: the anchor, how many values it stands for, and how deep they go.
     around: list[list[Any]] = [[None, 0, 0]]
-    known: dict[str, tuple[int, int] | None] = {}
+    known: dict[str | None, tuple[int, int] | None] = {}
     for event in parse_events(text, limits):
         if isinstance(event, yaml.CollectionStartEvent):
             around.append([event.anchor, 1, 1])
@@ -330,13 +332,13 @@ def _find_unreadable(root: Node) -> Node:
     return root
 
 
-def _too_deep(limits: Limits, mark: Mark) -> YamlLimitError:
+def _too_deep(limits: Limits, mark: Any) -> YamlLimitError:
     return YamlLimitError(Limit.DEPTH, f"nested deeper than {limits.depth} levels", mark)
 
 
-def _too_full(limits: Limits, mark: Mark) -> YamlLimitError:
+def _too_full(limits: Limits, mark: Any) -> YamlLimitError:
     return YamlLimitError(Limit.VALUES, f"more than {limits.values} values", mark)
 
 
-def _circular(mark: Mark) -> YamlLimitError:
+def _circular(mark: Any) -> YamlLimitError:
     return YamlLimitError(Limit.CIRCLE, "an alias leads back into its own anchor", mark)

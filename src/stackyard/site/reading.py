@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 from yaml import MappingNode, ScalarNode, SequenceNode
-from yaml._yaml import CParser
 
 from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.documents.limits import Limits
+from stackyard.documents.yamltext import Limit, LimitedParser, YamlLimitError
 from stackyard.errors import Location
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ TOO_DEEP = Kind(
 )
 TOO_LARGE = Kind(
     code="E-YAML-SIZE",
-    summary="Aliases make the file too large",
-    remedy="Write fewer aliases of aliases: the file would grow to more than a million values.",
+    summary="The file is too large, or aliases make it so",
+    remedy="Split the file, or write fewer aliases of aliases: it would grow to more than a million values.",
 )
 
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
+_LIMITS = Limits(size=64 * 2**20, depth=_DEEPEST, values=_MOST_VALUES)
+# Whoever has more wrong in a file corrects what made it.
+_MOST_FINDINGS = 1_000
 
 _STR = "tag:yaml.org,2002:str"
 _INT = "tag:yaml.org,2002:int"
@@ -94,35 +98,12 @@ _NUMBER_STARTS = frozenset("0123456789-+.")
 _NOT_A_NUMBER = frozenset((".nan", ".NaN", ".NAN"))
 
 
-class _DepthError(Exception):
-    """Carries the place where nesting became too deep out of libyaml."""
-
-    def __init__(self, mark: Mark) -> None:
-        super().__init__()
-        self.mark = mark
-
-
 class _AbandonedError(Exception):
     """Ends the reading of a file that would take forever."""
 
 
-class _Parser(CParser):
-    """libyaml's parser; what it asks while it makes nodes is answered here."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-
-    def descend_resolver(self, parent: Node | None, index: object) -> None:
-        """Count the levels: libyaml itself would overrun its stack."""
-        del index
-        self._depth += 1
-        if self._depth > _DEEPEST and parent is not None:
-            raise _DepthError(parent.start_mark)
-
-    def ascend_resolver(self) -> None:
-        """Come back up one level."""
-        self._depth -= 1
+class _Parser(LimitedParser):
+    """libyaml's parser within the limits; what it asks while it makes nodes is answered here."""
 
     def resolve(self, kind: type[Node], value: str, implicit: Any) -> str:
         """Say what a value without a tag is."""
@@ -146,9 +127,12 @@ def _plain_tag(text: str) -> str:
 
 def compose(text: str, path: str, found: Diagnostics) -> Node | None:
     """Parse a text to nodes; nothing when it is empty, or is not YAML, and then there is a finding."""
-    parser = _Parser(text)
+    parser: _Parser | None = None
     try:
-        return parser.get_single_node()
+        parser = _Parser(text, _LIMITS)
+        root: Node | None = parser.get_single_node()
+    except YamlLimitError as err:
+        _refuse_limit(err, path, found)
     except yaml.MarkedYAMLError as err:
         mark = err.problem_mark or err.context_mark
         where = Location(path) if mark is None else location(path, mark)
@@ -159,11 +143,20 @@ def compose(text: str, path: str, found: Diagnostics) -> Node | None:
             f"The file holds a character that YAML does not allow: {err.reason}.",
             _offset(path, text, err),
         )
-    except _DepthError as err:
-        found.add(TOO_DEEP, f"The nesting goes deeper than {_DEEPEST} levels.", location(path, err.mark))
+    else:
+        return root
     finally:
-        parser.dispose()
+        if parser is not None:
+            parser.dispose()
     return None
+
+
+def _refuse_limit(err: YamlLimitError, path: str, found: Diagnostics) -> None:
+    where = Location(path) if err.problem_mark is None else location(path, err.problem_mark)
+    if err.limit is Limit.DEPTH:
+        found.add(TOO_DEEP, f"The nesting goes deeper than {_DEEPEST} levels.", where)
+    else:
+        found.add(TOO_LARGE, f"The file is not read: {err.problem}.", where)
 
 
 def location(path: str, mark: Mark) -> Location:
@@ -206,6 +199,7 @@ class _Conversion:
     path: str
     found: Diagnostics
     values_left: int = _MOST_VALUES
+    findings_left: int = _MOST_FINDINGS
 
     def value(self, node: Node, depth: int) -> Any:
         kind = type(node)
@@ -282,6 +276,9 @@ class _Conversion:
 
     def refuse(self, kind: Kind, detail: str, node: Node) -> None:
         self.found.add(kind, detail, location(self.path, node.start_mark))
+        self.findings_left -= 1
+        if self.findings_left < 0:
+            raise _AbandonedError
 
     def abandon(self, kind: Kind, detail: str, node: Node) -> NoReturn:
         self.refuse(kind, detail, node)

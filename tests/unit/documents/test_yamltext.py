@@ -36,10 +36,9 @@ def test_nesting_is_refused_at_the_place_where_it_is_too_deep(name: str) -> None
         assert place(caught.value) > (1, 1)
 
 
-@pytest.mark.parametrize("name", DEEP_YAML)
+# Events do not follow aliases.
+@pytest.mark.parametrize("name", [name for name in DEEP_YAML if name != "aliases"])
 def test_events_are_refused_at_the_same_depth(name: str) -> None:
-    if name == "aliases":
-        pytest.skip("events do not follow aliases")
     with pytest.raises(YamlLimitError, match="nested deeper than 100 levels"):
         for _ in parse_events(DEEP_YAML[name]):
             pass

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from stackyard.documents.limits import SMALL
+from stackyard.documents.yamltext import parse_yaml
 from stackyard.lab.resources.qemu.userdata import render
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ def _take_mime(data: bytes, parts: list[dict[str, Any]], problems: list[str]) ->
 
 def _take_config(text: str, parts: list[dict[str, Any]], problems: list[str]) -> None:
     try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
+        document = parse_yaml(text, SMALL)
     except yaml.YAMLError as err:
         problems.append(f"Failed loading yaml blob. Invalid format: {' '.join(str(err).split())}")
         return
@@ -189,7 +191,7 @@ def _text(world: World, guest: Document, part: str) -> bytes | None:
 
 def _mapping(text: bytes | None) -> Mapping[str, Any]:
     try:
-        found = yaml.load(text or b"", Loader=yaml.CSafeLoader)
+        found = parse_yaml(text or b"", SMALL)
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}

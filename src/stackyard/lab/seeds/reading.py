@@ -6,9 +6,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import yaml
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import Limits
+from stackyard.documents.yamltext import parse_yaml
 from stackyard.errors import Location
 from stackyard.files import read_text
 from stackyard.lab.seeds.big import big
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["decode_seed", "is_seed_file", "load_seed", "seed_names"]
 
+# An export of a large cluster has as much.
+_LIMITS = Limits(size=256 * 2**20, values=5_000_000)
 _YAML = (".yaml", ".yml")
 _ENDINGS = (".json", *_YAML)
 # What is made by a rule instead of being read from a file.
@@ -65,13 +69,12 @@ def decode_seed(text: str, name: str) -> Any:
     """
     if not name.endswith(_YAML):
         try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError as err:
+            return parse_json(text, _LIMITS)
+        except JsonError as err:
             place = Location(name, err.lineno, err.colno)
             raise SeedError(f"{name} is not JSON: {err.msg}.", where=place) from err
     try:
-        # libyaml's loader builds plain values only, which is what makes it safe.
-        return yaml.load(text, Loader=yaml.CSafeLoader) or {}
+        return parse_yaml(text, _LIMITS) or {}
     except yaml.YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         place = Location(name) if mark is None else Location(name, mark.line + 1, mark.column + 1)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from stackyard.documents.limits import SMALL
+from stackyard.documents.yamltext import parse_yaml
 from stackyard.lab.resources.qemu.userdata import render
 from stackyard.lab.sha256_crypt import is_hashed, verify_password
 
@@ -83,7 +85,7 @@ def _cloud_config(text: str) -> Mapping[str, Any]:
     if not text.startswith("#cloud-config"):
         return {}
     try:
-        document = yaml.load(text, Loader=yaml.CSafeLoader)
+        document = parse_yaml(text, SMALL)
     except yaml.YAMLError:
         # Cloud-init says so in its log, and makes no users.
         return {}

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from stackyard.documents.limits import SMALL
+from stackyard.documents.yamltext import parse_yaml
 from stackyard.operator.delegation.children_needs import (
     bridges_of,
     choose_datastores,
@@ -163,7 +165,11 @@ async def _node(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str, si
 async def _known_token(inner: InnerHost, site: str) -> str | None:
     """Return the token that the host has from an earlier time."""
     said = await inner.run(f"cat {site}/secrets.yaml 2>/dev/null || :")
-    document = yaml.safe_load(said) if said else None
+    try:
+        document = parse_yaml(said, SMALL) if said else None
+    except yaml.YAMLError:
+        # A file that cannot be read is written again, with a new token.
+        document = None
     tokens = document.get("api_tokens") if isinstance(document, dict) else None
     return tokens.get(inner.name) if isinstance(tokens, dict) else None
 

@@ -8,11 +8,12 @@ are kept for reading.
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.secrets.layout import Leaf, Place, Remark
+from stackyard.secrets.layout import Leaf, Place, Remark, SecretsSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["attach_comments"]
 
+# More than any file has that a person keeps: each takes its time.
+_MOST_COMMENTS = 50_000
 _COMMENT = re.compile(r"(?:(?<=[ \t\r\n])|\A)#[^\r\n]*")
 _NEXT_COMMENT = re.compile(r"\r?\n[ \t]*#[^\r\n]*")
 _BLOCK_HEADER = re.compile(r"(?:[!&]\S+[ \t]+)*[|>][-+0-9]*[ \t]+(#[^\r\n]*)")
@@ -34,10 +37,15 @@ def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[in
         span: Where the document begins and ends in it.
         scalars: Where its scalars are, in order; comments are never in these.
         root: What was read of it; gets the comments.
+
+    Raises:
+        SecretsSyntaxError: There are too many.
     """
-    found = list(_comments(text, span, scalars))
+    found = list(itertools.islice(_comments(text, span, scalars), _MOST_COMMENTS + 1))
     if not found:
         return
+    if len(found) > _MOST_COMMENTS:
+        raise SecretsSyntaxError(f"There are more than {_MOST_COMMENTS} comments in a document.")
     slots = list(_slots(root, (root,)))
     starts = [slot.start for slot, _ in slots]
     lines = _Lines(text)

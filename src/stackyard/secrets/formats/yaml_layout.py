@@ -135,7 +135,12 @@ class _Reader:
         return self._closed(self._root(node), began, ended.start_mark.index, self._spans[first_span:])
 
     def _closed(self, root: Box, start: int, end: int, scalars: list[tuple[int, int]]) -> Document:
-        attach_comments(self._text, (start, end), scalars, root)
+        try:
+            attach_comments(self._text, (start, end), scalars, root)
+        except SecretsSyntaxError as err:
+            raise SecretsSyntaxError(
+                f"{self._path} cannot be read: {err.detail}", where=Location(self._path)
+            ) from err
         frozen = _frozen(root)
         if not isinstance(frozen, Branch):
             raise TypeError("the root of a document is a mapping")
