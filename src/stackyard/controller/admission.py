@@ -1,9 +1,11 @@
-"""Who may have what: plain tokens of the site, signed tokens, and a limit for those who guess."""
+"""Who may have what: plain tokens of the site, signed tokens, and a limit for those who guess.
+
+A token is looked at before any limit: one that opens what is asked for is never refused or kept waiting
+because others at the same address showed wrong ones.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.tokens import TokenError
 from stackyard.site.entities.postures import AuthMethod
+from stackyard.state.http.credentials import Scheme, read_credentials
 from stackyard.state.http.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -52,15 +55,16 @@ class Admission:
         """
         if wanted.method is AuthMethod.NETWORK:
             return
-        shown = self._shown(request, wanted.identity, _CHALLENGE)
         plain = book.auth.site_token
         if wanted.method is AuthMethod.NODE_TOKEN:
             plain = book.auth.node_tokens.get(wanted.identity)
-        claims = self._claims(shown)
-        is_signed = claims is not None and claims.opens_spec(wanted.identity, wanted.spec)
-        if _is_same(shown, plain) or is_signed:
+        shown = _token(request)
+        if _is_same(shown, plain):
             return
-        raise self._wrong(request, wanted.identity, "The token does not open this spec.")
+        claims = self._claims(shown)
+        if claims is not None and claims.opens_spec(wanted.identity, wanted.spec):
+            return
+        raise self._refusal(request, wanted.identity, _CHALLENGE, "The token does not open this spec.")
 
     def admit_to_repository(self, request: web.BaseRequest, name: str) -> None:
         """Let somebody have a repository.
@@ -68,33 +72,38 @@ class Admission:
         Raises:
             RequestRefusedError: They may not, or there is none: who may not is not told which.
         """
-        shown = self._shown(request, "", _GIT_CHALLENGE)
-        claims = self._claims(shown)
-        is_signed = claims is not None and claims.opens_repository(name)
-        if _is_same(shown, self._repo_token) or is_signed:
-            return
-        raise self._wrong(request, "", "The token does not open this repository.")
-
-    def _shown(self, request: web.BaseRequest, name: str, challenge: str) -> str:
-        """Return the token that was shown."""
-        wait_s = self._throttle.blocked_s(request.remote or "", f"to {name}")
-        if wait_s:
-            headers = {"Retry-After": str(max(1, round(wait_s)))}
-            raise RequestRefusedError(429, Code.TOO_MANY, "Too many wrong tokens.", headers=headers)
         shown = _token(request)
-        if not shown:
-            headers = {"WWW-Authenticate": challenge}
-            raise RequestRefusedError(401, Code.TOKEN_MISSING, "A token is needed.", headers=headers)
-        return shown
+        if _is_same(shown, self._repo_token):
+            return
+        claims = self._claims(shown)
+        if claims is not None and claims.opens_repository(name):
+            return
+        raise self._refusal(request, "", _GIT_CHALLENGE, "The token does not open this repository.")
+
+    async def hold_back(self) -> None:
+        """Keep the answer to somebody who guesses back for a while, where few others are kept back."""
+        await self._throttle.hold_back()
 
     def _claims(self, shown: str) -> Claims | None:
         try:
-            return self._tokens.check(shown)
+            return self._tokens.check(shown) if shown else None
         except TokenError:
             return None
 
-    def _wrong(self, request: web.BaseRequest, name: str, detail: str) -> RequestRefusedError:
-        self._throttle.failed(request.remote or "", f"to {name}")
+    def _refusal(
+        self, request: web.BaseRequest, name: str, challenge: str, detail: str
+    ) -> RequestRefusedError:
+        """Return the answer to a token that opens nothing here, counted where one was shown."""
+        headers = {"WWW-Authenticate": challenge}
+        if read_credentials(request).scheme is Scheme.NONE:
+            return RequestRefusedError(401, Code.TOKEN_MISSING, "A token is needed.", headers=headers)
+        wait_s = self._throttle.failed(request.remote or "", f"to {name}")
+        if wait_s:
+            # Each further guess costs a connection of its own.
+            headers = {"Retry-After": str(max(1, round(wait_s))), "Connection": "close"}
+            return RequestRefusedError(429, Code.TOO_MANY, "Too many wrong tokens.", headers=headers)
+        if not _token(request):
+            return RequestRefusedError(401, Code.TOKEN_MISSING, "A token is needed.", headers=headers)
         return RequestRefusedError(403, Code.TOKEN_WRONG, detail)
 
 
@@ -106,14 +115,5 @@ def _is_same(shown: str, known: str | None) -> bool:
 
 def _token(request: web.BaseRequest) -> str:
     """Return the token of a request: as a bearer, or as the password that git sends; empty for none."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    value = value.strip()
-    if kind.lower() == "bearer":
-        return value
-    if kind.lower() != "basic":
-        return ""
-    try:
-        name, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        return ""
-    return password or name
+    shown = read_credentials(request)
+    return shown.secret or shown.name

@@ -42,7 +42,10 @@ def answer_text(text: bytes, content_type: str, *, headers: Mapping[str, str] | 
 def answer_refusal(err: RequestRefusedError) -> web.Response:
     """Return a refusal as a response."""
     body = orjson.dumps({"error": {"code": err.wire_code, "message": err.detail}})
-    return serving.respond(err.status, body, headers={**_GUARDED, **err.headers})
+    response = serving.respond(err.status, body, headers={**_GUARDED, **err.headers})
+    if err.headers.get("Connection") == "close":
+        response.force_close()
+    return response
 
 
 async def answer_file(request: web.BaseRequest, descriptor: int, content_type: str) -> web.StreamResponse:

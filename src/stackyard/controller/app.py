@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 import orjson
-from yarl import URL
 
 from stackyard.controller.answers import answer_json, answer_refusal, answer_text
 from stackyard.controller.asking import Asked, read_path
@@ -86,6 +85,8 @@ class ControllerApp:
             route = _route(asked.segments)
             response = await self._answer(request, asked, route)
         except RequestRefusedError as err:
+            if err.wire_code == Code.TOO_MANY:
+                await self._admission.hold_back()
             response = answer_refusal(err)
         except StackyardError as err:
             self._on_failure(err)
@@ -104,10 +105,12 @@ class ControllerApp:
         return await handler(request, asked)
 
     async def _to_state(self, request: web.BaseRequest, state: StateApp) -> web.StreamResponse:
-        """Hand a request on to the state service, which sees the path as if it were alone."""
-        inside = URL(request.raw_path.removeprefix(_STATE.rstrip("/")), encoded=True)
+        """Pass a request to the state service, which sees the path as if it were alone.
+
+        The path stays the text that was sent: what can be in one is not always a URL.
+        """
         began = time.monotonic()
-        response = await state.handle(request.clone(rel_url=inside))
+        response = await state.handle(request, path=request.raw_path.removeprefix(_STATE.rstrip("/")))
         self.metrics.answered("state", response.status, time.monotonic() - began)
         return response
 

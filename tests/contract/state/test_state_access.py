@@ -119,19 +119,37 @@ def test_a_principal_needs_a_name_and_rights() -> None:
     assert service.principals.all() == ()
 
 
-def test_who_guesses_is_slowed_down_and_others_are_not() -> None:
+def test_who_guesses_is_slowed_down_and_right_credentials_are_not() -> None:
     async def run() -> None:
-        throttle = Throttle(ThrottleLimits(failures=3, address_failures=100, window_s=1000.0))
-        async with served(make_service(), throttle=throttle) as client:
+        limits = ThrottleLimits(failures=3, address_failures=100, window_s=1000.0, delay_s=0.01)
+        async with served(make_service(), throttle=Throttle(limits)) as client:
             right = dict(client.headers)
             client.headers = basic("admin", "guess")
-            statuses = [(await client.get("a")).status for _ in range(5)]
-            assert statuses == [401, 401, 401, 429, 429]
+            replies = [await client.get("a") for _ in range(5)]
+            assert [reply.status for reply in replies] == [401, 401, 401, 429, 429]
+            assert int(replies[-1].headers["Retry-After"]) > 0
+            assert replies[-1].headers["Connection"] == "close"
             client.headers = right
-            blocked = await client.get("a")
-            assert (blocked.status, blocked.headers["Retry-After"] > "0") == (429, True)
+            assert (await client.get("a")).status == 404
             client.headers = basic("other", "guess")
             assert (await client.get("a")).status == 401
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("wrong", ["Bearer wrong", "Negotiate x", "Basic %%%", "Digest", "x" * 3000])
+def test_every_way_to_show_wrong_credentials_counts_for_its_address(wrong: str) -> None:
+    async def run() -> None:
+        limits = ThrottleLimits(failures=1000, address_failures=6, window_s=1000.0, delay_s=0.01)
+        async with served(make_service(), throttle=Throttle(limits)) as client:
+            for number in range(3):
+                client.headers = {"Authorization": wrong}
+                assert (await client.get("a")).status == 401
+                client.headers = basic(f"name-{number}", "guess")
+                assert (await client.get("a")).status == 401
+            assert (await client.get("a")).status == 429
+            client.headers = {"Authorization": wrong}
+            assert (await client.get("a")).status == 429
 
     asyncio.run(run())
 

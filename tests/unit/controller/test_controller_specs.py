@@ -179,18 +179,33 @@ def test_repositories_that_are_not_served_are_not_found(tmp_path: Path) -> None:
     ask(make_site(tmp_path), questions)
 
 
-def test_who_guesses_has_to_wait_and_others_have_not(tmp_path: Path) -> None:
+def test_who_guesses_has_to_wait_and_a_right_token_has_not(tmp_path: Path) -> None:
     async def questions(client: Asking, found: RunningController) -> None:
         del found
-        statuses = [(await client("/spec/web1", f"guess {number}")).status for number in range(5)]
-        assert statuses == [403, 403, 403, 429, 429]
-        refused = await client("/spec/web1", WEB1)
-        assert refused.refusal == (429, "E302")
-        assert int(refused.headers["Retry-After"]) > 0
+        answers = [await client("/spec/web1", f"guess {number}") for number in range(5)]
+        assert [answer.status for answer in answers] == [403, 403, 403, 429, 429]
+        assert answers[-1].refusal == (429, "E302")
+        assert int(answers[-1].headers["Retry-After"]) > 0
+        assert answers[-1].headers["Connection"] == "close"
+        assert (await client("/spec/web1", WEB1)).status == 200
         assert (await client("/spec/web2", WEB2)).status == 200
         assert (await client("/health")).status == 200
 
-    ask(make_site(tmp_path), questions, throttle=ThrottleLimits(failures=3, address_failures=100))
+    limits = ThrottleLimits(failures=3, address_failures=100, delay_s=0.01)
+    ask(make_site(tmp_path), questions, throttle=limits)
+
+
+@pytest.mark.parametrize("wrong", ["Negotiate x", "Basic %%%", "Digest", "Bearer"])
+def test_every_way_to_show_a_wrong_token_counts(tmp_path: Path, wrong: str) -> None:
+    async def questions(client: Asking, found: RunningController) -> None:
+        del found
+        sent = {"Authorization": wrong}
+        statuses = [(await client("/spec/web1", headers=sent)).status for _ in range(4)]
+        assert statuses == [401, 401, 401, 429]
+        assert [(await client("/spec/web1")).status for _ in range(4)] == [401] * 4
+
+    limits = ThrottleLimits(failures=3, address_failures=100, delay_s=0.01)
+    ask(make_site(tmp_path), questions, throttle=limits)
 
 
 def test_guests_of_one_name_that_want_different_specs_get_none(tmp_path: Path) -> None:

@@ -72,7 +72,11 @@ def answer_error(err: StackyardError, method: str, asked: LockInfo | None) -> we
         headers["Retry-After"] = str(max(1, round(err.wait_s)))
     if status == 503:
         headers["Retry-After"] = str(_RETRY_AFTER_S)
-    return serving.respond(status, _body(err, method, asked), reason=err.summary, headers=headers)
+    response = serving.respond(status, _body(err, method, asked), reason=err.summary, headers=headers)
+    if isinstance(err, LoginThrottledError) and err.is_guess:
+        # Each further guess costs a connection of its own.
+        response.force_close()
+    return response
 
 
 def _body(err: StackyardError, method: str, asked: LockInfo | None) -> bytes:

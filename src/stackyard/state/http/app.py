@@ -17,10 +17,12 @@ from stackyard.objects import StoreBusyError, StoreError
 from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body
+from stackyard.state.http.credentials import Scheme
 from stackyard.state.http.metrics import Metrics
+from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
-from stackyard.state.model import Action, Actor, Version
+from stackyard.state.model import Actor, Version
 from stackyard.state.names import check_name
 from stackyard.state.principals import Right
 from stackyard.state.refusals import NotHolderError, StateLockedError, StateRefusedError
@@ -86,29 +88,37 @@ class StateApp:
         self._workers = Workers(_THREADS)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._refused = RefusedLogins(service.audit, self.call)
+        self._refreshing: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Write down what is still to be written, and let go of the threads."""
+        self._refused.close(self._workers.submit)
         self._workers.close()
 
     async def call(self, function: Callable[[], T]) -> T:
         """Do what blocks in a thread."""
         return await self._workers.call(function)
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+    async def handle(self, request: web.BaseRequest, *, path: str | None = None) -> web.StreamResponse:
+        """Answer one request.
+
+        Args:
+            request: What was asked.
+            path: Its path and query as they were sent, where the service is below another server's path.
+        """
         began = time.monotonic()
         asked: list[LockInfo] = []
         try:
-            response = await self._answer(request, asked)
+            response = await self._answer(request, path or request.raw_path, asked)
         except StackyardError as err:
             self._count(err, request.method)
             response = answer_error(err, request.method, asked[0] if asked else None)
         self.metrics.answered(request.method, response.status, time.monotonic() - began)
         return response
 
-    async def _answer(self, request: web.BaseRequest, asked: list[LockInfo]) -> web.Response:
-        path = request.raw_path.partition("?")[0]
+    async def _answer(self, request: web.BaseRequest, raw: str, asked: list[LockInfo]) -> web.Response:
+        path = raw.partition("?")[0]
         if path == "/health" and request.method == "GET":
             return await self._health()
         if path == "/metrics" and request.method == "GET":
@@ -259,14 +269,22 @@ class StateApp:
 
     async def _login(self, request: web.BaseRequest) -> Principal:
         if self._auth.is_stale and self._auth.own_answers(request) is None:
-            await self._call(self._auth.refresh)
+            await self._refreshed()
         try:
             return self._auth.login(request)
-        except LoginRefusedError as err:
-            if "Authorization" in request.headers:
-                actor = Actor(principal="-", address=request.remote or "")
-                await self._call(self.service.audit.note, actor, Action.LOGIN_REFUSED, detail=err.detail)
+        except (LoginRefusedError, LoginThrottledError) as err:
+            if err.scheme is not Scheme.NONE:
+                await self._refused.note(request.remote or "", err.scheme, err.detail)
+            if isinstance(err, LoginThrottledError) and err.is_guess:
+                await self._auth.hold_back()
             raise
+
+    async def _refreshed(self) -> None:
+        """Read the principals once for all who ask meanwhile: wrong credentials must not take all threads."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._call(self._auth.refresh))
+            self._refreshing.add_done_callback(_retrieve)
+        await asyncio.shield(self._refreshing)
 
     async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         return await self.call(functools.partial(function, *args, **kwargs))
@@ -300,6 +318,12 @@ def _takes_gzip(request: web.BaseRequest) -> bool:
         if name.strip() in ("gzip", "*"):
             return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    """Take note of how it ended, also where all who waited for it are gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _is_gone(request: web.BaseRequest) -> bool:

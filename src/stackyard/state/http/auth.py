@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from typing import TYPE_CHECKING
 
 from stackyard import serving
 from stackyard.errors import StackyardError
+from stackyard.state.http.credentials import Credentials, Scheme, read_credentials
 from stackyard.state.http.throttle import Throttle
 from stackyard.state.principals import (
     Principal,
@@ -27,6 +26,8 @@ __all__ = ["Authenticator", "LoginRefusedError", "LoginThrottledError"]
 
 # How long a change of the principals may take to be noticed.
 _FRESH_S = 2.0
+# Of a name that nobody has; it may be long.
+_SHOWN_NAME = 64
 
 
 class LoginRefusedError(StackyardError):
@@ -36,6 +37,10 @@ class LoginRefusedError(StackyardError):
     summary = "The credentials are missing or wrong"
     default_remedy = "Set TF_HTTP_USERNAME and TF_HTTP_PASSWORD to a name and token that the service knows."
 
+    def __init__(self, detail: str, *, scheme: Scheme) -> None:
+        super().__init__(detail)
+        self.scheme = scheme
+
 
 class LoginThrottledError(StackyardError):
     """A client of the state service failed to log in too often, or asks too often."""
@@ -44,9 +49,15 @@ class LoginThrottledError(StackyardError):
     summary = "Too many requests"
     default_remedy = "Wait a minute, and correct the credentials of the client that fails."
 
-    def __init__(self, detail: str, *, wait_s: float) -> None:
+    def __init__(self, detail: str, *, wait_s: float, scheme: Scheme = Scheme.NONE) -> None:
         super().__init__(detail)
         self.wait_s = wait_s
+        self.scheme = scheme
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether its credentials are wrong, in contrast to right ones that are used too often."""
+        return self.scheme is not Scheme.NONE
 
 
 class Authenticator:
@@ -95,54 +106,54 @@ class Authenticator:
     def own_answers(self, request: web.BaseRequest) -> Principal | None:
         """Return the principal of this process if the credentials are its own: that needs no store."""
         own = () if self._own is None else (self._own,)
-        return self._find(own, *_credentials(request)) if own else None
+        return self._find(own, read_credentials(request)) if own else None
 
     def login(self, request: web.BaseRequest) -> Principal:
-        """Return who asks.
+        """Return who asks; the credentials are looked at before any limit.
 
         Raises:
             LoginRefusedError: Nobody that is known.
-            LoginThrottledError: Somebody who failed too often, or asks too often.
+            LoginThrottledError: Wrong credentials once too often, or right ones that are used too often.
         """
-        address = request.remote or ""
-        name, secret = _credentials(request)
-        wait_s = self._throttle.blocked_s(address, name)
-        if wait_s:
-            raise LoginThrottledError("Too many failed logins.", wait_s=wait_s)
+        shown = read_credentials(request)
         known = self._known if self._own is None else (self._own, *self._known)
-        found = self._find(known, name, secret) or self._by_certificate(request, known)
+        found = self._find(known, shown) or self._by_certificate(request, known)
         if found is None:
-            if secret:
-                self._throttle.failed(address, name)
-            raise LoginRefusedError("No credentials." if not secret else f"Wrong credentials for {name!r}.")
+            raise self._refusal(request, shown)
         wait_s = self._throttle.request_wait_s(found.name)
         if wait_s:
             raise LoginThrottledError(f"{found.name} asks too often.", wait_s=wait_s)
         return found
 
-    def _find(self, known: tuple[Principal, ...], name: str, secret: str) -> Principal | None:
-        if not secret:
+    async def hold_back(self) -> None:
+        """Keep the answer to somebody who guesses back for a while, where few others are kept back."""
+        await self._throttle.hold_back()
+
+    def _refusal(
+        self, request: web.BaseRequest, shown: Credentials
+    ) -> LoginRefusedError | LoginThrottledError:
+        """Return the answer to what is not known, counted where it was an attempt."""
+        certificate, scheme, name = serving.peer_certificate(request), shown.scheme, shown.name
+        if scheme is Scheme.NONE and certificate is None:
+            return LoginRefusedError("No credentials.", scheme=scheme)
+        if scheme is Scheme.NONE and certificate is not None:
+            scheme, name = Scheme.CERTIFICATE, certificate.common_name
+        wait_s = self._throttle.failed(request.remote or "", name)
+        detail = f"Wrong credentials for {name[:_SHOWN_NAME]!r} ({scheme})."
+        if wait_s:
+            return LoginThrottledError(f"{detail} Too many.", wait_s=wait_s, scheme=scheme)
+        return LoginRefusedError(detail, scheme=scheme)
+
+    def _find(self, known: tuple[Principal, ...], shown: Credentials) -> Principal | None:
+        if not shown.secret:
             return None
-        now = self._clock()
-        return find_by_password(known, name, secret, now) if name else find_by_token(known, secret, now)
+        now, secret = self._clock(), shown.secret
+        if not shown.name:
+            return find_by_token(known, secret, now)
+        return find_by_password(known, shown.name, secret, now)
 
     def _by_certificate(self, request: web.BaseRequest, known: tuple[Principal, ...]) -> Principal | None:
         shown = serving.peer_certificate(request)
         if shown is None:
             return None
         return find_by_certificate(known, shown.common_name, shown.fingerprint, self._clock())
-
-
-def _credentials(request: web.BaseRequest) -> tuple[str, str]:
-    """Return the name, empty for a bearer, and the secret, empty where there is none that makes sense."""
-    kind, _, value = request.headers.get("Authorization", "").partition(" ")
-    value = value.strip()
-    if kind.lower() == "bearer":
-        return "", value
-    if kind.lower() != "basic":
-        return "", ""
-    try:
-        name, _, secret = base64.b64decode(value, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        return "", ""
-    return name, secret

@@ -1,8 +1,14 @@
-"""Limits on how often: failed logins by address and name, and requests by principal."""
+"""Limits on how often: refused logins by address and name, and requests by principal.
+
+Whoever uses this looks at the credentials first. Right ones are never refused or kept waiting because
+somebody else at the same address showed wrong ones; only a refusal is counted, and made slower.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import ipaddress
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +20,10 @@ __all__ = ["Throttle", "ThrottleLimits"]
 
 # How many addresses and names are remembered; the ones that were longest quiet are forgotten first.
 _REMEMBERED = 10_000
+# No principal has a longer name; a client may send one of many kilobytes.
+_LONGEST_NAME = 100
+# One client of IPv6 has a whole network of this size.
+_IPV6_PREFIX = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +31,14 @@ class ThrottleLimits:
     """How often is too often.
 
     Attributes:
-        failures: Failed logins of one name from one address within the window.
-        address_failures: Failed logins from one address within the window, whatever the name.
-        window_s: How long a failure counts.
+        failures: Refused logins of one name from one address within the window.
+        address_failures: Refused logins from one address within the window, whatever the name.
+        window_s: How long a refused login counts.
         requests_per_s: Requests of one principal a second, on average.
         burst: How many more it may make at once.
+        delay_s: How long the answer to a login past the limits is kept back.
+        delayed: How many such answers are kept back at once; past it they are sent without a delay, so that
+            guessing never takes the connections of others.
     """
 
     failures: int = 10
@@ -33,10 +46,12 @@ class ThrottleLimits:
     window_s: float = 60.0
     requests_per_s: float = 500.0
     burst: float = 2000.0
+    delay_s: float = 1.0
+    delayed: int = 32
 
 
 class Throttle:
-    """Counts failures and requests.
+    """Counts refused logins and requests.
 
     Args:
         limits: How often is too often.
@@ -48,32 +63,38 @@ class Throttle:
     ) -> None:
         self._limits = limits or ThrottleLimits()
         self._clock = clock
-        self._failed: collections.OrderedDict[tuple[str, str], collections.deque[float]] = (
+        # By address and name; None is all names of the address.
+        self._failed: collections.OrderedDict[tuple[str, str | None], collections.deque[float]] = (
             collections.OrderedDict()
         )
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
+        self._delayed = 0
 
-    def blocked_s(self, address: str, name: str) -> float:
-        """Return for how long nobody may log in by this name from this address; zero where they may."""
-        now = self._clock()
-        waits = [
-            self._wait((address, name), self._limits.failures, now),
-            self._wait((address, ""), self._limits.address_failures, now),
-        ]
-        return max(waits)
-
-    def failed(self, address: str, name: str) -> None:
-        """Count a failed login."""
-        now = self._clock()
+    def failed(self, address: str, name: str) -> float:
+        """Count a refused login; return how long its client has to wait, zero within the limits."""
+        now, network, wait_s = self._clock(), _network(address), 0.0
         for key, most in (
-            ((address, name), self._limits.failures),
-            ((address, ""), self._limits.address_failures),
+            ((network, name[:_LONGEST_NAME]), self._limits.failures),
+            ((network, None), self._limits.address_failures),
         ):
             times = self._failed.setdefault(key, collections.deque(maxlen=most))
+            if len(times) == most:
+                wait_s = max(wait_s, times[0] + self._limits.window_s - now)
             times.append(now)
             self._failed.move_to_end(key)
         while len(self._failed) > _REMEMBERED:
             self._failed.popitem(last=False)
+        return wait_s
+
+    async def hold_back(self) -> None:
+        """Wait before a login past the limits is answered, unless enough answers are kept back already."""
+        if self._delayed >= self._limits.delayed:
+            return
+        self._delayed += 1
+        try:
+            await asyncio.sleep(self._limits.delay_s)
+        finally:
+            self._delayed -= 1
 
     def request_wait_s(self, principal: str) -> float:
         """Count a request; return how long the principal must wait before it is answered, zero at best."""
@@ -87,8 +108,14 @@ class Throttle:
             self._buckets.popitem(last=False)
         return wait_s
 
-    def _wait(self, key: tuple[str, str], most: int, now: float) -> float:
-        times = self._failed.get(key)
-        if times is None or len(times) < most:
-            return 0.0
-        return max(0.0, times[0] + self._limits.window_s - now)
+
+def _network(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped
+        return str(inner or ipaddress.ip_network((found, _IPV6_PREFIX), strict=False))
+    return str(found)

@@ -20,7 +20,7 @@ __all__ = ["Workers"]
 
 T = TypeVar("T")
 
-_Job = tuple["asyncio.Future[Any]", "Callable[[], Any]"]
+_Job = tuple["asyncio.Future[Any] | None", "Callable[[], Any]"]
 
 
 class Workers:
@@ -40,14 +40,24 @@ class Workers:
         """Have a thread do something, and return what it returned."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._busy += 1
-        if self._busy > self._started < self._most:
-            self._started += 1
-            threading.Thread(target=self._work, name=f"state-{self._started}", daemon=True).start()
+        self._start_thread()
         self._jobs.put((done, function))
         try:
             return await done
         finally:
             self._busy -= 1
+
+    def submit(self, function: Callable[[], object]) -> None:
+        """Have a thread do something that nobody waits for."""
+        self._busy += 1
+        self._start_thread()
+        self._busy -= 1
+        self._jobs.put((None, function))
+
+    def _start_thread(self) -> None:
+        if self._busy > self._started < self._most:
+            self._started += 1
+            threading.Thread(target=self._work, name=f"state-{self._started}", daemon=True).start()
 
     def close(self) -> None:
         """Let the threads end when they have done what they do."""
@@ -63,6 +73,8 @@ class Workers:
                 result = function()
             except BaseException as err:  # The edge of the thread: whoever awaits the work raises it instead.
                 error = err
+            if done is None:
+                continue
             # The loop may have been closed while we worked; then nobody waits any more.
             with contextlib.suppress(RuntimeError):
                 done.get_loop().call_soon_threadsafe(_settle, done, result, error)
