@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
+from stackyard import serving
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.tokens import TokenError
 from stackyard.site.entities.postures import AuthMethod
@@ -59,10 +60,10 @@ class Admission:
         if wanted.method is AuthMethod.NODE_TOKEN:
             plain = book.auth.node_tokens.get(wanted.identity)
         shown = _token(request)
-        if _is_same(shown, plain):
-            return
-        claims = self._claims(shown)
-        if claims is not None and claims.opens_spec(wanted.identity, wanted.spec):
+        is_plain = _is_same(shown, plain)
+        claims = None if is_plain else self._claims(shown)
+        if is_plain or (claims is not None and claims.opens_spec(wanted.identity, wanted.spec)):
+            serving.mark_known(request)
             return
         raise self._refusal(request, wanted.identity, _CHALLENGE, "The token does not open this spec.")
 
@@ -73,10 +74,10 @@ class Admission:
             RequestRefusedError: They may not, or there is none: who may not is not told which.
         """
         shown = _token(request)
-        if _is_same(shown, self._repo_token):
-            return
-        claims = self._claims(shown)
-        if claims is not None and claims.opens_repository(name):
+        is_plain = _is_same(shown, self._repo_token)
+        claims = None if is_plain else self._claims(shown)
+        if is_plain or (claims is not None and claims.opens_repository(name)):
+            serving.mark_known(request)
             return
         raise self._refusal(request, "", _GIT_CHALLENGE, "The token does not open this repository.")
 

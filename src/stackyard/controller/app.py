@@ -13,9 +13,11 @@ from stackyard.controller.metrics import Metrics
 from stackyard.controller.openapi import openapi
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories import plain, smart
+from stackyard.controller.repositories.spool import busy
 from stackyard.controller.routes import READ, ROUTES
 from stackyard.controller.specs import Format
 from stackyard.errors import StackyardError
+from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -90,7 +92,8 @@ class ControllerApp:
             response = answer_refusal(err)
         except StackyardError as err:
             self._on_failure(err)
-            response = answer_refusal(RequestRefusedError(500, Code.FAILED, "The controller failed."))
+            failed = RequestRefusedError(500, Code.FAILED, "The controller failed.")
+            response = answer_refusal(busy() if open_files.is_shortage(err) else failed)
         self.metrics.answered(route, response.status, time.monotonic() - began)
         return response
 

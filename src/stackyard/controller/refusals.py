@@ -28,6 +28,7 @@ class Code(enum.StrEnum):
     TOO_MANY = "E302"
     INVALID_SPEC = "E400"
     FAILED = "E500"
+    BUSY = "E503"
 
     @property
     def meaning(self) -> str:
@@ -48,6 +49,7 @@ _MEANINGS = {
     Code.TOO_MANY: "too many wrong tokens from this address; `Retry-After` says when to try again",
     Code.INVALID_SPEC: "the spec is not valid, or guests of one name want different ones",
     Code.FAILED: "the controller could not do it; its log says why",
+    Code.BUSY: "the controller has no room for more just now; `Retry-After` says when to try again",
 }
 
 

@@ -18,6 +18,7 @@ from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
 from stackyard.errors import StackyardError
 from stackyard.objects import open_objects
 from stackyard.objects.sealed import KeyRing
+from stackyard.process import open_files
 from stackyard.site.pulling import TOKENS_FILE
 from stackyard.state.daemon import KEYS_VARIABLE
 from stackyard.state.http.app import StateApp
@@ -196,6 +197,8 @@ async def _started(
 ) -> RunningController:
     """Open everything that a controller needs, the server last: the stack closes it first."""
     book, certificate, tokens = parts.book, parts.certificate, parts.tokens
+    # Before anything is made to measure of it.
+    open_files.raise_limit()
     repo_token = options.repo_token or book.auth.repo_token or secrets.token_urlsafe(24)
     state, state_auth = await _state(options, stack)
     library = await _library(options, book, emit, stack)

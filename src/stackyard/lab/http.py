@@ -21,7 +21,7 @@ from stackyard.lab.faults import Point
 from stackyard.lab.journal import mask
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, defect
-from stackyard.serving import is_chunked, respond
+from stackyard.serving import is_chunked, mark_known, respond
 
 if TYPE_CHECKING:
     from stackyard.lab.world import World
@@ -36,6 +36,8 @@ _HEADERS = {"Server": "pve-api-daemon/3.0", "Cache-Control": "max-age=0", "Pragm
 _METHODS = frozenset(("GET", "POST", "PUT", "DELETE"))
 _LARGEST_FORM = 512 * 1024
 _CHUNK = 1024 * 1024
+# Refused logins that are kept waiting at once; each keeps its connection.
+_MOST_DELAYED = 64
 # What is raised when a client goes, stalls or sends what is no request.
 _THEIRS = (web.HTTPException, web.RequestPayloadError, OSError)
 
@@ -62,6 +64,7 @@ class Api:
         self._dispatcher = dispatcher
         self._control = control
         self._spool = spool
+        self._delayed = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; a defect of ours is reported, and the server answers it with 500."""
@@ -99,6 +102,8 @@ class Api:
             if request.method not in _METHODS:
                 raise PveError(f"method '{request.method}' not available", status=501)
             identity = self._world.login.identify(request.method, path, request.headers)
+            if identity.authid is not None:
+                mark_known(request)
             async with self._read(request, path, query, parameters) as upload:
                 answer = await self._dispatcher.perform(
                     Request(
@@ -112,9 +117,19 @@ class Api:
         except PveError as problem:
             answer = Answer.refusal(problem)
         if answer.status == 401:
-            await self._world.clock.sleep(self._world.latency.seconds(Work.AUTH))
+            await self._delay_refused_login()
         self._write_down(request.method, path, identity, parameters, answer)
         return answer
+
+    async def _delay_refused_login(self) -> None:
+        """Wait as Proxmox does, for as many at once as leave connections for everybody else."""
+        if self._delayed >= _MOST_DELAYED:
+            return
+        self._delayed += 1
+        try:
+            await self._world.clock.sleep(self._world.latency.seconds(Work.AUTH))
+        finally:
+            self._delayed -= 1
 
     @contextlib.asynccontextmanager
     async def _read(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from stackyard.process.command import Stream
 from stackyard.process.lines import Lines, Output, RawBytes
 from stackyard.process.lookup import find_executable
+from stackyard.process.open_files import limit_for_programs, restore_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +59,7 @@ class Child:
         on_bytes: OnBytes | None = None,
         inherited: Sequence[int] = (),
     ) -> None:
-        parent = os.getpid()
+        parent, limit = os.getpid(), limit_for_programs()
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -80,7 +81,7 @@ class Child:
             # A session of its own has no terminal to ask, and its process group is its own too.
             start_new_session=True,
             pass_fds=tuple(inherited),
-            preexec_fn=lambda: _prepare(parent),
+            preexec_fn=lambda: _prepare(parent, limit),
         )
         self._ending: int | None = None
         self._watch_for_the_end()
@@ -246,7 +247,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def _prepare(parent: int) -> None:
+def _prepare(parent: int, limit: tuple[int, int] | None) -> None:
     """Run in the child before the program: die with the parent, and listen when asked to stop.
 
     Interrupts are ignored in background jobs of a shell, others may be blocked, and that would be inherited.
@@ -254,6 +255,7 @@ def _prepare(parent: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    restore_limit(limit)
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from stackyard.process.command import (
     Stream,
 )
 from stackyard.process.lookup import find_executable
+from stackyard.process.open_files import limit_for_programs
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -120,6 +122,7 @@ def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
                 setsigmask=(),
                 setsigdef=_HEARD,
             )
+            _limit_files(pid)
         finally:
             os.close(errors)
     except (OSError, ValueError) as err:
@@ -131,6 +134,15 @@ def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
     finally:
         os.close(writer)
     return pid, output
+
+
+def _limit_files(pid: int) -> None:
+    """Give the program the limit of open files that we were started with."""
+    limit = limit_for_programs()
+    if limit is not None:
+        # It may have ended already.
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
 
 
 def _open_log(log: Path) -> int:

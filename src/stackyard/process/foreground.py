@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from stackyard.errors import InterruptedRunError
 from stackyard.process.command import SecretArgumentError
 from stackyard.process.lookup import find_executable
+from stackyard.process.open_files import limit_for_programs, restore_limit
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def run_in_foreground(command: Command) -> int:
     with _handled(pass_on), contextlib.ExitStack() as stack:
         stdin, stdout = _terminal(stack)
         try:
+            limit = limit_for_programs()
             child = subprocess.Popen(
                 command.argv,
                 executable=find_executable(command),
@@ -64,6 +66,7 @@ def run_in_foreground(command: Command) -> int:
                 env=dict(command.env),
                 stdin=stdin,
                 stdout=stdout,
+                preexec_fn=None if limit is None else lambda: restore_limit(limit),
             )
         except (OSError, ValueError) as err:
             raise not_started(command, err) from err

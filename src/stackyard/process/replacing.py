@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from stackyard.process.command import SecretArgumentError
 from stackyard.process.lookup import find_executable
+from stackyard.process.open_files import limit_for_programs, restore_limit
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def become(command: Command) -> NoReturn:
     sys.stderr.flush()
     # Python ignores this one, and the program would inherit that.
     before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    restore_limit(limit_for_programs())
     try:
         program = find_executable(command)
         os.execve(program, command.argv, dict(command.env))  # noqa: S606 - no shell is wanted

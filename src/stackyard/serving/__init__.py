@@ -19,7 +19,7 @@ from stackyard.serving.certificate import (
     kept_certificate,
     make_certificate,
 )
-from stackyard.serving.connection import ClientGoneError
+from stackyard.serving.connection import ClientGoneError, mark_known
 from stackyard.serving.deadlines import ClientStalledError
 from stackyard.serving.gate import Handler
 from stackyard.serving.limits import Limits
@@ -47,6 +47,7 @@ __all__ = [
     "is_chunked",
     "kept_certificate",
     "make_certificate",
+    "mark_known",
     "mask_path",
     "peer_certificate",
     "respond",

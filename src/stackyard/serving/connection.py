@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11, StreamWriter
 from aiohttp.http_exceptions import LineTooLong
 
+from stackyard.process import open_files
 from stackyard.serving.access_log import UNKNOWN, Access, mask_path
 from stackyard.serving.deadlines import BrokenBodyError, TimedConnection
 from stackyard.serving.responses import respond
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from stackyard.serving.gate import Gate
 
-__all__ = ["ClientGoneError", "Connection"]
+__all__ = ["ClientGoneError", "Connection", "mark_known"]
 
 # For how long we go on reading after an early answer: closing at once would destroy the answer on its way.
 _LINGER_S = 1.0
@@ -49,11 +50,13 @@ class Connection(TimedConnection):
         on_closed: Called once, when the client is gone.
     """
 
-    __slots__ = ("_lost", "_on_closed", "admitted")
+    __slots__ = ("_lost", "_on_closed", "admitted", "is_known")
 
     def __init__(self, gate: Gate, on_closed: Callable[[Connection], None]) -> None:
         super().__init__(gate)
         self.admitted = False
+        # Whether its client has shown who it is: such a one makes room for others last.
+        self.is_known = False
         self._on_closed = on_closed
         self._lost: asyncio.Future[None] | None = None
 
@@ -151,7 +154,7 @@ class Connection(TimedConnection):
         request._payload_writer = StreamWriter(self, self._loop)
         if is_gone or isinstance(err, web.RequestPayloadError):
             return _small(400)
-        return _small(503 if is_stopped else 500)
+        return _small(503 if is_stopped or open_files.is_shortage(err) else 500)
 
     def _body_begins(self, request: web.BaseRequest) -> None:
         """Expect the rest of a request's body, and tell a client that asks that it may send it."""
@@ -203,6 +206,12 @@ class Connection(TimedConnection):
         await asyncio.wait((self._lost,), timeout=_LINGER_S)
 
 
+def mark_known(request: web.BaseRequest) -> None:
+    """Note that the client of a request has shown who it is; its connection makes room for others last."""
+    if isinstance(request.protocol, Connection):
+        request.protocol.is_known = True
+
+
 def _checked(answer: object, request: web.BaseRequest) -> web.StreamResponse:
     if not isinstance(answer, web.StreamResponse):
         raise TypeError(f"the handler returned {type(answer).__name__}, not a response")
@@ -214,7 +223,8 @@ def _checked(answer: object, request: web.BaseRequest) -> web.StreamResponse:
 def _small(status: int) -> web.Response:
     """Return the answer to what went wrong: the status and its name, nothing else."""
     body = f"{status} {http.HTTPStatus(status).phrase}\n"
-    response = respond(status, body.encode(), content_type="text/plain; charset=utf-8")
+    headers = {"Retry-After": "1"} if status == http.HTTPStatus.SERVICE_UNAVAILABLE else None
+    response = respond(status, body.encode(), content_type="text/plain; charset=utf-8", headers=headers)
     response.force_close()
     return response
 

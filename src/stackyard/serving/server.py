@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import select
 import socket
 from typing import TYPE_CHECKING
 
+from stackyard.process import open_files
 from stackyard.serving.connection import Connection
 from stackyard.serving.gate import Gate, Handler
 from stackyard.serving.limits import Limits
@@ -29,6 +31,8 @@ _FLUSH_S = 0.2
 # How many clients are accepted at once before those who are connected get their turn.
 _ACCEPTED_AT_ONCE = 64
 _ACCEPT_AGAIN_AFTER_S = 0.5
+# So many are accepted for as long as there is a descriptor.
+_ALWAYS_SERVED = 16
 # asyncio gives up a TLS connection that closes after this time even while it still sends; we look closer.
 _TLS_CLOSE_S = 3600.0
 _DEFAULT_LIMITS = Limits()
@@ -49,7 +53,9 @@ async def serve(
 ) -> AsyncIterator[Server]:
     """Serve HTTP until the end of the block.
 
-    The server accepts connections when the block begins. At its end it stops as `Server.stop` says.
+    The server accepts connections when the block begins. At its end it stops as `Server.stop` says. The soft
+    limit of open files is raised to the hard one, and no more connections are accepted than leave a quarter
+    of it for everything else; further ones wait in the system's queue.
 
     Args:
         handler: Answers every request, whatever its method and path (`request.raw_path`, undecoded). What it
@@ -64,6 +70,7 @@ async def serve(
         ListenError: The address cannot be listened on.
         CertificateError: The certificate cannot be used.
     """
+    open_files.raise_limit()
     context = None if tls is None else server_context(tls)
     gate = Gate(handler, limits, on_access, asyncio.get_running_loop())
     server = Server(gate, listen(bind, port), context, tls)
@@ -90,6 +97,7 @@ class Server:
         self._emptied = asyncio.Event()
         self._stopped: asyncio.Future[None] | None = None
         self._accept_again: asyncio.TimerHandle | None = None
+        self._is_full_of_files = False
         self._loop.add_reader(sock.fileno(), self._accept)
 
     @property
@@ -138,6 +146,9 @@ class Server:
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
+            if not self._has_room():
+                self._pause_accepting(until_one_leaves=True)
+                return
             try:
                 sock, _address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -147,13 +158,25 @@ class Server:
                 return
             self._admit(sock)
 
-    def _pause_accepting(self) -> None:
+    def _has_room(self) -> bool:
+        """Tell whether there are descriptors for one more; a few are served whatever else takes them."""
+        return len(self._open) < _ALWAYS_SERVED or open_files.has_room(self._socket.fileno())
+
+    def _pause_accepting(self, *, until_one_leaves: bool = False) -> None:
         """Make room and look again later: without files or memory the client would be reported at once."""
+        if not _is_waited_at(self._socket):
+            # Nobody waits: those who are connected need not make room.
+            return
+        self._is_full_of_files = until_one_leaves
         self._loop.remove_reader(self._socket.fileno())
+        self._accept_again = self._loop.call_later(_ACCEPT_AGAIN_AFTER_S, self._resume_accepting)
         self._evict_silent()
-        self._accept_again = self._loop.call_later(
-            _ACCEPT_AGAIN_AFTER_S, self._loop.add_reader, self._socket.fileno(), self._accept
-        )
+
+    def _resume_accepting(self) -> None:
+        if self._accept_again is not None:
+            self._accept_again.cancel()
+            self._accept_again = None
+            self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def _admit(self, sock: socket.socket) -> None:
         if self._is_full() and not self._evict_silent():
@@ -189,6 +212,9 @@ class Server:
 
     def _forget(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+        if self._accept_again is not None and self._is_full_of_files:
+            # The descriptor is closed at the next turn of the loop; then there is room for one who waits.
+            self._loop.call_soon(self._resume_accepting)
         if not self._open:
             self._emptied.set()
 
@@ -197,10 +223,10 @@ class Server:
         return len(self._open) >= most and sum(not known.is_leaving for known in self._open) >= most
 
     def _evict_silent(self) -> bool:
-        """Close the connection that has been silent the longest; tell whether there was one."""
+        """Close the connection that has been silent the longest, strangers first; tell if there was one."""
         silent = [known for known in self._open if not (known.is_busy or known.is_leaving)]
         if silent:
-            self._close(min(silent, key=lambda known: known.silent_since))
+            self._close(min(silent, key=lambda known: (known.is_known, known.silent_since)))
         return bool(silent)
 
     def _close(self, connection: Connection) -> None:
@@ -243,6 +269,7 @@ class Server:
         self._gate.is_stopping = True
         if self._accept_again is not None:
             self._accept_again.cancel()
+            self._accept_again = None
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         for connection in list(self._open):
@@ -268,3 +295,10 @@ class Server:
                 await asyncio.wait_for(self._emptied.wait(), timeout_s)
             for connection in list(self._open):
                 connection.abort()
+
+
+def _is_waited_at(sock: socket.socket) -> bool:
+    """Tell whether a client waits to be accepted."""
+    waiting = select.poll()
+    waiting.register(sock, select.POLLIN)
+    return bool(waiting.poll(0))

@@ -16,6 +16,7 @@ from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.served import Served
 from stackyard.controller.repositories.spool import Spools
 from stackyard.errors import FileError, InvalidInputError
+from stackyard.process import open_files
 from stackyard.secrets.check.promises import configs_of
 from stackyard.secrets.check.scan import check_texts
 
@@ -55,7 +56,10 @@ class Library:
         self._place, self._lock = _private_place()
         self._served: dict[str, Served] = {}
         self._numbers = iter(range(10**9))
-        self.spools = Spools(self._place, at_once=_AT_ONCE)
+        # Each program takes descriptors that connections do not have then; the others wait for their turn.
+        at_once = min(_AT_ONCE, max(2, open_files.most_programs() // 2))
+        self._slots = asyncio.Semaphore(at_once)
+        self.spools = Spools(self._place, at_once=at_once)
 
     @property
     def names(self) -> list[str]:
@@ -77,7 +81,9 @@ class Library:
         for name, source in found.items():
             if name not in self._served:
                 bare = self._place / f"{name}.{next(self._numbers)}.git"
-                self._served[name] = Served(name, source, bare=bare, sift=_secret_paths, emit=self._emit)
+                self._served[name] = Served(
+                    name, source, bare=bare, sift=_secret_paths, slots=self._slots, emit=self._emit
+                )
         await asyncio.gather(*(self._look(one) for one in self._served.values()))
 
     async def _look(self, one: Served) -> None:

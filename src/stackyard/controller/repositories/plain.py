@@ -15,6 +15,8 @@ from aiohttp import web
 
 from stackyard.controller.answers import answer_file
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.spool import busy
+from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from stackyard.controller.repositories.served import Served
@@ -55,7 +57,7 @@ async def send_git_file(request: web.BaseRequest, served: Served, path: str) -> 
     try:
         descriptor = os.open(served.mirror.bare / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as err:
-        raise _not_found(path) from err
+        raise (busy() if open_files.is_shortage(err) else _not_found(path)) from err
     return await answer_file(request, descriptor, content_type)
 
 
@@ -89,6 +91,9 @@ async def send_file(
     }
     response = web.StreamResponse(headers=headers)
     response.content_length = file.size
+    await spool.begun()
+    if not spool.size and open_files.is_shortage(spool.error):
+        raise busy()
     await response.prepare(request)
     if request.method != "HEAD":
         async for piece in spool.pieces():

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.spool import busy
 from stackyard.errors import StackyardError
 from stackyard.git.mirror import Mirror
+from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,13 +30,24 @@ class Served:
         source: The top of its working tree.
         bare: Where its copy goes.
         sift: Tells files that must not leave the machine.
+        slots: How many repositories are looked at in the same moment.
         emit: Told what goes wrong with it.
     """
 
-    def __init__(self, name: str, source: Path, *, bare: Path, sift: Sift, emit: events.Emit) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: Path,
+        *,
+        bare: Path,
+        sift: Sift,
+        slots: asyncio.Semaphore,
+        emit: events.Emit,
+    ) -> None:
         self.name = name
         self.source = source
         self.mirror = Mirror(source, bare, sift)
+        self._slots = slots
         self._emit = emit
         self._snapshot: Snapshot | None = None
         self._running: asyncio.Task[Snapshot] | None = None
@@ -91,12 +104,15 @@ class Served:
     async def _refresh(self, before: asyncio.Task[Snapshot] | None) -> Snapshot:
         if before is not None:
             await asyncio.wait({before})
-        # Whoever asks from here on may know of a change that we do not see any more.
-        self._running, self._next = self._next, None
-        self._snapshot = await self.mirror.refresh()
+        async with self._slots:
+            # Whoever asks from here on may know of a change that we do not see any more.
+            self._running, self._next = self._next, None
+            self._snapshot = await self.mirror.refresh()
         return self._snapshot
 
     def _last(self, err: StackyardError) -> Snapshot:
+        if self._snapshot is None and open_files.is_shortage(err):
+            raise busy() from err
         if self._snapshot is None or self.is_gone:
             raise _not_found(self.name) from err
         self._say(f"The repository {self.name} is served as it was: {err.detail}")

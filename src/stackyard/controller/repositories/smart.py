@@ -10,6 +10,8 @@ from aiohttp import web
 
 from stackyard import serving
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.spool import busy
+from stackyard.process import open_files
 from stackyard.state.http.bodies import BodyTooLargeError, unzip
 from stackyard.state.refusals import BodyRefusedError
 
@@ -57,6 +59,8 @@ async def upload_pack(request: web.BaseRequest, served: Served, spools: Spools) 
 
 async def _sent(request: web.BaseRequest, spool: Spool, content_type: str) -> web.StreamResponse:
     await spool.begun()
+    if not spool.size and open_files.is_shortage(spool.error):
+        raise busy()
     if not spool.size:
         raise RequestRefusedError(400, Code.BAD_REQUEST, "git does not understand what is asked.")
     response = web.StreamResponse(headers={"Content-Type": content_type, **_NOT_KEPT})
@@ -68,6 +72,9 @@ async def _sent(request: web.BaseRequest, spool: Spool, content_type: str) -> we
     if request.method != "HEAD":
         async for piece in spool.pieces():
             await response.write(piece)
+        if spool.error is not None:
+            # Half of an answer with a proper end would pass for a whole one.
+            raise ConnectionError("the answer could not be made to its end")
     await response.write_eof()
     return response
 

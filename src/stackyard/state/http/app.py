@@ -271,7 +271,9 @@ class StateApp:
         if self._auth.is_stale and self._auth.own_answers(request) is None:
             await self._refreshed()
         try:
-            return self._auth.login(request)
+            principal = self._auth.login(request)
+            serving.mark_known(request)
+            return principal
         except (LoginRefusedError, LoginThrottledError) as err:
             if err.scheme is not Scheme.NONE:
                 await self._refused.note(request.remote or "", err.scheme, err.detail)
