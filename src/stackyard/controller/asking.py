@@ -16,6 +16,7 @@ __all__ = ["Asked", "read_path"]
 
 # Nothing that we serve is called by more.
 _LONGEST_PATH = 4096
+_MOST_PARAMETERS = 20
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 
@@ -45,7 +46,12 @@ def read_path(raw: str) -> Asked:
         raise _refused("The path is too long, or does not begin with a slash.")
     encoded = path[1:].removesuffix("/").split("/")
     segments = () if encoded == [""] else tuple(_segment(part) for part in encoded)
-    pairs = urllib.parse.parse_qsl(query, keep_blank_values=True, errors="replace", max_num_fields=20)
+    try:
+        pairs = urllib.parse.parse_qsl(
+            query, keep_blank_values=True, errors="replace", max_num_fields=_MOST_PARAMETERS
+        )
+    except ValueError as err:
+        raise _refused(f"The query has more than {_MOST_PARAMETERS} parameters.") from err
     return Asked(segments=segments, query=dict(reversed(pairs)))
 
 

@@ -31,6 +31,8 @@ _FLUSH_S = 0.2
 # How many clients are accepted at once before those who are connected get their turn.
 _ACCEPTED_AT_ONCE = 64
 _ACCEPT_AGAIN_AFTER_S = 0.5
+# While newcomers can wait, nobody makes room for them who has been silent for less than this.
+_SPARED_S = 5.0
 # So many are accepted for as long as there is a descriptor.
 _ALWAYS_SERVED = 16
 # asyncio gives up a TLS connection that closes after this time even while it still sends; we look closer.
@@ -170,7 +172,8 @@ class Server:
         self._is_full_of_files = until_one_leaves
         self._loop.remove_reader(self._socket.fileno())
         self._accept_again = self._loop.call_later(_ACCEPT_AGAIN_AFTER_S, self._resume_accepting)
-        self._evict_silent()
+        # Who waits in the system's queue loses nothing; who is in the handshake or between two requests might.
+        self._evict_silent(sparing_s=_SPARED_S)
 
     def _resume_accepting(self) -> None:
         if self._accept_again is not None:
@@ -222,9 +225,18 @@ class Server:
         most = self._gate.limits.max_connections
         return len(self._open) >= most and sum(not known.is_leaving for known in self._open) >= most
 
-    def _evict_silent(self) -> bool:
-        """Close the connection that has been silent the longest, strangers first; tell if there was one."""
-        silent = [known for known in self._open if not (known.is_busy or known.is_leaving)]
+    def _evict_silent(self, *, sparing_s: float = 0.0) -> bool:
+        """Close the connection that has been silent the longest, strangers first; tell if there was one.
+
+        Args:
+            sparing_s: Who has been silent for less than this stays.
+        """
+        until = self._loop.time() - sparing_s
+        silent = [
+            known
+            for known in self._open
+            if not (known.is_busy or known.is_leaving or known.silent_since > until)
+        ]
         if silent:
             self._close(min(silent, key=lambda known: (known.is_known, known.silent_since)))
         return bool(silent)
