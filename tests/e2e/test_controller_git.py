@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.support.controller import REPO_TOKEN, Asking, asking, git_clone, make_site, repository, running
+from tests.support.controller_process import ControllerProcess, serving_process
+from tests.support.flood import unchecked
 from tests.support.processes import PATIENCE_S
 from tests.support.repositories import git
 
@@ -24,6 +29,8 @@ PROTOCOLS = {
     "dumb": {"GIT_SMART_HTTP": "0"},
 }
 MANY = 20
+# A quarter of them is kept free, and the program itself has some thirty open.
+FEW_FILES, CROWD = 128, 150
 
 
 def commit_file(source: Path, name: str, text: str) -> None:
@@ -31,6 +38,15 @@ def commit_file(source: Path, name: str, text: str) -> None:
     (source / name).write_text(text)
     assert git(source, "add", name).returncode == 0
     assert git(source, "commit", "--quiet", "--message", name, "--", name).returncode == 0
+
+
+@asynccontextmanager
+async def guests(found: ControllerProcess, *, force_close: bool = False) -> AsyncIterator[Asking]:
+    """Give a client of a controller that stands for any number of guests."""
+    connector = aiohttp.TCPConnector(ssl=unchecked(), limit=0, force_close=force_close)
+    timeout = aiohttp.ClientTimeout(total=600)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield Asking(session, found.url)
 
 
 @asynccontextmanager
@@ -178,14 +194,39 @@ async def fetch_all(client: Asking) -> bytes:
 
 
 def test_five_hundred_guests_fetch_everything_at_once(tmp_path: Path) -> None:
+    repository(tmp_path / "bootstrap", files=50)
+
     async def run() -> list[bytes]:
-        async with serving(tmp_path, files=50) as (found, _), asking(found) as client:
+        # In a process of its own: five hundred guests do not share the descriptors of their controller.
+        options = ("--repos", "--repo-token", REPO_TOKEN)
+        async with serving_process(make_site(tmp_path), *options) as found, guests(found) as client:
             return await asyncio.gather(*(fetch_all(client) for _ in range(500)))
 
     packs = asyncio.run(run())
     assert len(packs) == 500
     assert {b"PACK" in pack for pack in packs} == {True}
     assert len(set(packs)) == 1
+
+
+def test_guests_beyond_the_descriptors_of_a_controller_wait_and_are_served(tmp_path: Path) -> None:
+    repository(tmp_path / "bootstrap", files=50)
+
+    async def run() -> tuple[list[bytes], int, bytes]:
+        options = ("--repos", "--repo-token", REPO_TOKEN)
+        site = make_site(tmp_path)
+        async with (
+            serving_process(site, *options, open_files=FEW_FILES) as found,
+            guests(found, force_close=True) as client,
+        ):
+            packs = await asyncio.gather(*(fetch_all(client) for _ in range(CROWD)))
+            taken = len(os.listdir(f"/proc/{found.process.pid}/fd"))
+            return packs, taken, (await client("/metrics")).body
+
+    packs, taken, metrics = asyncio.run(run())
+    assert len(packs) == CROWD
+    assert {b"PACK" in pack for pack in packs} == {True}
+    assert taken < FEW_FILES
+    assert not [line for line in metrics.decode().splitlines() if re.search(r'status="5\d\d"', line)]
 
 
 @pytest.mark.soak

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -36,10 +37,14 @@ class ControllerProcess:
 
 
 @contextlib.asynccontextmanager
-async def serving_process(site: Path, *options: str, **variables: str) -> AsyncIterator[ControllerProcess]:
-    """Run a controller on a free port for the length of the block."""
+async def serving_process(
+    site: Path, *options: str, open_files: int | None = None, **variables: str
+) -> AsyncIterator[ControllerProcess]:
+    """Run a controller on a free port for the length of the block; `open_files` limits its descriptors."""
     arguments = ("serve", "--json", "--site", str(site), *_port(options), *options)
     process = fork_server(*arguments, env={**os.environ, **variables})
+    if open_files is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (open_files, open_files))
     line = await asyncio.wait_for(process.readline(), PATIENCE_S)
     try:
         yield ControllerProcess(process, json.loads(line))

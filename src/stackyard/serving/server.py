@@ -172,7 +172,7 @@ class Server:
         self._is_full_of_files = until_one_leaves
         self._loop.remove_reader(self._socket.fileno())
         self._accept_again = self._loop.call_later(_ACCEPT_AGAIN_AFTER_S, self._resume_accepting)
-        # Who waits in the system's queue loses nothing; who is in the handshake or between two requests might.
+        # Who waits in the system's queue loses nothing; who is in a handshake or between two requests might.
         self._evict_silent(sparing_s=_SPARED_S)
 
     def _resume_accepting(self) -> None:
