@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.support.controller import REPO_TOKEN, Asking, asking, git_clone, make_site, repository, running
-from tests.support.controller_process import ControllerProcess, serving_process
+from tests.support.controller_process import ControllerProcess, patient_process
 from tests.support.flood import unchecked
 from tests.support.processes import PATIENCE_S
 from tests.support.repositories import git
@@ -198,8 +198,8 @@ def test_five_hundred_guests_fetch_everything_at_once(tmp_path: Path) -> None:
 
     async def run() -> list[bytes]:
         # In a process of its own: five hundred guests do not share the descriptors of their controller.
-        options = ("--repos", "--repo-token", REPO_TOKEN)
-        async with serving_process(make_site(tmp_path), *options) as found, guests(found) as client:
+        site = make_site(tmp_path)
+        async with patient_process(site, repo_token=REPO_TOKEN) as found, guests(found) as client:
             return await asyncio.gather(*(fetch_all(client) for _ in range(500)))
 
     packs = asyncio.run(run())
@@ -212,10 +212,9 @@ def test_guests_beyond_the_descriptors_of_a_controller_wait_and_are_served(tmp_p
     repository(tmp_path / "bootstrap", files=50)
 
     async def run() -> tuple[list[bytes], int, bytes]:
-        options = ("--repos", "--repo-token", REPO_TOKEN)
         site = make_site(tmp_path)
         async with (
-            serving_process(site, *options, open_files=FEW_FILES) as found,
+            patient_process(site, repo_token=REPO_TOKEN, open_files=FEW_FILES) as found,
             guests(found, force_close=True) as client,
         ):
             packs = await asyncio.gather(*(fetch_all(client) for _ in range(CROWD)))

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 
+from tests.support.forked_client import PROGRAM
 from tests.support.forking import Forked, fork_program
 
 __all__ = ["ForkedServer", "fork_server"]
@@ -76,9 +77,9 @@ async def _readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
-def fork_server(*arguments: str, env: Mapping[str, str] | None = None) -> ForkedServer:
-    """Begin a run whose errors go where those of the tests go."""
+def fork_server(*arguments: str, env: Mapping[str, str] | None = None, entry: str = PROGRAM) -> ForkedServer:
+    """Begin a run whose errors go where those of the tests go; `entry` is `module:function`."""
     output, end = os.pipe()
     with contextlib.closing(os.fdopen(end, "wb")), open(os.devnull, "rb") as nothing:
-        forked = fork_program(arguments, streams=(nothing.fileno(), end, 2), env=env)
+        forked = fork_program(arguments, streams=(nothing.fileno(), end, 2), env=env, entry=entry)
     return ForkedServer(forked, output)

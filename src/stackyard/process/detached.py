@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from stackyard.process.command import (
     Stream,
 )
 from stackyard.process.lookup import find_executable
-from stackyard.process.open_files import limit_for_programs
+from stackyard.process.open_files import program_limit
 from stackyard.process.running import not_started
 
 if TYPE_CHECKING:
@@ -109,20 +108,20 @@ def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
     try:
         errors = _open_log(log)
         try:
-            pid = os.posix_spawn(
-                find_executable(command),
-                command.argv,
-                dict(command.env),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, writer, 1),
-                    (os.POSIX_SPAWN_DUP2, errors, 2),
-                ],
-                setsid=True,
-                setsigmask=(),
-                setsigdef=_HEARD,
-            )
-            _limit_files(pid)
+            with program_limit():
+                pid = os.posix_spawn(
+                    find_executable(command),
+                    command.argv,
+                    dict(command.env),
+                    file_actions=[
+                        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                        (os.POSIX_SPAWN_DUP2, writer, 1),
+                        (os.POSIX_SPAWN_DUP2, errors, 2),
+                    ],
+                    setsid=True,
+                    setsigmask=(),
+                    setsigdef=_HEARD,
+                )
         finally:
             os.close(errors)
     except (OSError, ValueError) as err:
@@ -134,15 +133,6 @@ def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
     finally:
         os.close(writer)
     return pid, output
-
-
-def _limit_files(pid: int) -> None:
-    """Give the program the limit of open files that we were started with."""
-    limit = limit_for_programs()
-    if limit is not None:
-        # It may have ended already.
-        with contextlib.suppress(OSError):
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
 
 
 def _open_log(log: Path) -> int:

@@ -7,15 +7,21 @@ descriptors, and some close every number up to the limit one by one.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "has_room",
     "is_shortage",
     "limit_for_programs",
     "most_programs",
+    "program_limit",
     "raise_limit",
     "restore_limit",
 ]
@@ -55,6 +61,17 @@ def restore_limit(limit: tuple[int, int] | None) -> None:
     """Set the limit of this process back, where it was raised; for the moment before a program begins."""
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+
+@contextlib.contextmanager
+def program_limit() -> Iterator[None]:
+    """Have the limit of programs for the length of the block: what is started in it inherits that."""
+    now = resource.getrlimit(resource.RLIMIT_NOFILE)
+    restore_limit(_before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, now)
 
 
 def has_room(descriptor: int) -> bool:
