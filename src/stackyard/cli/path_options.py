@@ -141,10 +141,18 @@ class Chosen:
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         self._session = session
         self._values = values
-        sources, self.base = _sources(session, values)
-        source, name = find_target(values["target"], sources)
-        self._source = source
-        self.resolved: Resolved = source.resolve(name, values["host"])
+        self._source, self.base, self.resolved = self._read()
+
+    def _read(self) -> tuple[Source, Path, Resolved]:
+        sources, base = _sources(self._session, self._values)
+        source, name = find_target(self._values["target"], sources)
+        return source, base, source.resolve(name, self._values["host"])
+
+    def _read_again(self) -> Resolved:
+        """Return the target as the input says it now."""
+        if not self._source.is_current():
+            self._source, self.base, self.resolved = self._read()
+        return self.resolved
 
     def settings(self) -> Settings:
         """Return how to run."""
@@ -160,7 +168,11 @@ class Chosen:
             await self._source.require_clean()
         try:
             async with opened(
-                self.resolved, self.settings(), emit=self._session.emit, may_be_empty=may_be_empty
+                self.resolved,
+                self.settings(),
+                emit=self._session.emit,
+                may_be_empty=may_be_empty,
+                reread=self._read_again,
             ) as run:
                 yield run
         except GuardRefusedError as err:

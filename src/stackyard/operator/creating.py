@@ -104,7 +104,13 @@ class Creation:
             guests = guests_of(resolved, undertaking.roots_on(host))
             whole = undertaking.is_whole(host)
             targets = () if whole else tuple(address_of(guest) for guest in guests.values())
-            run = await stack.enter_async_context(opened(resolved, undertaking.settings, emit=self.emit))
+
+            def reread() -> Resolved:
+                undertaking.require_current()
+                return resolved
+
+            opening = opened(resolved, undertaking.settings, emit=self.emit, reread=reread)
+            run = await stack.enter_async_context(opening)
             made = await stack.enter_async_context(planned(run, Wishes(resume=True, targets=targets)))
         ready = Readiness(guests, made.changes)
         work = NodeWork(

@@ -28,10 +28,12 @@ from stackyard.render.terms import label
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from stackyard import proxmox
     from stackyard.path.planning import Made
     from stackyard.path.run import Run, Settings
     from stackyard.provider.journal import Entry
     from stackyard.site import ConfigResolver
+    from stackyard.state import StateService
 
 __all__ = ["Removal", "Removed", "find_orphans"]
 
@@ -103,7 +105,7 @@ class Removal:
                 removed = await self._apply(run, made) if targets is None else Removed()
             if targets is not None and names is not None:
                 removed = await self._some(run, targets, names)
-            orphans = await find_orphans(run, self.resolver, self.manifest)
+            orphans = await find_orphans(run.client, run.states, self.resolver, self.manifest)
         gone = removed.names | {text.partition(" (")[0] for text in swept}
         self._forget(target, gone)
         return Removed(names=gone, errors=removed.errors, orphans=orphans)
@@ -173,14 +175,16 @@ def _targets(made: Made, names: Collection[str]) -> tuple[str, ...] | None:
     return tuple(change.address for change in (*going, *own))
 
 
-async def find_orphans(run: Run, resolver: ConfigResolver, manifest: str) -> tuple[str, ...]:
+async def find_orphans(
+    client: proxmox.Client, states: StateService, resolver: ConfigResolver, manifest: str
+) -> tuple[str, ...]:
     """Return the guests that carry the tag of a manifest and are in no state of the site.
 
     Raises:
         ProxmoxError: The cluster does not answer.
     """
     tag = tag_of(manifest)
-    rows = await run.client.get("/cluster/resources")
+    rows = await client.get("/cluster/resources")
     tagged = [
         row
         for row in rows
@@ -189,7 +193,7 @@ async def find_orphans(run: Run, resolver: ConfigResolver, manifest: str) -> tup
     if not tagged:
         return ()
     nodes = {str(row["node"]) for row in rows if row["type"] == "node"}
-    known = managed_guests(run.states, resolver, nodes, run.resolved.connection.endpoint)
+    known = managed_guests(states, resolver, nodes, client.connection.endpoint)
     return tuple(
         f"{row.get('name') or 'a guest'} ({row['vmid']} on {row['node']})"
         for row in sorted(tagged, key=lambda row: int(row["vmid"]))

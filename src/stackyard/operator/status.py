@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events
+from stackyard import events, proxmox
 from stackyard.engine.changes import Action
 from stackyard.errors import BusyError
+from stackyard.objects import open_objects
 from stackyard.operator.creating import guests_of
 from stackyard.operator.removing import find_orphans
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.planning import Wishes, planned
 from stackyard.path.run import opened
 from stackyard.render.references import address_of
+from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,15 +155,21 @@ async def look(undertaking: Undertaking, emit: events.Emit = events.ignore) -> S
 async def _look_at(undertaking: Undertaking, host: str, emit: events.Emit) -> _Seen:
     resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
     guests = guests_of(resolved, undertaking.roots_on(host))
-    async with opened(resolved, undertaking.settings, emit=emit) as run:
-        rows = await run.client.get("/cluster/resources", {"type": "vm"})
-        power = {int(row["vmid"]): str(row.get("status", "")) for row in rows}
-        orphans = await find_orphans(run, undertaking.resolver, undertaking.manifest.name)
-        try:
-            async with planned(run, Wishes(unchanged=True)) as made:
-                by_address = _by_address(made)
-        except BusyError:
-            return _Seen(changes={}, power=power, orphans=orphans, is_busy=True)
+    with contextlib.closing(open_objects(undertaking.settings.base / "state")) as objects:
+        async with proxmox.Client(resolved.connection) as client:
+            rows = await client.get("/cluster/resources", {"type": "vm"})
+            orphans = await find_orphans(
+                client, StateService(objects), undertaking.resolver, undertaking.manifest.name
+            )
+    power = {int(row["vmid"]): str(row.get("status", "")) for row in rows}
+    try:
+        async with (
+            opened(resolved, undertaking.settings, emit=emit) as run,
+            planned(run, Wishes(unchanged=True)) as made,
+        ):
+            by_address = _by_address(made)
+    except BusyError:
+        return _Seen(changes={}, power=power, orphans=orphans, is_busy=True)
     changes = {
         name: by_address[address_of(guest)]
         for name, guest in guests.items()

@@ -15,7 +15,7 @@ from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.outcome import Verb
 from stackyard.operator.records import Book
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config
+from stackyard.path.run import InputChangedError, ProviderChoice, Settings, chosen_cli_config
 from stackyard.site.findings import meant
 
 if TYPE_CHECKING:
@@ -95,6 +95,22 @@ class Undertaking:
             host=host,
             settings=settings,
         )
+
+    def require_current(self) -> None:
+        """Refuse to go on from a site or a manifest that was changed since it was read.
+
+        Raises:
+            InputChangedError: It was.
+        """
+        if not (self.resolver.site.is_current() and self._is_same_file()):
+            raise InputChangedError(f"The manifest '{self.manifest.name}' or its site was changed meanwhile.")
+
+    def _is_same_file(self) -> bool:
+        if self.request.file is None:
+            return True
+        now = find_manifest(self.resolver.site, Wanted(file=self.request.file))
+        placed = with_vm_ids(now, self.request.vm_ids).on(self.host)
+        return placed.document() == self.manifest.document()
 
     @cached_property
     def chosen(self) -> frozenset[str]:

@@ -22,6 +22,7 @@ from stackyard.operator.preflight import Purpose, preflight
 from stackyard.operator.records import Book
 from stackyard.operator.undertaking import Undertaking, settings_for
 from stackyard.operator.undoing import Undoing
+from stackyard.path.run import InputChangedError
 from stackyard.site import ConfigResolver
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from stackyard.operator.tracking import Tracker
 
 __all__ = ["run_verb"]
+
+# How often the input is read again because it was changed while a run waited for its lock.
+_READS = 3
 
 
 async def run_verb(
@@ -51,6 +55,21 @@ async def run_verb(
         InvalidInputError: Something is wrong with the site, the manifest or the request.
         StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
     """
+    for _ in range(_READS):
+        with contextlib.suppress(InputChangedError):
+            return await _run_verb(verb, request, emit, hands_for)
+    return await _run_verb(verb, request, emit, hands_for)
+
+
+async def _run_verb(
+    verb: Verb, request: Request, emit: events.Emit, hands_for: HandsFor | None
+) -> RunOutcome:
+    """Do what is asked with the input as it is now.
+
+    Raises:
+        InputChangedError: It was changed while the run waited for a lock; nothing was changed.
+        StackyardError: As for `run_verb`.
+    """
     resolver = ConfigResolver(request.site)
     try:
         undertaking = Undertaking.of(verb, request, resolver)
@@ -63,7 +82,7 @@ async def run_verb(
     began_at, began_s = now(), time.monotonic()
     try:
         outcome = await run.run()
-    except BusyError:
+    except (BusyError, InputChangedError):
         raise
     except StackyardError as err:
         failed = RunOutcome(

@@ -81,6 +81,10 @@ class DeploymentSource:
         """
         await require_clean(self.place)
 
+    def is_current(self) -> bool:
+        """Tell whether the object is certainly the same: it has to be fetched to know."""
+        return False
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Fetch the object and return what it wants.
 

@@ -59,6 +59,10 @@ class EnvironmentSource:
         """Return the envs."""
         return self.resolver.list_envs()
 
+    def is_current(self) -> bool:
+        """Tell whether the site is what it was when it was read."""
+        return self.resolver.site.is_current()
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return an env on a node.
 
@@ -86,6 +90,10 @@ class SharedSource:
     def names(self) -> Sequence[str]:
         """Return the one target."""
         return ("shared",)
+
+    def is_current(self) -> bool:
+        """Tell whether the site is what it was when it was read."""
+        return self.resolver.site.is_current()
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what all envs share, on a node.

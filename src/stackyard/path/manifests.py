@@ -56,6 +56,10 @@ class ManifestSource:
         """Return the manifests."""
         return self.resolver.list_manifests()
 
+    def is_current(self) -> bool:
+        """Tell whether the site is what it was when it was read."""
+        return self.resolver.site.is_current()
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what a manifest has on a host.
 

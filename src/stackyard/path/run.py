@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import enum
 import os
@@ -14,6 +15,7 @@ from stackyard import events, files, provider, proxmox
 from stackyard.desired import problems
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.engine import tofu
+from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
@@ -23,18 +25,21 @@ from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, render
-from stackyard.state import StateService, UnknownStateError
+from stackyard.state import StateService, UnknownStateError, refusals
 from stackyard.state.embedded import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.target import Resolved
+    from stackyard.state.embedded import Embedded
+    from stackyard.state.run_lock import RunLock
 
 __all__ = [
     "EmptyInputError",
+    "InputChangedError",
     "ProviderChoice",
     "Run",
     "Settings",
@@ -56,6 +61,14 @@ class EmptyInputError(InvalidInputError):
     code = "E-INPUT-EMPTY"
     summary = "There is nothing in the input"
     default_remedy = "Check that the input is whole; `stackyard destroy` removes what a target has."
+
+
+class InputChangedError(InvalidInputError):
+    """The input was changed while a run waited for its lock, so that it now means something else."""
+
+    code = "E-INPUT-CHANGED"
+    summary = "The input changed while the run waited"
+    default_remedy = "Run the command again."
 
 
 class ProviderChoice(enum.StrEnum):
@@ -103,6 +116,7 @@ class Run:
         input_digest: The fingerprint of what should be there.
         served: The built-in provider, where it is used.
         states: The states.
+        lock: The lock on the state, held from before the input was read.
         knock: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
@@ -115,6 +129,7 @@ class Run:
     input_digest: str
     served: provider.Served | None
     states: StateService
+    lock: RunLock
     knock: Knock = knock_directly
     emit: events.Emit = field(default=events.ignore)
 
@@ -139,58 +154,114 @@ def state_version(states: StateService, name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def opened(
-    resolved: Resolved, settings: Settings, *, emit: events.Emit = events.ignore, may_be_empty: bool = False
+    resolved: Resolved,
+    settings: Settings,
+    *,
+    emit: events.Emit = events.ignore,
+    may_be_empty: bool = False,
+    reread: Callable[[], Resolved] | None = None,
 ) -> AsyncIterator[Run]:
-    """Put everything in place.
+    """Lock the state, read the input once more, and put everything in place.
 
     Args:
         resolved: The target.
         settings: How to run.
         emit: Takes the events.
         may_be_empty: Whether an input without anything is meant, as when everything is to be destroyed.
+        reread: Returns the target as the input says it now. It is called under the lock: what was written
+            while another run was waited for counts.
 
     Raises:
         EmptyInputError: Nothing should be there.
+        InputChangedError: The input now belongs to another state.
         InvalidInputError: Parts of the input contradict each other.
+        StateLockedError: Another run holds the state for longer than we wait.
         StackyardError: The engine, the state or the cluster cannot be used.
     """
     _require_sense(resolved, may_be_empty=may_be_empty)
     engine = (await find_engine()).engine
-    prepared = _prepare(resolved, settings)
     with contextlib.closing(open_objects(settings.base / "state")) as objects:
         states, name = StateService(objects), resolved.target.state_name
         async with (
-            proxmox.Client(resolved.connection) as client,
             embedded(states, prefix=name, emit=emit) as backend,
-            _provider(resolved, settings) as served,
-            knocking(resolved.jump) as knock,
+            _locked(backend, name, settings) as lock,
         ):
-            environment = {**backend.environment(name), **_credentials(resolved, settings)}
-            if engine.flavour is Flavour.TOFU:
-                environment["TF_ENCRYPTION"] = tofu_encryption(prepared.key)
-            workdir = Workdir(
-                engine=engine,
-                folder=prepared.workspace.folder,
-                environment=environment,
-                variables=prepared.values,
-                redactor=resolved.redactor.with_secrets([*prepared.secrets, backend.password]),
-                reattach=served.reattach if served is not None else None,
-                cli_config=settings.cli_config,
-                limits=Limits(lock_wait_s=settings.lock_wait_s),
+            if reread is not None:
+                resolved = await _read_again(resolved, reread)
+                _require_sense(resolved, may_be_empty=may_be_empty)
+            prepared = _prepare(resolved, settings)
+            async with (
+                proxmox.Client(resolved.connection) as client,
+                _provider(resolved, settings) as served,
+                knocking(resolved.jump) as knock,
+            ):
+                workdir = _workdir(engine, resolved, settings, prepared, backend, served)
+                await _initialise(prepared.workspace, workdir, settings, emit)
+                yield Run(
+                    resolved=resolved,
+                    settings=settings,
+                    workdir=workdir,
+                    client=client,
+                    key=prepared.key,
+                    input_digest=prepared.digest,
+                    served=served,
+                    states=states,
+                    lock=lock,
+                    knock=knock,
+                    emit=emit,
+                )
+
+
+@contextlib.asynccontextmanager
+async def _locked(backend: Embedded, name: str, settings: Settings) -> AsyncIterator[RunLock]:
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            lock = await stack.enter_async_context(backend.hold(name, wait_s=settings.lock_wait_s))
+        except refusals.StateLockedError as err:
+            locked = StateLockedError(err.detail)
+            locked.remedy = (
+                "Wait for the other run to end, or for some seconds with --lock-wait; "
+                f"`stackyard state locks` shows who holds it.{_unlocking(err)}"
             )
-            await _initialise(prepared.workspace, workdir, settings, emit)
-            yield Run(
-                resolved=resolved,
-                settings=settings,
-                workdir=workdir,
-                client=client,
-                key=prepared.key,
-                input_digest=prepared.digest,
-                served=served,
-                states=states,
-                knock=knock,
-                emit=emit,
-            )
+            raise locked from err
+        yield lock
+
+
+def _unlocking(err: refusals.StateLockedError) -> str:
+    name, lock_id = err.detail.partition(" ")[0], err.holder.info.id
+    return f" If it is certain that it is dead: stackyard state unlock {name} {lock_id}"
+
+
+async def _read_again(resolved: Resolved, reread: Callable[[], Resolved]) -> Resolved:
+    now = await asyncio.to_thread(reread)
+    before, after = resolved.target.state_name, now.target.state_name
+    if before != after:
+        raise InputChangedError(f"{resolved.target} belonged to the state {before}, and now to {after}.")
+    return now
+
+
+def _workdir(
+    engine: Engine,
+    resolved: Resolved,
+    settings: Settings,
+    prepared: _Prepared,
+    backend: Embedded,
+    served: provider.Served | None,
+) -> Workdir:
+    name = resolved.target.state_name
+    environment = {**backend.environment(name), **_credentials(resolved, settings)}
+    if engine.flavour is Flavour.TOFU:
+        environment["TF_ENCRYPTION"] = tofu_encryption(prepared.key)
+    return Workdir(
+        engine=engine,
+        folder=prepared.workspace.folder,
+        environment=environment,
+        variables=prepared.values,
+        redactor=resolved.redactor.with_secrets([*prepared.secrets, backend.password]),
+        reattach=served.reattach if served is not None else None,
+        cli_config=settings.cli_config,
+        limits=Limits(lock_wait_s=settings.lock_wait_s),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,10 @@ class Source(Protocol):
         """Return what there is of this kind."""
         ...
 
+    def is_current(self) -> bool:
+        """Tell whether the input is certainly what it was when this source read it."""
+        ...
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return one of them, ready to be rendered.
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from stackyard.errors import FileError
 
-__all__ = ["KINDS", "PLACES", "list_names", "names_in"]
+__all__ = ["KINDS", "PLACES", "Stamp", "list_names", "names_in", "stamp_of"]
+
+# Every file of a site with what tells whether it was written since: its time, size and inode.
+Stamp = frozenset[tuple[str, int, int, int]]
 
 # What each folder defines. Sites of old have `vms` and `v2`; newer ones have what was in `v2` at the top.
 PLACES: tuple[tuple[str, str], ...] = (
@@ -53,3 +56,19 @@ def list_names(root: Path) -> dict[str, list[str]]:
             name.removesuffix(".yaml") for name in names_in(root / path) if name.endswith(".yaml")
         )
     return {kind: sorted(names) for kind, names in found.items()}
+
+
+def stamp_of(root: Path) -> Stamp:
+    """Return what changes whenever a file of a site is written, added or removed; no file is read."""
+    found = set()
+    for folder in ("", *(path for _, path in PLACES)):
+        try:
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    if not entry.is_dir():
+                        seen = entry.stat()
+                        found.add((f"{folder}/{entry.name}", seen.st_mtime_ns, seen.st_size, seen.st_ino))
+        except OSError:
+            # What cannot be looked at is found out by whoever reads it.
+            continue
+    return frozenset(found)

@@ -15,6 +15,7 @@ from stackyard.site.entities.postures import FlatPosture, NestedPosture
 from stackyard.site.entities.secrets import SecretsFile
 from stackyard.site.entities.site import SiteFile
 from stackyard.site.layers import GuestEntry, Layer, merge
+from stackyard.site.listing import Stamp, stamp_of
 from stackyard.site.networks import Networks, networks_of
 from stackyard.site.secret_values import SiteSecrets, read_site_secrets
 from stackyard.site.tree import Loaded, Tree, read_tree
@@ -61,6 +62,8 @@ class Site:
     boots: dict[tuple[object, ...], CloudInit] = field(default_factory=dict)
     # What single guests have of their own at their first boot, by name; others have nothing of the kind.
     own_boots: Mapping[str, OwnBoot] = field(default_factory=dict)
+    # The files as they were just before they were read.
+    stamp: Stamp = frozenset()
 
     @classmethod
     def load(cls, said: str | Path | None = None) -> Site:
@@ -90,14 +93,16 @@ class Site:
         Raises:
             SiteNotFoundError: There is none.
         """
-        tree = read_tree(find_site(said), instead)
+        root = find_site(said)
+        stamp = stamp_of(root)
+        tree = read_tree(root, instead)
         site = cls._of(tree, read_site_secrets(tree.root, tree.found))
         found = Diagnostics()
         check_site(site, found)
         tree.found.extend(found)
         ordered = Diagnostics()
         ordered.extend(sorted(tree.found, key=_order))
-        return dataclasses.replace(site, found=ordered)
+        return dataclasses.replace(site, found=ordered, stamp=stamp)
 
     @classmethod
     def _of(cls, tree: Tree, secrets: SiteSecrets) -> Site:
@@ -117,6 +122,10 @@ class Site:
             envs=tree.tables["envs"],
             manifests=tree.tables["manifests"],
         )
+
+    def is_current(self) -> bool:
+        """Tell whether no file of it was written, added or removed since it was read."""
+        return stamp_of(self.root) == self.stamp
 
     @property
     def settings(self) -> SiteFile:

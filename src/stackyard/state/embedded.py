@@ -18,14 +18,17 @@ from stackyard import events, serving
 from stackyard.state.http.app import STATES, StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.locking import describe_holder
+from stackyard.state.model import Actor
 from stackyard.state.names import check_name
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
+from stackyard.state.run_lock import hold_state
 from stackyard.state.runs import PROMISE_S, held_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from stackyard.state.refusals import StateLockedError
+    from stackyard.state.run_lock import RunLock
     from stackyard.state.service import StateService
 
 __all__ = ["Embedded", "backend_environment", "embedded"]
@@ -51,6 +54,33 @@ class Embedded:
     username: str
     password: str = field(repr=False)
     run_id: str
+    _app: StateApp = field(repr=False)
+    _lease: str = field(repr=False)
+    _emit: events.Emit = field(repr=False)
+
+    @contextlib.asynccontextmanager
+    async def hold(self, name: str, *, wait_s: float = 0.0) -> AsyncIterator[RunLock]:
+        """Hold the lock of a state for the length of the block; engines of this run work under it.
+
+        Raises:
+            StateLockedError: Another run holds it for longer than we wait, or it is frozen.
+            StateRefusedError: It was deleted, or is not registered.
+            StoreError: The store cannot be used.
+        """
+        holding = hold_state(
+            self._app.service,
+            name,
+            Actor(principal=self.username, address=_owner()),
+            lease=self._lease,
+            wait_s=wait_s,
+            on_wait=_announcer(self._emit),
+        )
+        async with holding as held:
+            self._app.run_lock = held
+            try:
+                yield held
+            finally:
+                self._app.run_lock = None
 
     def environment(self, name: str) -> Mapping[str, str]:
         """Return what an engine needs in its environment to use a state."""
@@ -110,7 +140,15 @@ async def embedded(
         limits = serving.Limits(max_body_bytes=256 * _MIB)
         try:
             async with serving.serve(app.handle, limits=limits) as server:
-                yield Embedded(url=server.url, username=own.name, password=token, run_id=run_id)
+                yield Embedded(
+                    url=server.url,
+                    username=own.name,
+                    password=token,
+                    run_id=run_id,
+                    _app=app,
+                    _lease=lease,
+                    _emit=emit,
+                )
         finally:
             app.close()
 

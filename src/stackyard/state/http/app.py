@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stackyard.state.contents import Content
     from stackyard.state.http.auth import Authenticator
     from stackyard.state.principals import Principal
+    from stackyard.state.run_lock import RunLock
     from stackyard.state.service import StateService
 
 __all__ = ["STATES", "StateApp"]
@@ -66,6 +67,9 @@ class StateApp:
         hold_s: How long the request of a client that waits for a lock is held open; 0 never.
         lease: The lease of the run that this process is, put on every lock that it grants.
         on_wait: Told when a client has to wait for a lock.
+
+    Attributes:
+        run_lock: The lock that the run holds on its state, under which its own engines work.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class StateApp:
     ) -> None:
         self.service = service
         self.metrics = Metrics()
+        self.run_lock: RunLock | None = None
         self._auth = auth
         self._max_body_bytes = max_body_bytes
         self._hold_s = hold_s
@@ -142,6 +147,9 @@ class StateApp:
     ) -> web.Response:
         del asked
         _require(principal, Right.READ, name)
+        own = self._own(name, principal)
+        if own is not None and own.staged is not None:
+            return serving.respond(200, own.staged, headers={"Content-MD5": md5_of(own.staged)})
         content, md5 = await self._call(self._read, name)
         if content is None:
             return serving.respond(404)
@@ -160,12 +168,13 @@ class StateApp:
     ) -> web.Response:
         del asked
         _require(principal, Right.WRITE, name)
+        lock_id, own = request.query.get("ID", ""), self._own(name, principal)
+        if own is not None:
+            lock_id = own.under(lock_id)
         is_large = request.content_length is None or request.content_length > _LARGE_BYTES
         async with self._large if is_large else contextlib.nullcontext():
             sent = await read_body(request, self._max_body_bytes)
-            version = await self._call(
-                self._write, name, sent, _actor(request, principal), request.query.get("ID", "")
-            )
+            version = await self._call(self._write, name, sent, _actor(request, principal), lock_id)
         self.metrics.count("writes_stored")
         return serving.respond(200, orjson.dumps({"version": version.number, "serial": version.serial}))
 
@@ -180,6 +189,10 @@ class StateApp:
         data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
         info = parse_lock_info(data)
         asked.append(info)
+        own = self._own(name, principal)
+        if own is not None:
+            own.lend(info.id)
+            return serving.respond(200, info.body())
         actor = _actor(request, principal)
         until = time.monotonic() + self._hold_s
         has_waited = False
@@ -213,6 +226,9 @@ class StateApp:
         _require(principal, Right.LOCK, name)
         data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
         actor, locks = _actor(request, principal), self.service.locks
+        own = self._own(name, principal)
+        if own is not None and data and own.take_back(parse_lock_info(data).id):
+            return serving.respond(200)
         if not data:
             _require(principal, Right.BREAK, name)
             self._require_empty_unlock(name)
@@ -227,6 +243,11 @@ class StateApp:
                 await self._call(locks.unlock, name, info.id, actor)
         self._wake(name)
         return serving.respond(200)
+
+    def _own(self, name: str, principal: Principal) -> RunLock | None:
+        """Return the lock that this run holds on a state, where one of its own engines asks."""
+        own = self.run_lock
+        return own if own is not None and own.admits(name, principal.name) else None
 
     def _require_empty_unlock(self, name: str) -> None:
         if not self.service.policy.empty_unlock:
