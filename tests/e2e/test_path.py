@@ -160,7 +160,7 @@ def test_a_saved_plan_is_not_applied_with_options_that_change_the_state(yard: Ya
     yard.run("plan", "t", "--out", "dev.plan")
     for option in ("--adopt", "--accept-renames"):
         error = yard.json("apply", "t", "--plan", "dev.plan", option, status=64)["error"]
-        assert "without --plan" in error["detail"]
+        assert "plan --out" in error["detail"]
     assert yard.guests() == {}
 
 

@@ -22,7 +22,7 @@ from stackyard.lab.journal import Entry, Journal
 from stackyard.objects import open_objects
 from stackyard.path.applying import apply_plan
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.planning import Wishes, planned
+from stackyard.path.planning import planned
 from stackyard.path.run import Settings, opened
 from stackyard.path.target import Resolved
 from stackyard.state import StateService
@@ -96,7 +96,7 @@ class Rig:
         async def main() -> None:
             async with (
                 opened(self.resolved, Settings(base=self.base), emit=emit) as run,
-                planned(run, Wishes(resume=True)) as made,
+                planned(run) as made,
             ):
                 made.verdict.raise_refusal("t")
                 if not made.changes.is_empty:

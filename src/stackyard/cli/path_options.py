@@ -13,6 +13,7 @@ import click
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
+from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
@@ -45,6 +46,7 @@ _PERMITS = {
     "allow_destroy": ALLOW_DESTROY,
     "allow_disk_loss": ALLOW_DISK_LOSS,
     "allow_reboot": ALLOW_REBOOT,
+    "allow_migrate": ALLOW_MIGRATE,
     "allow_network_reload": ALLOW_NETWORK_RELOAD,
 }
 
@@ -88,6 +90,7 @@ def permit_options(function: Function) -> Function:
         _names("--allow-destroy", "These guests, files, pools or networks may be destroyed or made anew."),
         _names("--allow-disk-loss", "These guests may lose, shrink or move a disk."),
         _names("--allow-reboot", "These running guests may be stopped or rebooted."),
+        _names("--allow-migrate", "These guests may be moved to the node that the input says."),
         _names("--allow-network-reload", "These nodes may reload their network."),
     )
     for option in reversed(options):
@@ -96,10 +99,12 @@ def permit_options(function: Function) -> Function:
 
 
 def repair_options(function: Function) -> Function:
-    """Add what is put right in the state before a plan."""
+    """Add what becomes part of a plan on request."""
     options = (
-        click.option("--accept-renames", is_flag=True, help="Move guests under a new key in the state."),
-        click.option("--adopt", is_flag=True, help="Take over guests that are there and nothing manages."),
+        click.option(
+            "--accept-renames", is_flag=True, help="Plan guests under a new key as the same guests."
+        ),
+        click.option("--adopt", is_flag=True, help="Plan to take over guests that no state manages."),
     )
     for option in reversed(options):
         function = option(function)

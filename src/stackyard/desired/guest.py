@@ -170,6 +170,9 @@ class GuestBase(Value):
     node: Line
     # None: Proxmox assigns one.
     vm_id: VmId | None = None
+    # Whether the id was counted from the place in the input, and no user wrote it down: then it is a wish
+    # for a guest that is not there yet, and one that exists keeps its own.
+    vm_id_counted: bool = False
     description: Annotated[str, StringConstraints(max_length=8192)] | None = None
     tags: Tags = ()
     pool: Line | None = None

@@ -6,9 +6,10 @@ findings are reported at once, each with the option that would permit it, where 
 
 from __future__ import annotations
 
-from stackyard.guard.cluster import Adoption, Cluster, ClusterGuest, Node, Storage
+from stackyard.guard.cluster import Cluster, ClusterGuest, Node, Storage
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError, Permit
 from stackyard.guard.inspection import Verdict, inspect, inspect_placement
+from stackyard.guard.ownership import Adoption, Owners
 from stackyard.guard.renames import Rename
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Finding",
     "GuardRefusedError",
     "Node",
+    "Owners",
     "Permit",
     "Rename",
     "Storage",

@@ -8,36 +8,25 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Vm
 from stackyard.diagnostics import Kind, Severity
-from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding
-from stackyard.guard.subjects import describe, is_guest, name_of, vm_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     from stackyard.desired import Desired, Guest
-    from stackyard.engine.changes import Changes
 
 __all__ = [
     "OWNER_TAG",
-    "Adoption",
     "Cluster",
     "ClusterGuest",
     "Node",
     "Storage",
-    "adoptions",
-    "find_collisions",
     "find_misfits",
 ]
 
 # How the tags begin that say which manifest a guest belongs to.
 OWNER_TAG = "stackyard."
 
-UNMANAGED = Kind(
-    code="E-GUARD-UNMANAGED-GUEST",
-    summary="A guest that nothing manages is in the way",
-    remedy="Repeat with --adopt to take it over, or give the new guest another vm id and name.",
-)
 NO_NODE = Kind(
     code="E-GUARD-NO-SUCH-NODE",
     summary="A node does not exist",
@@ -67,12 +56,6 @@ OVERCOMMITS_MEMORY = Kind(
     code="W-GUARD-OVERCOMMITS-MEMORY",
     summary="The guests of a node together may use more memory than it has",
     remedy="Watch the node; guests are killed when the memory runs out.",
-    severity=Severity.WARNING,
-)
-ELSEWHERE = Kind(
-    code="W-GUARD-ELSEWHERE",
-    summary="A guest under high availability runs on another node than the input says",
-    remedy="Write its node down where it is now, or move it back with the command that the finding gives.",
     severity=Severity.WARNING,
 )
 
@@ -139,51 +122,6 @@ class Cluster:
         return next((s for s in self.storages if s.name == name and s.node == node), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
-    """A guest that is there already and could be taken over in place of one to be made."""
-
-    address: str
-    name: str
-    guest: ClusterGuest
-
-    @property
-    def import_id(self) -> str:
-        """What the provider imports it as."""
-        return f"{self.guest.node}/{self.guest.vm_id}"
-
-
-def adoptions(changes: Changes, cluster: Cluster) -> tuple[Adoption, ...]:
-    """Return the guests that are in the way of ones to be made: with the same vm id, or the same name."""
-    managed = {vm_id_of(change) for change in changes.planned if change.before is not None}
-    strangers = [guest for guest in cluster.guests if guest.vm_id not in managed]
-    by_id = {guest.vm_id: guest for guest in strangers}
-    by_name = collections.defaultdict(list)
-    for guest in strangers:
-        by_name[guest.name].append(guest)
-    found = []
-    for change in changes.planned:
-        if change.action is not Action.CREATE or not is_guest(change) or change.imported_as is not None:
-            continue
-        tags = (change.after or {}).get("tags")
-        same = [one for one in by_name[name_of(change)] if one.may_be(tags if isinstance(tags, list) else ())]
-        there = by_id.get(vm_id_of(change) or 0) or next(iter(same), None)
-        if there is not None:
-            found.append(Adoption(address=change.address, name=describe(change), guest=there))
-    return tuple(found)
-
-
-def find_collisions(changes: Changes, cluster: Cluster) -> Iterator[Finding]:
-    """Report guests to be made whose vm id or name some other guest has."""
-    for adoption in adoptions(changes, cluster):
-        guest = adoption.guest
-        who = f"{guest.name} ({guest.vm_id} on {guest.node})"
-        yield Finding(
-            kind=UNMANAGED,
-            detail=f"{adoption.name} would be made, but {who} is there and nothing manages it.",
-        )
-
-
 def find_misfits(desired: Desired, cluster: Cluster, new: Collection[str]) -> Iterator[Finding]:
     """Report what a model needs and the cluster has not.
 
@@ -192,42 +130,17 @@ def find_misfits(desired: Desired, cluster: Cluster, new: Collection[str]) -> It
         cluster: What is there.
         new: Keys of the guests that are not there yet; only their disks need room.
     """
-    elsewhere = _moved_by_cluster(desired, cluster)
-    yield from _missing_nodes(desired, cluster, elsewhere)
+    yield from _missing_nodes(desired, cluster)
     yield from _missing_storages(desired, cluster)
     yield from _missing_bridges(desired, cluster)
     yield from _memory(desired, cluster)
     yield from _room(desired, cluster, new)
-    yield from _elsewhere(desired, elsewhere)
 
 
-def _moved_by_cluster(desired: Desired, cluster: Cluster) -> dict[str, ClusterGuest]:
-    """Return the guests under high availability that are there on another node than theirs, by key."""
-    managed = {guest.vm_id: guest for guest in desired.guests if guest.ha is not None}
-    found = ((managed[now.vm_id], now) for now in cluster.guests if now.vm_id in managed)
-    return {guest.key: now for guest, now in found if now.node != guest.node}
-
-
-def _elsewhere(desired: Desired, elsewhere: Mapping[str, ClusterGuest]) -> Iterator[Finding]:
-    for guest in desired.guests:
-        now = elsewhere.get(guest.key)
-        if now is not None:
-            move = f"migrate vm:{now.vm_id}" if isinstance(guest, Vm) else f"relocate ct:{now.vm_id}"
-            back = f"`ha-manager {move} {guest.node}`"
-            yield Finding(
-                kind=ELSEWHERE,
-                detail=f"{guest.name} runs on {now.node} and is left there; {guest.node} is its own: {back}.",
-            )
-
-
-def _missing_nodes(
-    desired: Desired, cluster: Cluster, elsewhere: Mapping[str, ClusterGuest]
-) -> Iterator[Finding]:
+def _missing_nodes(desired: Desired, cluster: Cluster) -> Iterator[Finding]:
     users: dict[str, list[str]] = collections.defaultdict(list)
     for guest in desired.guests:
-        # One that the cluster has moved away does not need the node that it is from.
-        if guest.key not in elsewhere or cluster.node(guest.node) is None:
-            users[guest.node].append(guest.name)
+        users[guest.node].append(guest.name)
     for file in desired.files:
         users[file.node].append(file.key)
     for interface in (*desired.bridges, *desired.vlans):

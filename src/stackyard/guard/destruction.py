@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOW_DESTROY",
     "ALLOW_DISK_LOSS",
+    "FILES",
     "find_destruction",
     "find_disk_loss",
     "find_foreign_state",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 ALLOW_DESTROY = "--allow-destroy"
-_FILES = ("file", "download_file")
+FILES = ("file", "download_file")
 # What is an act or a setting: nothing of the user's goes with it, and it can be made again as it was.
 _SETTINGS = ("sdn_applier", "haresource", "harule")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
@@ -78,7 +79,7 @@ def find_destruction(
 
 def is_file(change: Change) -> bool:
     """Tell whether a change is about a file in a datastore."""
-    return short_kind(change) in _FILES
+    return short_kind(change) in FILES
 
 
 def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:

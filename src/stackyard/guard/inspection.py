@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Severity
 from stackyard.engine.changes import Action
-from stackyard.guard.cluster import Adoption, adoptions, find_collisions, find_misfits
+from stackyard.guard.cluster import find_misfits
 from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
 from stackyard.guard.interruption import find_network_reloads, find_reboots
+from stackyard.guard.moves import find_migrations
+from stackyard.guard.ownership import Adoption, Owners, adoptions, find_collisions, shared_guests
 from stackyard.guard.renames import Rename, find_renames, renames
 from stackyard.render.terms import label
 
@@ -67,25 +69,32 @@ class Verdict:
             )
 
 
-def inspect(changes: Changes, allowances: Allowances, cluster: Cluster | None = None) -> Verdict:
+def inspect(
+    changes: Changes, allowances: Allowances, cluster: Cluster | None = None, owners: Owners | None = None
+) -> Verdict:
     """Run every check of a plan.
 
     Args:
         changes: What the plan does.
         allowances: What the user has named.
         cluster: What is on the cluster, where that is known.
+        owners: What other states manage there.
     """
+    owners = owners or Owners()
     moved = renames(changes)
     spared = {source for rename in moved for source, _ in rename.moves}
     findings = [*find_renames(changes), *find_disk_loss(changes), *find_reboots(changes)]
     # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
-    findings += find_destruction(changes, spared, is_all=allowances.everything)
+    shared = dict(shared_guests(changes, owners))
+    findings += shared.values()
+    findings += find_destruction(changes, {*spared, *shared}, is_all=allowances.everything)
     if not allowances.everything:
         findings += find_foreign_state(changes, spared)
     findings += find_network_reloads(changes)
+    findings += find_migrations(changes)
     if cluster is not None:
-        findings += find_collisions(changes, cluster)
-    taken = () if cluster is None else adoptions(changes, cluster)
+        findings += find_collisions(changes, cluster, owners)
+    taken = () if cluster is None else adoptions(changes, cluster, owners)
     return dataclasses.replace(_verdict(findings, allowances), renames=moved, adoptions=taken)
 
 

@@ -5,9 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.engine.changes import Change
 
-__all__ = ["KINDS", "describe", "is_guest", "name_of", "node_of", "owner_of", "vm_id_of"]
+__all__ = [
+    "KINDS",
+    "describe",
+    "is_guest",
+    "name_in",
+    "name_of",
+    "node_of",
+    "owner_of",
+    "short_kind",
+    "short_type",
+    "vm_id_of",
+]
 
 # What users call the resources that stackyard renders, the older names of the provider included.
 KINDS = {
@@ -30,12 +43,17 @@ KINDS = {
 _PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
 
 
-def short_kind(change: Change) -> str:
+def short_type(name: str) -> str:
     """Return the type of a resource without the provider's prefix."""
     for prefix in _PREFIXES:
-        if change.kind.startswith(prefix):
-            return change.kind.removeprefix(prefix)
-    return change.kind
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def short_kind(change: Change) -> str:
+    """Return the type of what a change is about, without the provider's prefix."""
+    return short_type(change.kind)
 
 
 def describe(change: Change) -> str:
@@ -53,8 +71,11 @@ def is_guest(change: Change) -> bool:
 
 def name_of(change: Change) -> str:
     """Return the name that the user gives when permitting something."""
-    values = change.before or change.after or {}
-    kind = short_kind(change)
+    return name_in(short_kind(change), change.before or change.after or {}) or change.name
+
+
+def name_in(kind: str, values: Mapping[str, Any]) -> str:
+    """Return what a resource is called, from its type and values; empty where they do not say."""
     found: Any = None
     if kind == "vm":
         found = values.get("name")
@@ -72,7 +93,7 @@ def name_of(change: Change) -> str:
         found = values.get("resource_id")
     elif kind.startswith("sdn_") or kind == "harule":
         found = values.get("id")
-    return found if isinstance(found, str) and found else change.name
+    return found if isinstance(found, str) else ""
 
 
 def owner_of(change: Change) -> str | None:

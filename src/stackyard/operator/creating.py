@@ -111,7 +111,7 @@ class Creation:
 
             opening = opened(resolved, undertaking.settings, emit=self.emit, reread=reread)
             run = await stack.enter_async_context(opening)
-            made = await stack.enter_async_context(planned(run, Wishes(resume=True, targets=targets)))
+            made = await stack.enter_async_context(planned(run, Wishes(targets=targets)))
         ready = Readiness(guests, made.changes)
         work = NodeWork(
             undertaking=undertaking,
@@ -170,7 +170,7 @@ class Creation:
 
     async def _apply(self, host: _Host) -> None:
         """Let the engine do its part; whoever waits for a guest that does not come is told."""
-        if host.made.changes.is_empty:
+        if host.made.is_nothing:
             return
         try:
             await apply_plan(host.run, host.made, is_verified=False, on_resource=host.ready.saw)

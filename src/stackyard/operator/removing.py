@@ -148,7 +148,7 @@ class Removal:
             for change in made.changes.planned
             if is_guest(change) and change.action is Action.DELETE
         }
-        if made.changes.is_empty:
+        if made.is_nothing:
             return Removed()
         gone: set[str] = set()
 

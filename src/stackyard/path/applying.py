@@ -10,6 +10,7 @@ from stackyard import events
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
 from stackyard.errors import StackyardError
+from stackyard.path.migration import migrate_containers
 from stackyard.path.verifying import GuestUp, verify_guest
 from stackyard.render.references import address_of
 
@@ -63,15 +64,23 @@ async def apply_plan(
     watching = _Watching(run, _to_watch(run, made.changes) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
-            applied = await tofu.apply(
-                run.workdir, made.path, parallelism=run.settings.parallelism, emit=watching.emit
-            )
+            if made.staged is not None:
+                # The guard has agreed: what the plan was made on becomes the state.
+                await asyncio.to_thread(run.lock.store, made.staged)
+            applied = await _applied(run, made, watching.emit)
         if run.served is not None:
             await run.served.journal.confirm_all()
+        await migrate_containers(run, made.migrations)
         up, down = await watching.ends()
     finally:
         watching.cancel()
     return Outcome(applied=applied, up=up, down=down)
+
+
+async def _applied(run: Run, made: Made, emit: events.Emit) -> Applied:
+    if made.changes.is_empty:
+        return tofu.Applied(add=0, change=0, remove=0, imported=0)
+    return await tofu.apply(run.workdir, made.path, parallelism=run.settings.parallelism, emit=emit)
 
 
 def _to_watch(run: Run, changes: Changes) -> dict[str, Guest]:

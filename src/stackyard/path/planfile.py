@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from stackyard import directories, files
 from stackyard.errors import FileError, InvalidInputError, Location
+from stackyard.path.migration import Migration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,8 @@ _MAGIC = b"stackyard plan 1\n"
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _KEY_FILE = "plan.key"
+# What belongs to a plan and is not the engine's, in the head of the file.
+_BESIDE = "beside"
 # The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
 _ITERATIONS = 200_000
 # Of the two that OpenTofu takes the one that processors have instructions for.
@@ -127,10 +130,19 @@ class PlanKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A saved plan."""
+    """A saved plan.
+
+    Attributes:
+        binding: What it was made for.
+        plan: The engine's file.
+        staged: The state that it was made on, where that has to be stored before it is applied.
+        migrations: What is moved once it is applied.
+    """
 
     binding: Binding
     plan: bytes
+    staged: bytes | None = None
+    migrations: tuple[Migration, ...] = ()
 
     def __repr__(self) -> str:
         return f"PlanFile(binding={self.binding!r})"
@@ -141,7 +153,9 @@ class PlanFile:
         Raises:
             FileError: It cannot be written.
         """
-        head = orjson.dumps(asdict(self.binding))
+        staged = None if self.staged is None else base64.b64encode(self.staged).decode()
+        beside = {"staged": staged, "migrations": [asdict(one) for one in self.migrations]}
+        head = orjson.dumps({**asdict(self.binding), _BESIDE: beside})
         nonce = os.urandom(_NONCE_BYTES)
         body = AESGCM(key.secret).encrypt(nonce, len(head).to_bytes(4, "big") + head + self.plan, _MAGIC)
         directories.ensure_private(path.parent)
@@ -170,7 +184,15 @@ class PlanFile:
                 f"{path} is damaged, or somebody else's: it does not open with your key.", where=where
             ) from err
         size = int.from_bytes(content[:4], "big")
-        return cls(binding=Binding(**orjson.loads(content[4 : 4 + size])), plan=content[4 + size :])
+        head = orjson.loads(content[4 : 4 + size])
+        beside = head.pop(_BESIDE, {})
+        staged = beside.get("staged")
+        return cls(
+            binding=Binding(**head),
+            plan=content[4 + size :],
+            staged=None if staged is None else base64.b64decode(staged),
+            migrations=tuple(Migration(**one) for one in beside.get("migrations", ())),
+        )
 
 
 def read_key(folder: Path | None = None) -> PlanKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import tempfile
@@ -11,23 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import stackyard
 from stackyard import events
-from stackyard.engine import statefile, tofu
+from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
-from stackyard.guard.destruction import ALLOW_DESTROY, is_file
-from stackyard.guard.subjects import name_of
+from stackyard.guard.destruction import ALLOW_DESTROY, FILES
+from stackyard.guard.subjects import name_in, short_type
+from stackyard.path.known_state import read_known_state
+from stackyard.path.owners import read_owners
 from stackyard.path.planfile import Binding, PlanFile, open_encrypted
+from stackyard.path.settle import Surroundings, settle
 from stackyard.path.survey import survey
+from stackyard.path.visibility import require_visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from stackyard.engine.changes import Change
+    from stackyard.desired import Desired
     from stackyard.engine.tofu import PlanMode
-    from stackyard.guard import Cluster
+    from stackyard.guard import Cluster, Owners
+    from stackyard.path.known_state import KnownState
+    from stackyard.path.migration import Migration
     from stackyard.path.run import Run
+    from stackyard.path.settle import Settled
 
 __all__ = ["Made", "Wishes", "binding_of", "changes_of", "planned", "reopened"]
 
@@ -41,7 +49,6 @@ class Wishes:
         allowances: What may happen, by name.
         accept_renames: Whether guests under a new key are moved in the state.
         adopt: Whether guests that nothing manages are taken over.
-        resume: Whether what is there but whose making failed is completed, where nobody lets it go.
         unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
             engine where there are no others.
         targets: Addresses to plan for, with what they need; everything when empty.
@@ -51,7 +58,6 @@ class Wishes:
     allowances: Allowances = field(default_factory=Allowances)
     accept_renames: bool = False
     adopt: bool = False
-    resume: bool = False
     unchanged: bool = False
     targets: tuple[str, ...] = ()
 
@@ -66,6 +72,10 @@ class Made:
         verdict: What the guard says.
         binding: What it was made for.
         cluster: What the cluster has.
+        owners: What other states have there.
+        desired: The model that it was made for, with the ids and nodes of the guests that exist.
+        staged: The state that it was made on, where that is stored first.
+        migrations: What is moved once it is applied.
     """
 
     path: Path
@@ -73,6 +83,15 @@ class Made:
     verdict: Verdict
     binding: Binding
     cluster: Cluster
+    owners: Owners
+    desired: Desired
+    staged: bytes | None = None
+    migrations: tuple[Migration, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing to apply."""
+        return self.changes.is_empty and self.staged is None and not self.migrations
 
     def save(self, run: Run, path: Path) -> None:
         """Save it as one encrypted file.
@@ -80,15 +99,21 @@ class Made:
         Raises:
             FileError: It cannot be written.
         """
-        PlanFile(binding=self.binding, plan=self.path.read_bytes()).save(path, run.key)
+        saved = PlanFile(
+            binding=self.binding,
+            plan=self.path.read_bytes(),
+            staged=self.staged,
+            migrations=self.migrations,
+        )
+        saved.save(path, run.key)
 
 
 @contextlib.asynccontextmanager
 async def planned(run: Run, wishes: Wishes | None = None) -> AsyncIterator[Made]:
-    """Plan; the engine's file is there for the length of the block.
+    """Plan; the engine's file is there for the length of the block. Nothing is changed, in the state neither.
 
     Raises:
-        StateLockedError: Another run holds the state.
+        NotVisibleError: The cluster does not show what the state has.
         ProxmoxError: The cluster does not answer, or not to us.
         TofuError: Anything else that the engine reports.
     """
@@ -96,11 +121,16 @@ async def planned(run: Run, wishes: Wishes | None = None) -> AsyncIterator[Made]
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
-        cluster = await _survey(run)
-        made = await _make(run, wanted, cluster, path)
-        if await _repair(run, wanted, made):
-            made = await _make(run, wanted, await _survey(run), path)
-        yield made
+        scene = await _look(run, wanted)
+        run.lock.staged = scene.staged
+        try:
+            made = await _make(run, wanted, scene, path)
+            blocks = _blocks(wanted, made.verdict)
+            if blocks:
+                made = await _make(run, wanted, scene, path, blocks)
+            yield made
+        finally:
+            run.lock.staged = None
 
 
 @contextlib.asynccontextmanager
@@ -111,6 +141,7 @@ async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[M
 
     Raises:
         PlanMovedError: Something that it was made for has moved.
+        NotVisibleError: The cluster does not show what the state has.
         ProxmoxError: The cluster does not answer, or not to us.
         TofuError: The engine cannot read it.
     """
@@ -119,22 +150,83 @@ async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[M
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
         path.write_bytes(saved.plan)
-        cluster = await _survey(run)
+        scene = await _look(run, wishes)
         with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
             changes = await changes_of(run, path)
-        verdict = _judge(run, wishes, changes, cluster)
-        yield Made(path=path, changes=changes, verdict=verdict, binding=saved.binding, cluster=cluster)
+        yield Made(
+            path=path,
+            changes=changes,
+            verdict=_judge(run, wishes, changes, scene),
+            binding=saved.binding,
+            cluster=scene.cluster,
+            owners=scene.owners,
+            desired=scene.settled.desired,
+            staged=saved.staged,
+            migrations=saved.migrations,
+        )
 
 
-async def _survey(run: Run) -> Cluster:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """What is known before an engine plans.
+
+    Attributes:
+        cluster: What the cluster has.
+        owners: What other states have there.
+        settled: The model, fitted to the guests that exist.
+        staged: The state to plan with, where it is not the stored one.
+    """
+
+    cluster: Cluster
+    owners: Owners
+    settled: Settled
+    staged: bytes | None
+
+
+async def _look(run: Run, wishes: Wishes) -> _Scene:
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
-        return await survey(run.client, nodes)
+        known = await asyncio.to_thread(read_known_state, run.states, run.resolved.target.state_name)
+        cluster = await survey(run.client, nodes, known.vm_ids)
+        await require_visible(run.client, known, cluster)
+        owners = await read_owners(run, cluster)
+    around = Surroundings(
+        known=known,
+        cluster=cluster,
+        managed=owners.states,
+        unfinished=_unfinished(run),
+        permits=wishes.allowances.permits,
+    )
+    settled = settle(run.resolved.desired, around)
+    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, wishes))
+    return _Scene(cluster=cluster, owners=owners, settled=settled, staged=known.edited(edit))
 
 
-async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
+def _unfinished(run: Run) -> dict[str, int]:
+    entries = () if run.served is None else run.served.journal.entries
+    return {entry.subject.name: entry.vm_id for entry in entries if entry.vm_id and entry.subject.name}
+
+
+def _to_complete(known: KnownState, wishes: Wishes) -> frozenset[str]:
+    """Return what is there but whose creation failed, unless the user lets it go; files are written again."""
+    if wishes.mode is not tofu.PlanMode.NORMAL:
+        return frozenset()
+    found = set()
+    for address in known.unfinished():
+        instance = known.instances[address]
+        kind = short_type(instance.type)
+        name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
+        if kind not in FILES and Permit(option=ALLOW_DESTROY, name=name) not in wishes.allowances.permits:
+            found.add(address)
+    return frozenset(found)
+
+
+async def _make(
+    run: Run, wishes: Wishes, scene: _Scene, path: Path, blocks: Mapping[str, Any] | None = None
+) -> Made:
     options = tofu.PlanOptions(mode=wishes.mode, targets=wishes.targets, parallelism=run.settings.parallelism)
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
+        run.configure(scene.settled.desired, blocks or {})
         if run.served is not None:
             run.served.begin()
         ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
@@ -143,8 +235,17 @@ async def _make(run: Run, wishes: Wishes, cluster: Cluster, path: Path) -> Made:
         else:
             changes = await changes_of(run, path)
         binding = binding_of(run, wishes.mode)
-    verdict = _judge(run, wishes, changes, cluster)
-    return Made(path=path, changes=changes, verdict=verdict, binding=binding, cluster=cluster)
+    return Made(
+        path=path,
+        changes=changes,
+        verdict=_judge(run, wishes, changes, scene),
+        binding=binding,
+        cluster=scene.cluster,
+        owners=scene.owners,
+        desired=scene.settled.desired,
+        staged=scene.staged,
+        migrations=scene.settled.migrations,
+    )
 
 
 async def changes_of(run: Run, path: Path) -> Changes:
@@ -160,11 +261,13 @@ def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
     return None if data is None else read_archive(data, run.served.schemas)
 
 
-def _judge(run: Run, wishes: Wishes, changes: Changes, cluster: Cluster) -> Verdict:
-    verdict = inspect(changes, wishes.allowances, _without_unfinished(run, cluster))
+def _judge(run: Run, wishes: Wishes, changes: Changes, scene: _Scene) -> Verdict:
+    cluster = _without_unfinished(run, scene.cluster)
+    verdict = inspect(changes, wishes.allowances, cluster, scene.owners)
     if wishes.mode is not tofu.PlanMode.NORMAL:
         return verdict
-    return verdict.joined(inspect_placement(run.resolved.desired, changes, cluster))
+    verdict = verdict.joined(Verdict(refused=(), warnings=scene.settled.notes))
+    return verdict.joined(inspect_placement(scene.settled.desired, changes, scene.cluster))
 
 
 def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:
@@ -176,33 +279,15 @@ def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:
     return dataclasses.replace(cluster, guests=guests)
 
 
-async def _repair(run: Run, wishes: Wishes, made: Made) -> bool:
-    """Move renamed guests and take over strangers, where the user said so; tell whether anything was done."""
-    did_something = False
-    for change in _to_resume(made.changes, wishes) if wishes.resume else ():
-        await statefile.untaint(run.workdir, change.address)
-        did_something = True
-    if wishes.accept_renames:
-        for rename in made.verdict.renames:
-            for source, destination in rename.moves:
-                await statefile.state_mv(run.workdir, source, destination)
-            did_something = True
-    if wishes.adopt:
-        for adoption in made.verdict.adoptions:
-            await statefile.import_resource(run.workdir, adoption.address, adoption.import_id)
-            did_something = True
-    return did_something
-
-
-def _to_resume(changes: Changes, wishes: Wishes) -> tuple[Change, ...]:
-    """Return what is there but whose making failed, unless the user lets it go; files are made anew."""
-    return tuple(
-        change
-        for change in changes.planned
-        if change.is_unfinished
-        and not is_file(change)
-        and Permit(option=ALLOW_DESTROY, name=name_of(change)) not in wishes.allowances.permits
-    )
+def _blocks(wishes: Wishes, verdict: Verdict) -> dict[str, Any]:
+    """Return the blocks that make renames and adoptions part of a plan, where the user said so."""
+    moves = [move for rename in verdict.renames for move in rename.moves] if wishes.accept_renames else []
+    adoptions = verdict.adoptions if wishes.adopt else ()
+    blocks = {
+        "moved": [{"from": source, "to": destination} for source, destination in moves],
+        "import": [{"to": adoption.address, "id": adoption.import_id} for adoption in adoptions],
+    }
+    return {name: entries for name, entries in blocks.items() if entries}
 
 
 def binding_of(run: Run, mode: PlanMode) -> Binding:

@@ -8,7 +8,9 @@ import enum
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 import stackyard
 from stackyard import events, files, provider, proxmox
@@ -24,13 +26,14 @@ from stackyard.objects import open_objects
 from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.workspace import Workspace, input_digest
-from stackyard.render import Provider, render
+from stackyard.render import Provider, Rendered, render
 from stackyard.state import StateService, UnknownStateError, refusals
 from stackyard.state.embedded import embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from stackyard.desired import Desired
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
     from stackyard.path.target import Resolved
@@ -47,6 +50,9 @@ __all__ = [
     "opened",
     "state_version",
 ]
+
+# What a plan does beside the configuration, beside it in the folder.
+_BLOCKS_FILE = "adjustments.tf.json"
 
 CONTRADICTION = Kind(
     code="E-DESIRED-CONTRADICTION",
@@ -112,6 +118,7 @@ class Run:
         settings: How to run.
         workdir: Where the engine works, and its surroundings.
         client: Speaks to the cluster.
+        rendered: The configuration of the target as the input says it.
         key: The key of saved plans.
         input_digest: The fingerprint of what should be there.
         served: The built-in provider, where it is used.
@@ -125,6 +132,7 @@ class Run:
     settings: Settings
     workdir: Workdir
     client: proxmox.Client
+    rendered: Rendered
     key: PlanKey
     input_digest: str
     served: provider.Served | None
@@ -137,6 +145,23 @@ class Run:
     def engine(self) -> Engine:
         """The engine."""
         return self.workdir.engine
+
+    def configure(self, desired: Desired, blocks: Mapping[str, Any]) -> None:
+        """Make the configuration in the folder of the engine that of a model.
+
+        Args:
+            desired: The model: that of the input, or one that was fitted to what exists.
+            blocks: What the plan has to do besides, by the kind of block: `moved`, `import`.
+
+        Raises:
+            FileError: The folder cannot be written.
+        """
+        is_input = desired is self.resolved.desired
+        rendered = self.rendered if is_input else _rendered(self.resolved, desired)
+        if blocks:
+            more = orjson.dumps(blocks, option=orjson.OPT_INDENT_2)
+            rendered = Rendered(files={**rendered.files, _BLOCKS_FILE: more}, variables=rendered.variables)
+        Workspace.of(self.settings.base, self.resolved.target).write(rendered)
 
     def state_version(self) -> str:
         """Return which version the state has, empty where there is none yet."""
@@ -202,6 +227,7 @@ async def opened(
                     settings=settings,
                     workdir=workdir,
                     client=client,
+                    rendered=prepared.rendered,
                     key=prepared.key,
                     input_digest=prepared.digest,
                     served=served,
@@ -269,6 +295,7 @@ class _Prepared:
     """What is known before anything is started."""
 
     workspace: Workspace
+    rendered: Rendered
     key: PlanKey
     values: Mapping[str, str]
     digest: str
@@ -280,13 +307,17 @@ class _Prepared:
 
 def _prepare(resolved: Resolved, settings: Settings) -> _Prepared:
     """Render the configuration into the folder of the target."""
-    rendered = render(resolved.desired, _provider_block(resolved), scope=resolved.target.state_name)
+    rendered = _rendered(resolved, resolved.desired)
     values = {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
     workspace = Workspace.of(settings.base, resolved.target)
     workspace.write(rendered)
     key = read_key()
     digest = input_digest(rendered, values, key)
-    return _Prepared(workspace=workspace, key=key, values=values, digest=digest)
+    return _Prepared(workspace=workspace, rendered=rendered, key=key, values=values, digest=digest)
+
+
+def _rendered(resolved: Resolved, desired: Desired) -> Rendered:
+    return render(desired, _provider_block(resolved), scope=resolved.target.state_name)
 
 
 def _require_sense(resolved: Resolved, *, may_be_empty: bool) -> None:

@@ -10,7 +10,7 @@ from stackyard.guard import Cluster, ClusterGuest, Node, Storage
 from stackyard.proxmox import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from stackyard.proxmox import Client
 
@@ -20,19 +20,21 @@ _BETWEEN_TAGS = re.compile(r"[;, ]+")
 _THIN = frozenset(("lvmthin", "zfspool", "rbd", "btrfs"))
 
 
-async def survey(client: Client, nodes: Iterable[str]) -> Cluster:
+async def survey(client: Client, nodes: Iterable[str], vm_ids: Collection[int] = ()) -> Cluster:
     """Read what the guard asks about.
 
     Args:
         client: Speaks to the cluster.
         nodes: The nodes whose bridges matter.
+        vm_ids: Guests whose nodes matter too, wherever they run by now.
 
     Raises:
         ProxmoxError: The cluster does not answer, or not to us.
     """
     rows: list[Mapping[str, Any]] = await client.get("/cluster/resources")
     online = {row["node"] for row in rows if row["type"] == "node" and row.get("status") == "online"}
-    wanted = sorted(online.intersection(nodes))
+    used = {row["node"] for row in rows if row.get("vmid") in vm_ids}
+    wanted = sorted(online.intersection({*nodes, *used}))
     bridges = dict(zip(wanted, await asyncio.gather(*(_bridges(client, n) for n in wanted)), strict=True))
     return Cluster(
         nodes=tuple(

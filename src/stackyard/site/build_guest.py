@@ -141,6 +141,8 @@ class GuestBuilder:
         fields["name"] = guest.name
         fields["node"] = node.name
         fields["vm_id"] = vmid_of(guest, self._env.model.vmid_base)
+        if "vmid" not in values and fields["vm_id"] is not None:
+            fields["vm_id_counted"] = True
         if values.get("cores") is not None or "cpu" in values:
             fields["cpu"] = _with(values.get("cpu"), cores=values.get("cores"))
         fields["nics"] = [card.values for card in self._networks.cards(guest)]

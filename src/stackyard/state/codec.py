@@ -17,6 +17,7 @@ from stackyard.state.model import (
     Grant,
     HeldLock,
     History,
+    Index,
     Override,
     SpentLock,
     StateHead,
@@ -115,8 +116,16 @@ def _head(found: dict[str, Any]) -> StateHead:
             "freeze": None if freeze is None else Freeze(**freeze),
             "tombstone": None if tombstone is None else Tombstone(**tombstone),
             "grants": tuple(_grant(row) for row in found["grants"]),
+            "index": _index(found.get("index")),
         }
     )
+
+
+def _index(found: dict[str, Any] | None) -> Index | None:
+    if found is None:
+        return None
+    holdings = ((str(kind), str(node), str(identity)) for kind, node, identity in found["holdings"])
+    return Index(sha256=found["sha256"], holdings=tuple(holdings))
 
 
 def _grant(found: dict[str, Any]) -> Grant:

@@ -17,7 +17,7 @@ from stackyard.objects import StoreDamagedError
 from stackyard.state import bodies, layout, ledger, locking, writing
 from stackyard.state.document import Document, read_document
 from stackyard.state.heads import Core, Decision, Edit
-from stackyard.state.model import Action, Actor, Quarantined, StateHead, Version, VersionKind
+from stackyard.state.model import Action, Actor, Index, Quarantined, StateHead, Version, VersionKind
 from stackyard.state.names import check_name
 from stackyard.state.refusals import (
     BodyRefusedError,
@@ -219,6 +219,8 @@ def _accept(edit: Edit, write: _Write, core: Core) -> Version:
         else f"{', '.join(grant.overrides)} overridden by {grant.by}: {grant.reason}",
     )
     add_version(edit, new, write.actor, Action.WRITTEN)
+    if not incoming.document.is_encrypted:
+        edit.set(index=Index(sha256=incoming.sha256, holdings=incoming.document.holdings))
     return new
 
 
@@ -239,7 +241,7 @@ def describe_version(
         kind: How it comes to be.
         facts: The other fields of the version.
     """
-    read = {name: getattr(document, name) for name in Document.__dataclass_fields__}
+    read = {name: getattr(document, name) for name in Document.__dataclass_fields__ if name != "holdings"}
     fields: dict[str, Any] = {
         "number": edit.head.history.count + 1,
         "at": edit.now,

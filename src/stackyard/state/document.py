@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from stackyard.state.refusals import BodyRefusedError
 
-__all__ = ["Document", "read_document", "with_serial"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Document", "Holding", "read_document", "with_serial"]
 
 _HIGHEST_SERIAL = 2**63 - 1
 _FORMAT = 4
 _SPACE = re.compile(r"[ \t\r\n]*")
+
+
+# What a resource stands for: its type, its node (empty where it has none), its id.
+Holding = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,7 @@ class Document:
         instances: How many instances they have.
         outputs: How many outputs it has.
         engine_version: The engine that wrote it.
+        holdings: What each resource with an id stands for: its type, its node where it has one, its id.
     """
 
     serial: int
@@ -39,6 +47,7 @@ class Document:
     instances: int = 0
     outputs: int = 0
     engine_version: str = ""
+    holdings: tuple[Holding, ...] = ()
 
 
 def read_document(data: bytes) -> Document:
@@ -75,7 +84,8 @@ def _plain(found: dict[str, Any], serial: int, lineage: str) -> Document:
         resources = []
     if not isinstance(resources, list) or not isinstance(outputs, dict):
         raise BodyRefusedError("The resources or outputs of the state are not what a state has there.")
-    instances = [row.get("instances") for row in resources if isinstance(row, dict)]
+    rows = [row for row in resources if isinstance(row, dict)]
+    instances = [row.get("instances") for row in rows]
     return Document(
         serial=serial,
         lineage=lineage,
@@ -83,7 +93,20 @@ def _plain(found: dict[str, Any], serial: int, lineage: str) -> Document:
         instances=sum(len(rows) for rows in instances if isinstance(rows, list)),
         outputs=len(outputs),
         engine_version=str(found.get("terraform_version", "")),
+        holdings=tuple(_holdings(rows)),
     )
+
+
+def _holdings(rows: list[dict[str, Any]]) -> Iterator[Holding]:
+    for row in rows:
+        kind, instances = row.get("type"), row.get("instances")
+        if row.get("mode") != "managed" or not isinstance(kind, str) or not isinstance(instances, list):
+            continue
+        for instance in instances:
+            values = instance.get("attributes") if isinstance(instance, dict) else None
+            if isinstance(values, dict) and isinstance(values.get("id"), str):
+                node = values.get("node_name")
+                yield kind, node if isinstance(node, str) else "", values["id"]
 
 
 def with_serial(data: bytes, serial: int, lineage: str) -> bytes:

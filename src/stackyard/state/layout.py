@@ -9,6 +9,7 @@
     data/<state>/quarantine/<id>        a refused write
     system/...                          the principals and the audit log of the service itself
     runs/<id>                           the lease of a run that stackyard started
+    targets/<state>                     what was applied into a state, and from where
 
 In `<state>` a `!` stands for each slash of the name.
 """
@@ -22,6 +23,7 @@ __all__ = [
     "PRINCIPALS",
     "RUNS",
     "SYSTEM_AUDIT",
+    "TARGETS",
     "audit_segment",
     "bodies",
     "body",
@@ -30,12 +32,14 @@ __all__ = [
     "quarantined",
     "state_of",
     "system_segment",
+    "target",
     "version_segment",
     "version_segments",
 ]
 
 HEADS = "heads/"
 RUNS = "runs/"
+TARGETS = "targets/"
 PRINCIPALS = "system/principals"
 SYSTEM_AUDIT = "system/audit"
 
@@ -88,3 +92,8 @@ def quarantine(name: str) -> str:
 def quarantined(name: str, which: str) -> str:
     """Return the object of a refused write."""
     return quarantine(name) + which
+
+
+def target(name: str) -> str:
+    """Return the object that says what was applied into a state."""
+    return TARGETS + object_part(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stackyard.state.document import Holding
     from stackyard.state.lockinfo import LockInfo
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Grant",
     "HeldLock",
     "History",
+    "Index",
     "Override",
     "Quarantined",
     "SpentLock",
@@ -300,6 +302,19 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """What the resources of a content stand for, so that nobody has to read it to know who has what.
+
+    Attributes:
+        sha256: The content that it is of.
+        holdings: Type, node and id of each.
+    """
+
+    sha256: str
+    holdings: tuple[Holding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateHead:
     """Everything about a state but its contents. Replacing it is the one moment at which a change happens.
 
@@ -318,6 +333,7 @@ class StateHead:
         freeze: Set while it is frozen.
         tombstone: Set while it is deleted.
         grants: Rights to break a rule once.
+        index: What the resources of a content stand for, written with it.
     """
 
     name: str
@@ -334,6 +350,15 @@ class StateHead:
     freeze: Freeze | None = None
     tombstone: Tombstone | None = None
     grants: tuple[Grant, ...] = ()
+    index: Index | None = None
+
+    @property
+    def holdings(self) -> tuple[Holding, ...] | None:
+        """What the resources of the current content stand for; None where it has to be read to know."""
+        index, current = self.index, self.current
+        if index is None or current is None or index.sha256 != current.sha256:
+            return None
+        return index.holdings
 
     @property
     def serial(self) -> int | None:

@@ -22,6 +22,7 @@ from stackyard.state.names import check_name, is_below
 from stackyard.state.policy import Policy
 from stackyard.state.principals import Principals
 from stackyard.state.refusals import StateRefusedError
+from stackyard.state.targets import Targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +50,7 @@ class StateService:
         locks: Locking, breaking locks, freezing.
         audit: The audit logs.
         principals: Who may do what.
+        targets: What was applied into which state.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class StateService:
         self.locks = Locks(core)
         self.audit = AuditLogs(core)
         self.principals = Principals(core, self.audit)
+        self.targets = Targets(objects)
 
     def names(self, prefix: str = "") -> Iterator[str]:
         """Yield the names of the states at or below a prefix, deleted ones too, in order."""

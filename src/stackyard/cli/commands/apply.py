@@ -51,18 +51,17 @@ async def _apply(session: Session, values: dict[str, Any]) -> Result:
     plan_file = values["plan_file"]
     if plan_file and (values["accept_renames"] or values["adopt"]):
         raise UsageError(
-            "--accept-renames and --adopt change the state, and a saved plan fits only the state that it was "
-            "made for: apply with them and without --plan."
+            "--accept-renames and --adopt become part of a plan when it is made: "
+            "repeat `stackyard plan --out` with them, and apply that."
         )
     wishes = Wishes(
         allowances=allowances(values),
         accept_renames=values["accept_renames"],
         adopt=values["adopt"],
-        resume=True,
     )
     async with Chosen(session, values).run() as run, _made(run, wishes, plan_file) as made:
         made.verdict.raise_refusal(str(run.resolved.target))
-        if made.changes.is_empty:
+        if made.is_nothing:
             return nothing_result(made)
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
         shelved = None if values["no_verify"] or outcome.down else _shelved(run, outcome)

@@ -53,7 +53,7 @@ def destroy(session: Session, /, **values: Any) -> Result:
 async def _destroy(session: Session, values: dict[str, Any]) -> Result:
     wishes = Wishes(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     async with Chosen(session, values).run(may_be_empty=True) as run, planned(run, wishes) as made:
-        if made.changes.is_empty:
+        if made.is_nothing:
             return nothing_result(made)
         made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
         outcome = await apply_plan(run, made, is_verified=False)

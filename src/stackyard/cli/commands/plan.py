@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.path_options import Chosen, allowances, permit_options, target_options
+from stackyard.cli.path_options import Chosen, allowances, permit_options, repair_options, target_options
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.views.changes import change_document, show_changes, show_verdict, verdict_document
@@ -26,6 +26,7 @@ __all__ = ["plan", "plan_document"]
 @click.command("plan", cls=Command)
 @target_options
 @permit_options
+@repair_options
 @click.option("--out", metavar="FILE", help="Save the plan, encrypted, for `stackyard apply --plan FILE`.")
 @click.option("--detailed-exitcode", is_flag=True, help="End with 2 where there are changes.")
 @pass_session
@@ -39,7 +40,9 @@ def plan(session: Session, /, **values: Any) -> Result:
 
 
 async def _plan(session: Session, values: dict[str, Any]) -> Result:
-    wishes = Wishes(allowances=allowances(values))
+    wishes = Wishes(
+        allowances=allowances(values), accept_renames=values["accept_renames"], adopt=values["adopt"]
+    )
     out = Path(values["out"]) if values["out"] else None
     async with Chosen(session, values).run() as run, planned(run, wishes) as made:
         if out is not None:

@@ -1,0 +1,134 @@
+"""What the state of a target has, read under the lock of the run, and edits that engines have no word for.
+
+An edit is staged: the engines of the run plan with it, and it is stored once the guard has agreed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.guard.subjects import short_type
+from stackyard.state import StateDeletedError
+from stackyard.state.inside import EncryptedStateError, read_view
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from stackyard.state import StateService
+    from stackyard.state.inside import Instance
+
+__all__ = ["KnownState", "StateEdit", "read_known_state"]
+
+_TAINTED = "tainted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEdit:
+    """What to change in a state.
+
+    Attributes:
+        complete: Addresses of resources whose creation failed, which count as created from now on.
+        forget: Addresses of resources that are taken out; what they stand for stays as it is.
+        nodes: Addresses of guests that run on another node than the state says, and which.
+    """
+
+    complete: frozenset[str] = frozenset()
+    forget: frozenset[str] = frozenset()
+    nodes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to change."""
+        return not (self.complete or self.forget or self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """The resources of a state.
+
+    Attributes:
+        instances: Every managed resource by its address; replaced ones that still have to go are left out.
+        is_readable: Whether it could be looked into: an engine may have encrypted it.
+    """
+
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    is_readable: bool = True
+    _data: bytes = field(default=b"", repr=False)
+
+    @property
+    def guests(self) -> Mapping[str, Instance]:
+        """The guests by address."""
+        return {
+            address: instance
+            for address, instance in self.instances.items()
+            if short_type(instance.type) in ("vm", "container")
+        }
+
+    @property
+    def vm_ids(self) -> frozenset[int]:
+        """The ids of the guests."""
+        found = (one.attributes.get("vm_id") for one in self.guests.values())
+        return frozenset(vm_id for vm_id in found if isinstance(vm_id, int))
+
+    def unfinished(self) -> Collection[str]:
+        """Return the addresses of resources whose creation failed."""
+        return [address for address, one in self.instances.items() if one.status == _TAINTED]
+
+    def edited(self, edit: StateEdit) -> bytes | None:
+        """Return the state with an edit, as the version after this one; None where nothing changes."""
+        if edit.is_empty or not self._data:
+            return None
+        document: dict[str, Any] = orjson.loads(self._data)
+        rows = [row for row in map(_Editor(edit).row, document["resources"]) if row["instances"]]
+        return orjson.dumps({**document, "serial": document["serial"] + 1, "resources": rows})
+
+
+class _Editor:
+    """Applies an edit to the rows of a state; rows of modules, which stackyard does not make, stay."""
+
+    def __init__(self, edit: StateEdit) -> None:
+        self._edit = edit
+
+    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+        address = f"{row['type']}.{row['name']}"
+        if row.get("mode") != "managed" or row.get("module"):
+            return row
+        if address in self._edit.forget:
+            return {**row, "instances": [one for one in row["instances"] if one.get("deposed")]}
+        return {**row, "instances": [self._instance(address, one) for one in row["instances"]]}
+
+    def _instance(self, address: str, instance: dict[str, Any]) -> dict[str, Any]:
+        if instance.get("deposed"):
+            return instance
+        if address in self._edit.complete:
+            instance = {key: value for key, value in instance.items() if key != "status"}
+        node = self._edit.nodes.get(address)
+        if node is not None:
+            instance = {**instance, "attributes": {**instance["attributes"], "node_name": node}}
+        return instance
+
+
+def read_known_state(states: StateService, name: str) -> KnownState:
+    """Read a state.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    try:
+        content = states.contents.read(name)
+        if content is None:
+            return KnownState()
+        view = read_view(content.body.data)
+    except StateDeletedError:
+        return KnownState()
+    except EncryptedStateError:
+        return KnownState(is_readable=False)
+    instances = {
+        address: one
+        for address, one in view.instances.items()
+        if one.mode == "managed" and " (deposed " not in address
+    }
+    return KnownState(instances=instances, _data=content.body.data)
