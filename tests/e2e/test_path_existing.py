@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard
@@ -193,16 +194,102 @@ def test_a_guest_is_adopted_by_the_plan_itself(yard: Yard) -> None:
     assert yard.json("plan", "t")["has_changes"] is False
 
 
-def test_a_guest_of_another_state_is_never_adopted(yard: Yard) -> None:
-    yard.write_env("t", [vm("web", vmid=500)])
-    yard.run("apply", "t", "--no-verify")
-    yard.write_env("u", [vm("web", vmid=500)])
-    for arguments in (("apply", "u"), ("apply", "u", "--adopt")):
-        error = yard.json(*arguments, "--no-verify", status=1)["error"]
+def add_host(yard: Yard, name: str, node: str) -> None:
+    """Give the site a second host: another node of the same cluster."""
+    first = yaml.safe_load((yard.folder / "nodes" / "lab.yaml").read_text())
+    (yard.folder / "nodes" / f"{name}.yaml").write_text(yaml.safe_dump({**first, "node": node}))
+    token = yard.running.api_token
+    text = yaml.safe_dump({"api_tokens": {"lab": token, name: token}})
+    (yard.folder / "secrets.yaml").write_text(text)
+
+
+def test_one_env_on_two_hosts_of_a_cluster_does_not_take_its_own_guests_over(yard: Yard) -> None:
+    add_host(yard, "other", "pve2")
+    yard.write_env("t", [vm("web", vmid=500)], node=None)
+    yard.run("apply", "t", "-H", "lab", "--no-verify")
+    for adopt in ((), ("--adopt",)):
+        error = yard.json("apply", "t", "-H", "other", "--no-verify", *adopt, status=1)["error"]
         assert [found["code"] for found in error["diagnostics"]] == ["E-GUARD-MANAGED-ELSEWHERE"]
         assert "env/t/lab" in error["diagnostics"][0]["detail"]
         assert "--adopt" not in error["remedy"]
     assert set(yard.guests()) == {500}
+
+
+def copy_state(yard: Yard, source: str, target: str) -> None:
+    """Let two states have the same resources, as two hands that each imported a guest would."""
+    objects = open_objects(yard.folder / ".stackyard" / "state")
+    try:
+        states = StateService(objects)
+        content = states.contents.read(source)
+        assert content is not None
+        actor = Actor(principal="test")
+        states.locks.lock(target, b'{"ID": "ours", "Operation": "push", "Who": "me"}', actor)
+        states.contents.write(target, content.body.data, actor, lock_id="ours")
+        states.locks.unlock(target, "ours", actor)
+    finally:
+        objects.close()
+
+
+def test_a_guest_in_two_states_is_destroyed_by_neither_until_one_lets_it_go(yard: Yard) -> None:
+    add_host(yard, "other", "pve2")
+    yard.write_env("t", [vm("web", vmid=500)], node=None)
+    yard.run("apply", "t", "-H", "lab", "--no-verify")
+    copy_state(yard, "env/t/lab", "env/t/other")
+    error = yard.json("destroy", "t", "-H", "other", "--allow-destroy", "web", status=1)["error"]
+    assert [found["code"] for found in error["diagnostics"]] == ["E-GUARD-IN-TWO-STATES"]
+    assert "--allow-destroy" not in error["remedy"]
+    assert set(yard.guests()) == {500}
+    yard.run("state", "forget", "env/t/other", "proxmox_virtual_environment_vm.web")
+    assert set(yard.guests()) == {500}
+    yard.run("destroy", "t", "-H", "lab", "--allow-destroy", "web")
+    assert yard.guests() == {}
+
+
+def test_a_target_whose_file_is_gone_is_named_and_can_be_destroyed(yard: Yard) -> None:
+    yard.write_env("t", [vm("web", vmid=500)])
+    yard.run("apply", "t", "--no-verify")
+    (yard.folder / "envs" / "t.yaml").unlink()
+    warnings = yard.json("site", "validate")["warnings"]
+    found = [one for one in warnings if one["code"] == "W-SITE-STATE-WITHOUT-INPUT"]
+    assert [("env/t/lab" in one["detail"], "env:t" in one["detail"]) for one in found] == [(True, True)]
+    assert yard.json("output", "t")["guests"]["web"]["vm_id"] == 500
+    # A plan needs the input.
+    assert yard.json("plan", "t", status=64)["error"]["code"] == "E-USAGE"
+    assert yard.codes("destroy", "t") == ["E-GUARD-DESTROYS-GUEST"]
+    yard.run("destroy", "t", "--allow-destroy", "web")
+    assert yard.guests() == {}
+    assert [one["code"] for one in yard.json("site", "validate")["warnings"]].count(found[0]["code"]) == 0
+
+
+def test_a_state_that_could_not_be_stored_is_stored_by_the_next_run(yard: Yard) -> None:
+    yard.write_env("t", [vm("web", vmid=500)])
+    yard.run("apply", "t", "--no-verify")
+    state = yard.folder / ".stackyard" / "state"
+    objects = open_objects(state)
+    content = StateService(objects).contents.read("env/t/lab")
+    objects.close()
+    assert content is not None
+    work = yard.folder / ".stackyard" / "work" / "env--t--lab"
+    document = json.loads(content.body.data)
+    (work / "errored.tfstate").write_text(json.dumps({**document, "serial": document["serial"] + 1}))
+    ended = yard.run("plan", "t")
+    assert "is stored now" in ended.stderr
+    assert not (work / "errored.tfstate").exists()
+    assert state_of(yard, "env/t/lab")["serial"] > document["serial"]
+
+    # Another run has stored something since: nobody decides that but a person.
+    (work / "errored.tfstate").write_text(json.dumps({**document, "resources": []}))
+    error = yard.json("apply", "t", status=1)["error"]
+    assert error["code"] == "E-STATE-ERRORED"
+    assert "stackyard state recover env/t/lab" in error["remedy"]
+    shown = yard.json("state", "recover", "env/t/lab")
+    assert [one["change"] for one in shown["difference"]["resources"]] == ["removed"]
+    assert (work / "errored.tfstate").exists()
+    yard.run("state", "recover", "env/t/lab", "--use", "store")
+    assert yard.json("plan", "t")["has_changes"] is False
+    (work / "errored.tfstate").write_text(json.dumps({**document, "serial": 1}))
+    yard.run("state", "recover", "env/t/lab", "--use", "file")
+    assert yard.json("plan", "t")["has_changes"] is False
 
 
 def test_a_run_that_waited_applies_the_input_as_it_is_then(yard: Yard) -> None:

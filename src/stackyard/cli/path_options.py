@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from stackyard import events
+from stackyard.errors import UsageError
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
+from stackyard.objects import open_objects
+from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
 from stackyard.path.target import Tidy, find_target
+from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Source
+    from stackyard.state.targets import TargetRecord
 
 __all__ = [
     "Chosen",
@@ -40,6 +46,8 @@ __all__ = [
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 _DEPLOYMENT = "deployment"
+# The kinds of targets that a site has.
+_KINDS = ("env", "manifest", "site")
 # Runs on the one object queue behind each other, and do not fail because another is at work.
 _QUEUE_S = 600.0
 _PERMITS = {
@@ -141,16 +149,39 @@ def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Sou
 
 
 class Chosen:
-    """The target that a command line names."""
+    """The target that a command line names.
 
-    def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
+    Args:
+        session: The command.
+        values: Its options.
+        by_state: Whether the state is enough, so that a target whose input is gone can be named too.
+    """
+
+    def __init__(self, session: Session, values: Mapping[str, Any], *, by_state: bool = False) -> None:
         self._session = session
         self._values = values
+        self._by_state = by_state
         self._source, self.base, self.resolved = self._read()
 
     def _read(self) -> tuple[Source, Path, Resolved]:
         sources, base = _sources(self._session, self._values)
-        source, name = find_target(self._values["target"], sources)
+        named = self._values["target"]
+        try:
+            source, name = find_target(named, sources)
+        except UsageError:
+            found = _applied_target(base, named, self._values["host"]) if self._by_state else None
+            if found is None:
+                raise
+            source = sources[found.kind]
+            self._session.emit(
+                events.LogLine(
+                    level=events.LogLevel.WARNING,
+                    source=found.kind,
+                    text=f"{found.target} is no longer in {found.source or 'its source'}; "
+                    f"the state {found.state} says what it has.",
+                )
+            )
+            return source, base, source.resolve_state(found.name, found.node)
         return source, base, source.resolve(name, self._values["host"])
 
     def _read_again(self) -> Resolved:
@@ -182,6 +213,28 @@ class Chosen:
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+
+
+def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
+    """Return the target that was applied under a name, as the registry has it.
+
+    Raises:
+        UsageError: There are several.
+    """
+    from stackyard.path.registry import find_states  # lazy: only for a target whose input is gone
+
+    folder = base / "state"
+    if not (folder / DATABASE).exists():
+        return None
+    kind, colon, name = named.rpartition(":")
+    with contextlib.closing(open_objects(folder, create=False)) as objects:
+        kinds = (kind,) if colon else _KINDS
+        found = [one for one in find_states(StateService(objects), kinds) if one.name == name]
+    found = [one for one in found if host in (None, one.node)]
+    if len(found) > 1:
+        nodes = ", ".join(sorted(one.node for one in found))
+        raise UsageError(f"`{named}` was applied to several nodes: {nodes}. Name one with -H.")
+    return found[0] if found else None
 
 
 def settings_of(values: Mapping[str, Any], base: Path) -> Settings:

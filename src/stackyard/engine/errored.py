@@ -31,6 +31,8 @@ __all__ = [
     "Verdict",
     "find_errored_state",
     "keep_errored_state",
+    "left_over_in",
+    "move_away",
     "push_errored_state",
     "refuse_errored_state",
     "set_aside_errored_state",
@@ -99,7 +101,7 @@ class ErroredStateError(StackyardError):
     code = "E-STATE-ERRORED"
     summary = "The state of an earlier apply is not stored yet"
     default_remedy = (
-        "Push the left-over state; where that is refused, compare the two states and set one aside."
+        "`stackyard state recover` compares the left-over state with the stored one and takes one of them."
     )
 
 
@@ -123,8 +125,17 @@ async def find_errored_state(workdir: Workdir) -> ErroredState | None:
 
 
 def _left_over(workdir: Workdir) -> Path | None:
+    return left_over_in(workdir.folder, workdir.data_folder)
+
+
+def left_over_in(*folders: Path) -> Path | None:
+    """Return the first left-over state in some folders.
+
+    Raises:
+        FileError: A folder may not be looked at.
+    """
     # The engine writes beside the configuration; where it could not, `keep_errored_state` wrote elsewhere.
-    for path in (workdir.folder / ERRORED_STATE, workdir.data_folder / ERRORED_STATE):
+    for path in (folder / ERRORED_STATE for folder in folders):
         try:
             if path.is_file():
                 return path
@@ -168,7 +179,7 @@ async def push_errored_state(workdir: Workdir, errored: ErroredState) -> Path:
         raise ErroredStateError(errored.explanation, where=Location(str(errored.path)))
     if errored.verdict is Verdict.NEWER:
         await statefile.state_push(workdir, errored.snapshot.data)
-    return _move_away(errored.path, "stored")
+    return move_away(errored.path, "stored")
 
 
 def set_aside_errored_state(errored: ErroredState) -> Path:
@@ -177,11 +188,16 @@ def set_aside_errored_state(errored: ErroredState) -> Path:
     Raises:
         FileError: It cannot be moved.
     """
-    return _move_away(errored.path, "set-aside")
+    return move_away(errored.path, "set-aside")
 
 
-def _move_away(path: Path, ending: str) -> Path:
-    """Rename a file to a name that nobody has; a link fails where a rename would replace."""
+def move_away(path: Path, ending: str) -> Path:
+    """Rename a left-over state to a name that is free, and return that.
+
+    Raises:
+        FileError: It cannot be moved.
+    """
+    # A link fails where a rename would replace what has the name.
     number = 1
     try:
         while True:

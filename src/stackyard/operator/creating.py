@@ -25,7 +25,7 @@ from stackyard.schedule import Failed, Mode, NotStarted, Skipped, walk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.desired import Guest
+    from stackyard.desired import Desired, Guest
     from stackyard.manifest.model import Node
     from stackyard.operator.hands import Hands
     from stackyard.operator.tracking import Tracker
@@ -101,9 +101,9 @@ class Creation:
         undertaking = self.undertaking
         with self.tracker.whole("plan_guests"):
             resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
-            guests = guests_of(resolved, undertaking.roots_on(host))
-            whole = undertaking.is_whole(host)
-            targets = () if whole else tuple(address_of(guest) for guest in guests.values())
+            roots = undertaking.roots_on(host)
+            wanted = guests_of(resolved.desired, roots).values()
+            targets = () if undertaking.is_whole(host) else tuple(map(address_of, wanted))
 
             def reread() -> Resolved:
                 undertaking.require_current()
@@ -112,6 +112,7 @@ class Creation:
             opening = opened(resolved, undertaking.settings, emit=self.emit, reread=reread)
             run = await stack.enter_async_context(opening)
             made = await stack.enter_async_context(planned(run, Wishes(targets=targets)))
+            guests = guests_of(made.desired, roots)
         ready = Readiness(guests, made.changes)
         work = NodeWork(
             undertaking=undertaking,
@@ -232,9 +233,9 @@ def _require_permission(host: _Host) -> None:
         raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
 
 
-def guests_of(resolved: Resolved, nodes: Iterable[Node]) -> dict[str, Guest]:
+def guests_of(desired: Desired, nodes: Iterable[Node]) -> dict[str, Guest]:
     """Return the guests of nodes, by the names of the nodes."""
-    by_key = {guest.key: guest for guest in resolved.desired.guests}
+    by_key = {guest.key: guest for guest in desired.guests}
     return {node.name: by_key[str(node.entry.get("key") or node.name)] for node in nodes}
 
 

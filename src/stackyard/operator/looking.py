@@ -47,7 +47,7 @@ async def looking(
             undertaking=undertaking,
             host=host,
             client=client,
-            guests=guests_of(resolved, undertaking.roots_on(host)),
+            guests=guests_of(resolved.desired, undertaking.roots_on(host)),
             hands=hands[host],
             tracker=tracker,
             knock=knock,

@@ -154,7 +154,7 @@ async def look(undertaking: Undertaking, emit: events.Emit = events.ignore) -> S
 
 async def _look_at(undertaking: Undertaking, host: str, emit: events.Emit) -> _Seen:
     resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
-    guests = guests_of(resolved, undertaking.roots_on(host))
+    guests = guests_of(resolved.desired, undertaking.roots_on(host))
     with contextlib.closing(open_objects(undertaking.settings.base / "state")) as objects:
         async with proxmox.Client(resolved.connection) as client:
             rows = await client.get("/cluster/resources", {"type": "vm"})

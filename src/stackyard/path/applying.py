@@ -11,6 +11,7 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Action
 from stackyard.errors import StackyardError
 from stackyard.path.migration import migrate_containers
+from stackyard.path.registry import record_target
 from stackyard.path.verifying import GuestUp, verify_guest
 from stackyard.render.references import address_of
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stackyard.desired import Guest
-    from stackyard.engine.changes import Changes
     from stackyard.engine.tofu import Applied
     from stackyard.path.planning import Made
     from stackyard.path.run import Run
@@ -61,9 +61,10 @@ async def apply_plan(
         TofuError: Some changes failed, each reported; the others were made and stored.
         PlanStaleError: The state has changed since; nothing was applied.
     """
-    watching = _Watching(run, _to_watch(run, made.changes) if is_verified else {}, on_resource)
+    watching = _Watching(run, _to_watch(made) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
+            await record_target(run)
             if made.staged is not None:
                 # The guard has agreed: what the plan was made on becomes the state.
                 await asyncio.to_thread(run.lock.store, made.staged)
@@ -83,16 +84,16 @@ async def _applied(run: Run, made: Made, emit: events.Emit) -> Applied:
     return await tofu.apply(run.workdir, made.path, parallelism=run.settings.parallelism, emit=emit)
 
 
-def _to_watch(run: Run, changes: Changes) -> dict[str, Guest]:
+def _to_watch(made: Made) -> dict[str, Guest]:
     """Return the guests that should be up after the plan and are touched by it, by address."""
     touched = {
         change.address
-        for change in changes.planned
+        for change in made.changes.planned
         if change.action in (Action.CREATE, Action.UPDATE, Action.REPLACE)
     }
     return {
         address: guest
-        for guest in run.resolved.desired.guests
+        for guest in made.desired.guests
         if guest.started and not guest.is_template and (address := address_of(guest)) in touched
     }
 

@@ -12,7 +12,7 @@ from stackyard import deployment, events, proxmox
 from stackyard.deployment.store import ObjectMissingError
 from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
 from stackyard.deployment.worktree import require_clean
-from stackyard.desired import Secret, Secrets
+from stackyard.desired import Desired, Secret, Secrets
 from stackyard.errors import InvalidInputError, StackyardError
 from stackyard.inventory.contract import EXTRAS
 from stackyard.objects import open_objects
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.deployment import Place
-    from stackyard.desired import Desired
 
 __all__ = ["DeploymentSource"]
 
@@ -122,8 +121,17 @@ class DeploymentSource:
             secrets=secrets,
             redactor=redactor.with_secrets(hidden),
             version=found.binding,
+            source=found.label,
             extras=_extras(understood.scope.data),
         )
+
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+        Raises:
+            NoTokenError: Nothing says how to reach the cluster.
+        """
+        return self._reached(self.target(name), host or "", Desired())
 
     def _warn(self, text: str) -> None:
         self.emit(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
 from stackyard import directories, proxmox
+=======
+from stackyard import proxmox
+from stackyard.desired import Desired
+>>>>>>> db91abe (Keep a registry of applied targets, and find states without input)
 from stackyard.errors import InvalidInputError
 from stackyard.path.reaching import jump_of, named_key_file
 from stackyard.path.target import Resolved, SshAccess, Target
@@ -15,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stackyard.desired import Desired
     from stackyard.site.hosts import HostConfig
 
 __all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_on"]
@@ -63,6 +67,16 @@ class EnvironmentSource:
         """Tell whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
 
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+        """
+        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
+        return resolved_on(self.resolver, target, Desired())
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return an env on a node.
 
@@ -95,6 +109,16 @@ class SharedSource:
         """Tell whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
 
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+        """
+        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
+        return resolved_on(self.resolver, target, Desired())
+
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what all envs share, on a node.
 
@@ -123,6 +147,7 @@ def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> R
         redactor=resolver.site.redactor(),
         ssh=_ssh(resolver, chosen, desired),
         jump=jump_of(resolver.site, chosen),
+        source=str(resolver.site.root),
     )
 
 

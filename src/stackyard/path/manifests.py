@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.desired import Download
+from stackyard.desired import Desired, Download
 from stackyard.errors import InvalidInputError
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.manifest.model import NodeType, Scope
@@ -20,7 +20,6 @@ from stackyard.site.build_guest import NodeChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stackyard.desired import Desired
     from stackyard.manifest.model import Manifest
     from stackyard.path.target import Resolved
     from stackyard.site import ConfigResolver
@@ -59,6 +58,16 @@ class ManifestSource:
     def is_current(self) -> bool:
         """Tell whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
+
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+        Raises:
+            NodeNotChosenError: No node is named, and there is more than one.
+            NoTokenError: There is no token for it.
+        """
+        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
+        return resolved_on(self.resolver, target, Desired())
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what a manifest has on a host.

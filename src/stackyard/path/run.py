@@ -17,11 +17,12 @@ from stackyard import events, files, provider, proxmox
 from stackyard.desired import problems
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.engine import tofu
+from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
 from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.errors import InvalidInputError
+from stackyard.errors import InvalidInputError, Location
 from stackyard.objects import open_objects
 from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.planfile import read_key, tofu_encryption
@@ -222,6 +223,7 @@ async def opened(
             ):
                 workdir = _workdir(engine, resolved, settings, prepared, backend, served)
                 await _initialise(prepared.workspace, workdir, settings, emit)
+                await _recover(workdir, name, emit)
                 yield Run(
                     resolved=resolved,
                     settings=settings,
@@ -256,6 +258,26 @@ async def _locked(backend: Embedded, name: str, settings: Settings) -> AsyncIter
 def _unlocking(err: refusals.StateLockedError) -> str:
     name, lock_id = err.detail.partition(" ")[0], err.holder.info.id
     return f" If it is certain that it is dead: stackyard state unlock {name} {lock_id}"
+
+
+async def _recover(workdir: Workdir, name: str, emit: events.Emit) -> None:
+    """Store the state that an earlier apply could not store, where that is certainly right.
+
+    Raises:
+        ErroredStateError: The stored state has gone another way since; nothing was changed.
+    """
+    errored = await find_errored_state(workdir)
+    if errored is None:
+        return
+    if not errored.verdict.pushable:
+        raise ErroredStateError(
+            errored.explanation,
+            where=Location(str(errored.path)),
+            remedy=f"`stackyard state recover {name}` shows the difference and takes one of the two.",
+        )
+    kept = await push_errored_state(workdir, errored)
+    text = f"The state that an earlier apply could not store is stored now; its file is kept as {kept.name}."
+    emit(events.LogLine(level=events.LogLevel.WARNING, source="state", text=text))
 
 
 async def _read_again(resolved: Resolved, reread: Callable[[], Resolved]) -> Resolved:

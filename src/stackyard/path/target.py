@@ -86,6 +86,8 @@ class Resolved:
     jump: Host | None = None
     # Which version of its source it comes from, where the source has versions; a plan is bound to it.
     version: str = ""
+    # The folder or object that it was read from.
+    source: str = ""
     # What the source says beside its guests, for whoever reads the inventory.
     extras: Mapping[str, Any] = field(default_factory=dict)
 
@@ -111,6 +113,14 @@ class Source(Protocol):
 
         Raises:
             StackyardError: It is not there, or something is wrong with it.
+        """
+        ...
+
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
+        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+        Raises:
+            StackyardError: Nothing says how to reach the cluster.
         """
         ...
 

@@ -18,6 +18,8 @@ __all__ = ["Document", "Holding", "read_document", "with_serial"]
 
 _HIGHEST_SERIAL = 2**63 - 1
 _FORMAT = 4
+# What is asked of all states at once: who manages a guest, and who uses a file.
+_INDEXED = "proxmox_"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -37,7 +39,7 @@ class Document:
         instances: How many instances they have.
         outputs: How many outputs it has.
         engine_version: The engine that wrote it.
-        holdings: What each resource with an id stands for: its type, its node where it has one, its id.
+        holdings: What its resources of Proxmox VE stand for: type, node where there is one, id.
     """
 
     serial: int
@@ -101,6 +103,8 @@ def _holdings(rows: list[dict[str, Any]]) -> Iterator[Holding]:
     for row in rows:
         kind, instances = row.get("type"), row.get("instances")
         if row.get("mode") != "managed" or not isinstance(kind, str) or not isinstance(instances, list):
+            continue
+        if not kind.startswith(_INDEXED):
             continue
         for instance in instances:
             values = instance.get("attributes") if isinstance(instance, dict) else None

@@ -23,7 +23,13 @@ class Some:
     def names(self) -> Sequence[str]:
         return self.known
 
+    def is_current(self) -> bool:
+        return True
+
     def resolve(self, name: str, host: str | None) -> Resolved:
+        raise AssertionError(f"{name} on {host} is not to be resolved here")
+
+    def resolve_state(self, name: str, host: str | None) -> Resolved:
         raise AssertionError(f"{name} on {host} is not to be resolved here")
 
 

@@ -52,7 +52,10 @@ def destroy(session: Session, /, **values: Any) -> Result:
 
 async def _destroy(session: Session, values: dict[str, Any]) -> Result:
     wishes = Wishes(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
-    async with Chosen(session, values).run(may_be_empty=True) as run, planned(run, wishes) as made:
+    async with (
+        Chosen(session, values, by_state=True).run(may_be_empty=True) as run,
+        planned(run, wishes) as made,
+    ):
         if made.is_nothing:
             return nothing_result(made)
         made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")

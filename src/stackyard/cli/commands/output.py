@@ -25,7 +25,7 @@ def output(session: Session, /, **values: Any) -> Result:
 
 
 async def _output(session: Session, values: dict[str, Any]) -> Result:
-    chosen = Chosen(session, values)
+    chosen = Chosen(session, values, by_state=True)
     target = chosen.resolved.target
     # The state is read as it is: that needs no engine, no lock and no room on the disk.
     guests = read_guests(chosen.base, target)

@@ -8,7 +8,7 @@ import click
 
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
-from stackyard.diagnostics import Diagnostics
+from stackyard.diagnostics import Diagnostics, Kind, Severity
 from stackyard.site.discovery import find_site
 from stackyard.site.listing import KINDS, list_names
 from stackyard.site.schema_names import ENTITIES
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from stackyard.site.load import Site
 
 __all__ = ["show_warnings", "site", "site_option"]
+
+STATE_WITHOUT_INPUT = Kind(
+    code="W-SITE-STATE-WITHOUT-INPUT",
+    summary="A state has no input any more",
+    remedy="Bring the file back under its old name; or `stackyard destroy TARGET`, which needs no file.",
+    severity=Severity.WARNING,
+)
 
 site_option = click.option(
     "--site", "said", metavar="DIR", help="The folder of the site; found from here upwards when absent."
@@ -58,6 +65,7 @@ def validate(said: str | None) -> Result:
     for manifest in checked.manifests.values():
         read_manifest(checked, manifest, found)
     found.raise_errors(f"The site {checked.root}")
+    _add_states_without_input(checked, found)
     warnings = found.warnings
     return Result(
         document={
@@ -67,6 +75,31 @@ def validate(said: str | None) -> Result:
         },
         show=lambda paper: _show_valid(paper, checked, warnings),
     )
+
+
+def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
+    """Report the states that hold something although the site no longer has their envs or manifests."""
+    import contextlib  # lazy: only when this verb runs
+
+    from stackyard.objects import open_objects  # lazy: as above
+    from stackyard.objects.opening import DATABASE  # lazy: as above
+    from stackyard.path.environment import EnvironmentSource  # lazy: as above
+    from stackyard.path.registry import find_without_input  # lazy: as above
+    from stackyard.site import ConfigResolver  # lazy: as above
+    from stackyard.state import StateService  # lazy: as above
+
+    folder = EnvironmentSource(ConfigResolver(checked)).base / "state"
+    if not (folder / DATABASE).exists():
+        return
+    with contextlib.closing(open_objects(folder, create=False)) as objects:
+        states = StateService(objects)
+        for kind, names in (("env", checked.envs), ("manifest", checked.manifests)):
+            for record, count in find_without_input(states, kind, names):
+                held = "1 resource" if count == 1 else f"{count} resources"
+                found.add(
+                    STATE_WITHOUT_INPUT,
+                    f"The state {record.state} holds {held} of {record.target}, which is not in the site.",
+                )
 
 
 def _counts(checked: Site) -> dict[str, int]:

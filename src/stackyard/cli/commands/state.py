@@ -27,6 +27,11 @@ _LATER = {
         name="diff",
         help="Show the resources, attributes and outputs that differ between two versions.",
     ),
+    "forget": Later(
+        module="stackyard.cli.commands.state_forget",
+        name="forget",
+        help="Take resources out of a state; what they stand for stays as it is.",
+    ),
     "freeze": Later(
         module="stackyard.cli.commands.state_freeze",
         name="freeze",
@@ -56,6 +61,11 @@ _LATER = {
         module="stackyard.cli.commands.state_prune",
         name="prune",
         help="Drop old versions of the states at or below PREFIX, of all states without one.",
+    ),
+    "recover": Later(
+        module="stackyard.cli.commands.state_recover",
+        name="recover",
+        help="Compare a state that an apply could not store with the stored one, and take one of the two.",
     ),
     "register": Later(
         module="stackyard.cli.commands.state_register",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.state import StateService
     from stackyard.state.difference import StateDifference
 
-__all__ = ["diff"]
+__all__ = ["diff", "difference_document", "show_difference"]
 
 _STYLES = {"added": ("+", "green"), "changed": ("~", "yellow"), "removed": ("-", "red")}
 
@@ -52,8 +52,8 @@ def diff(
     found = compare_states(old, new)
     is_changed = detailed_exitcode and not found.is_empty
     return Result(
-        document={"name": name, "before": old_label, "after": new_label, **_document(found)},
-        show=lambda paper: _show(paper, found, f"{name}: {old_label} -> {new_label}"),
+        document={"name": name, "before": old_label, "after": new_label, **difference_document(found)},
+        show=lambda paper: show_difference(paper, found, f"{name}: {old_label} -> {new_label}"),
         status=ExitStatus.CHANGES if is_changed else ExitStatus.DONE,
     )
 
@@ -85,7 +85,8 @@ def _content(service: StateService, name: str, which: str | None) -> tuple[str, 
     return f"version {version.number}", service.versions.read(name, version)
 
 
-def _document(found: StateDifference) -> dict[str, Any]:
+def difference_document(found: StateDifference) -> dict[str, Any]:
+    """Return the JSON view of what differs between two states."""
     return {
         "has_changes": not found.is_empty,
         "is_other_lineage": found.is_other_lineage,
@@ -114,7 +115,8 @@ def _document(found: StateDifference) -> dict[str, Any]:
     }
 
 
-def _show(paper: Paper, found: StateDifference, heading: str) -> None:
+def show_difference(paper: Paper, found: StateDifference, heading: str) -> None:
+    """Write what differs between two states."""
     from stackyard.state.difference import ChangeKind  # lazy: only when this verb runs
 
     paper.line(heading)

@@ -124,7 +124,7 @@ SHORT_FORMS: dict[str, Any] = {
     "cpu": partial("CpuPart", Cpu, doc="The processors of a guest."),
 }
 # Only a guest itself can say these.
-NOT_IN_FILES = ("key", "name", "node", "template", "imported")
+NOT_IN_FILES = ("key", "name", "node", "template", "imported", "vm_id_counted")
 
 TemplateFile: Any = partial(
     "TemplateFile",
