@@ -313,16 +313,6 @@ def test_what_the_cluster_has_not_is_said_before_anything_is_made(values: dict[s
     assert code in codes(placed(**values))
 
 
-def test_a_guest_that_the_cluster_has_moved_away_needs_its_own_node_no_more() -> None:
-    found = placed(node="pve2", vm_id=100, ha={})
-    assert codes(found) == []
-    (said,) = found.warnings
-    assert said.kind.code == "W-GUARD-ELSEWHERE"
-    assert "`ha-manager migrate vm:100 pve2`" in said.detail
-    assert codes(placed(node="pve2", vm_id=100)) == ["E-GUARD-NO-SUCH-NODE"]
-    assert codes(placed(node="pve9", vm_id=100, ha={})) == ["E-GUARD-NO-SUCH-NODE"]
-
-
 def test_what_fits_is_let_through_and_a_full_node_is_a_warning() -> None:
     assert codes(placed(nics=[{}], disks=[{"interface": "scsi0", "datastore": "local-lvm"}])) == []
     crowded = placed(memory={"dedicated_mib": 6 * 1024})
