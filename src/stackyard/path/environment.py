@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
 from stackyard import directories, proxmox
-=======
-from stackyard import proxmox
 from stackyard.desired import Desired
->>>>>>> db91abe (Keep a registry of applied targets, and find states without input)
 from stackyard.errors import InvalidInputError
 from stackyard.path.reaching import jump_of, named_key_file
 from stackyard.path.target import Resolved, SshAccess, Target

@@ -122,7 +122,8 @@ def test_a_node_that_does_not_exist_is_left_for_the_guard_to_refuse() -> None:
 
 
 def test_a_moved_container_is_found_again_and_moved_back_only_by_name() -> None:
-    model = desired({"name": "dns", "vm_id": 100, "node": "pve1"}, kind="containers")
+    container = {"name": "dns", "vm_id": 100, "node": "pve1", "template": "local:vztmpl/debian.tar.zst"}
+    model = desired(container, kind="containers")
     moved = there("dns", 100, node="pve3", kind="lxc")
     found = settle(model, around(known(CONTAINER, dns=100), moved))
     assert found.edit.nodes == {f"{CONTAINER}.dns": "pve3"}
