@@ -31,7 +31,11 @@ def counted(*names: str, base: int = 100) -> Desired:
     return desired(*rows)
 
 
-def known(kind: str = VM, **ids: int) -> KnownState:
+def known(**ids: int) -> KnownState:
+    return state_with(VM, ids)
+
+
+def state_with(kind: str, ids: dict[str, int]) -> KnownState:
     instances = {
         f"{kind}.{name}": Instance(
             address=f"{kind}.{name}",
@@ -122,14 +126,14 @@ def test_a_node_that_does_not_exist_is_left_for_the_guard_to_refuse() -> None:
 
 
 def test_a_moved_container_is_found_again_and_moved_back_only_by_name() -> None:
-    container = {"name": "dns", "vm_id": 100, "node": "pve1", "template": "local:vztmpl/debian.tar.zst"}
+    container = {"name": "dns", "vm_id": 100, "clone": {"vm_id": 900}}
     model = desired(container, kind="containers")
     moved = there("dns", 100, node="pve3", kind="lxc")
-    found = settle(model, around(known(CONTAINER, dns=100), moved))
+    found = settle(model, around(state_with(CONTAINER, {"dns": 100}), moved))
     assert found.edit.nodes == {f"{CONTAINER}.dns": "pve3"}
     assert found.migrations == ()
     permits = {Permit(option=ALLOW_MIGRATE, name="dns")}
-    permitted = settle(model, around(known(CONTAINER, dns=100), moved, permits=permits))
+    permitted = settle(model, around(state_with(CONTAINER, {"dns": 100}), moved, permits=permits))
     assert [(one.vm_id, one.target) for one in permitted.migrations] == [(100, "pve1")]
     (guest,) = permitted.desired.guests
     # A provider would replace a container that its configuration puts elsewhere.
