@@ -12,16 +12,37 @@ from typing import TYPE_CHECKING, Any
 from stackyard import proxmox
 from stackyard.errors import StackyardError
 from stackyard.provider.journal import Subject
+from stackyard.provider.vm_ids import says_taken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
 
-__all__ = ["ObjectExistsError", "create_object", "is_unsure", "note_seen", "subject_named"]
+__all__ = [
+    "HalfMadeError",
+    "ObjectExistsError",
+    "create_object",
+    "is_unsure",
+    "note_seen",
+    "subject_named",
+    "was_not_done",
+]
 
 _ATTEMPTS = 3
 _FIRST_UNSURE_STATUS = 500
+
+
+class HalfMadeError(StackyardError):
+    """A guest was left half-made when its node went down, and cannot be told from somebody else's."""
+
+    code = "E-PROVIDER-HALF-MADE"
+    summary = "A guest is left half-made"
+    default_remedy = (
+        "Look at the guest on its node. If nothing of it is needed, remove it (`qm unlock` and `qm destroy` "
+        "for a VM, `pct unlock` and `pct destroy` for a container), and repeat."
+    )
 
 
 class ObjectExistsError(StackyardError):
@@ -47,6 +68,13 @@ def is_unsure(err: proxmox.ProxmoxError) -> bool:
     if isinstance(err, proxmox.AnswerLostError):
         return True
     return isinstance(err, proxmox.RefusedError) and err.status >= _FIRST_UNSURE_STATUS
+
+
+def was_not_done(err: StackyardError) -> bool:
+    """Tell whether a call that makes something surely did nothing: it was refused, or never sent."""
+    if isinstance(err, proxmox.RefusedError):
+        return err.call.method != "GET" and (err.status < _FIRST_UNSURE_STATUS or says_taken(err.text))
+    return isinstance(err, proxmox.ProxmoxUnreachableError) and err.call.method != "GET"
 
 
 async def create_object(
@@ -83,26 +111,30 @@ async def create_object(
         return True
     entry = entry or await journal.begin(subject_named(work, identity), node="", vm_id=0)
     try:
-        await _make(make, look)
-    except proxmox.ProxmoxError as err:
-        if not is_unsure(err):
-            await journal.close(entry)
-        raise
+        await _make(work, entry, make, look)
     finally:
         journal.leave(entry)
     return False
 
 
-async def _make(make: Callable[[], Awaitable[Any]], look: Callable[[], Awaitable[Any]]) -> None:
+async def _make(
+    work: Work, entry: Entry, make: Callable[[], Awaitable[Any]], look: Callable[[], Awaitable[Any]]
+) -> None:
+    """Send the call until it is known what came of it; the entry goes when nothing was made."""
+    was_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             await make()
-        except proxmox.ProxmoxError as err:
-            if not is_unsure(err):
-                raise
-            if await look() is None:
+        except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
+            is_certain = was_not_done(err) and not was_lost
+            if not is_certain and await look() is not None:
+                return
+            if isinstance(err, proxmox.AnswerLostError):
+                was_lost = True
                 # A refusal is an answer; only what was lost is worth another try.
-                if attempt < _ATTEMPTS and isinstance(err, proxmox.AnswerLostError):
+                if attempt < _ATTEMPTS:
                     continue
-                raise
+            elif not was_lost:
+                await work.session.journal.close(entry)
+            raise
         return

@@ -8,18 +8,63 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from stackyard.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from stackyard import proxmox
     from stackyard.provider.settings import Settings
 
-__all__ = ["VmIds"]
+__all__ = ["VmIdTakenError", "VmIds", "says_taken", "taken_id"]
 
 _LARGEST = 999_999_999
 # Whoever takes a number in the meantime is found out when the guest is made.
 _FRESH_S = 10.0
+# How Proxmox refuses an id that a guest has: to create, to clone, and when asked for the next free one.
+_TAKEN = re.compile(r"\b(?:VM|CT) \d+(?: already exists|: config file already exists)")
+_NODE = re.compile(r"already exists on node '([^']+)'")
+_KINDS = {"qemu": "VM", "lxc": "container"}
+
+
+class VmIdTakenError(InvalidInputError):
+    """A guest asks for a vm id that another guest of the cluster has."""
+
+    code = "E-PROVIDER-VM-ID-TAKEN"
+    summary = "The vm id is taken"
+    default_remedy = "Choose another vm_id or leave it out, or import the guest that has it."
+
+
+def says_taken(text: str) -> bool:
+    """Tell whether Proxmox refused a call because a guest has the vm id."""
+    return bool(_TAKEN.search(text))
+
+
+async def taken_id(client: proxmox.Client, vm_id: int, refusal: str) -> VmIdTakenError:
+    """Return the error for a vm id that is taken: by what, where, and what to do.
+
+    Args:
+        client: The door to the API.
+        vm_id: The id.
+        refusal: What Proxmox said, which may name the node of a guest that we may not see.
+    """
+    listed: list[dict[str, Any]] = await client.get("/cluster/resources", {"type": "vm"})
+    guest = next((one for one in listed if one.get("vmid") == vm_id), None)
+    if guest is None:
+        where = f" on {match[1]}" if (match := _NODE.search(refusal)) else ""
+        return VmIdTakenError(
+            f"The vm id {vm_id} is taken by a guest{where} that the token may not see.",
+            remedy=f"Choose another vm_id or leave it out. To see what has it, give the token VM.Audit on "
+            f"/vms/{vm_id}.",
+        )
+    node, kind = str(guest.get("node")), _KINDS.get(str(guest.get("type")), "guest")
+    name = f" {guest['name']}" if guest.get("name") else ""
+    return VmIdTakenError(
+        f"The vm id {vm_id} is taken: {kind}{name} on {node} has it.",
+        remedy=f"Choose another vm_id or leave it out; to manage that {kind}, import {node}/{vm_id}.",
+    )
 
 
 class VmIds:

@@ -195,7 +195,7 @@ def test_a_vm_of_somebody_else_is_never_taken_over(tmp_path: Path) -> None:
         await journal.begin(subject_of(VM, planned), node="pve1", vm_id=400)
         await it.session.client.post("/nodes/pve1/qemu", {"vmid": 400, "name": "of-another"})
         async with bench(running, tmp_path) as other:
-            with pytest.raises(Failed, match="already exists"):
+            with pytest.raises(Failed, match="The vm id 400 is taken: VM of-another on pve1 has it"):
                 await other.apply(VM, node_name="pve1", vm_id=400)
         assert guests(running)["400"]["config"]["name"] == "of-another"
 

@@ -10,8 +10,9 @@ from stackyard.errors import StackyardError
 from stackyard.provider.journal import subject_of
 from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known, path_of
 from stackyard.provider.resources.container.describing import id_maps
+from stackyard.provider.resources.container.finding import find_made
 from stackyard.provider.resources.container.id_maps import write_id_maps
-from stackyard.provider.resources.container.making import find_made, make, source_config
+from stackyard.provider.resources.container.making import make, note_task, source_config
 from stackyard.provider.resources.container.power import reboot, start
 from stackyard.provider.resources.container.properties import properties
 from stackyard.provider.resources.container.reading import find_config, read_made
@@ -34,11 +35,15 @@ async def create(work: Work, planned: Object) -> Object:
     name = block(planned, "initialization").get("hostname")
     subject = subject_of(work.type_name, {**planned, "name": name})
     entry, is_resumed = journal.take(subject), True
-    if entry is not None and await find_made(work, entry) is None:
+    timeout_s = float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
+    if entry is not None and await find_made(work, entry, timeout_s=timeout_s) is None:
         await journal.close(entry)
         entry = None
     if entry is None:
         entry, is_resumed = await make(work, planned, subject), False
+    elif is_resumed:
+        # Its mark goes with the next change.
+        entry = await note_task(work, planned, entry)
     try:
         return await _finish(work, planned, entry, is_resumed=is_resumed)
     finally:

@@ -6,35 +6,27 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
-from stackyard.errors import InvalidInputError, StackyardError
+from stackyard.errors import StackyardError
+from stackyard.provider.creating import was_not_done
 from stackyard.provider.resources.container.blocks import block, is_clone, known
-from stackyard.provider.resources.container.marks import is_marked, marked
+from stackyard.provider.resources.container.finding import find_made
+from stackyard.provider.resources.container.marks import marked
 from stackyard.provider.resources.container.properties import beginning, properties
-from stackyard.provider.resources.container.tasks import wait_for_others
 from stackyard.provider.resources.container.texts import split
+from stackyard.provider.vm_ids import says_taken, taken_id
 
 if TYPE_CHECKING:
     from stackyard.provider.journal import Entry, Subject
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["VmIdTakenError", "find_made", "make", "source_config"]
+__all__ = ["make", "note_task", "source_config"]
 
 _ATTEMPTS = 5
 # Whoever loses a number has seen another process win it, so that all get theirs in the end.
 _NUMBERS = 1000
 # The source of many clones is asked once.
 _SOURCE_AGE_S = 30.0
-# After one of these, a container is another one than before. A clone is a task of its source.
-_MAKING = ("vzcreate", "vzrestore", "vzdestroy")
-
-
-class VmIdTakenError(InvalidInputError):
-    """A container asks for a vm id that another guest of the cluster has."""
-
-    code = "E-PROVIDER-VM-ID-TAKEN"
-    summary = "The vm id is taken"
-    default_remedy = "Choose another vm_id or leave it out, or import the guest that has it."
 
 
 async def make(work: Work, planned: Object, subject: Subject) -> Entry:
@@ -53,8 +45,10 @@ async def make(work: Work, planned: Object, subject: Subject) -> Entry:
         except StackyardError as err:
             work.session.journal.leave(entry)
             is_open = entry in work.session.journal.entries
-            if is_open or wanted or attempt == _NUMBERS or "already exists" not in err.detail:
+            if is_open or not says_taken(err.detail):
                 raise
+            if wanted or attempt == _NUMBERS:
+                raise await taken_id(work.client, vm_id, err.detail) from err
             work.session.ids.reject(vm_id)
     raise AssertionError("the last attempt raises")
 
@@ -66,18 +60,10 @@ async def _number(work: Work, wanted: int | None) -> int:
         # Were it taken, a lost answer could not be told from somebody else's guest.
         await work.client.get("/cluster/nextid", {"vmid": int(wanted)})
     except proxmox.RefusedError as err:
-        if "already exists" not in err.text:
+        if not says_taken(err.text):
             raise
-        raise await _taken(work, int(wanted)) from err
+        raise await taken_id(work.client, int(wanted), err.text) from err
     return int(wanted)
-
-
-async def _taken(work: Work, vm_id: int) -> VmIdTakenError:
-    listed: list[dict[str, Any]] = await work.client.get("/cluster/resources", {"type": "vm"})
-    guest = next((one for one in listed if one.get("vmid") == vm_id), {})
-    node, name = guest.get("node", "a node"), guest.get("name", "a guest")
-    remedy = f"Choose another vm_id or leave it out; to take over a container, import {node}/{vm_id}."
-    return VmIdTakenError(f"The vm id {vm_id} is taken: {name} on {node} has it.", remedy=remedy)
 
 
 async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:
@@ -85,7 +71,8 @@ async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:
         path = f"/nodes/{entry.node}/lxc"
         params = {**properties(planned), **beginning(planned), "vmid": entry.vm_id}
         params["description"] = marked(params.get("description"), entry)
-        return await _sent(work, entry, path, params)
+        timeout_s = float(planned["timeout_create"])
+        return await _sent(work, entry, path, params, timeout_s=timeout_s)
     source = block(planned, "clone")
     node = source.get("node_name") or entry.node
     path = f"/nodes/{node}/lxc/{source['vm_id']}"
@@ -96,9 +83,9 @@ async def _make_once(work: Work, planned: Object, entry: Entry) -> Entry:
         work.session.clones.turn(node, f"guest {source['vm_id']}"),
         work.session.clones.turn(entry.node, storage),
     ):
-        made = await _sent(work, entry, f"{path}/clone", _copy(planned, entry))
+        timeout_s = float(planned["timeout_clone"])
+        made = await _sent(work, entry, f"{path}/clone", _copy(planned, entry), timeout_s=timeout_s)
         if made.upid:
-            timeout_s = float(planned["timeout_clone"])
             # How it ended is for whoever asks next to say.
             with contextlib.suppress(proxmox.TaskFailedError):
                 await proxmox.wait_for(work.client, made.upid, timeout_s=timeout_s)
@@ -128,23 +115,37 @@ async def source_config(work: Work, planned: Object) -> dict[str, Any]:
     return config
 
 
-async def _sent(work: Work, entry: Entry, path: str, params: dict[str, Any]) -> Entry:
+async def _sent(work: Work, entry: Entry, path: str, params: dict[str, Any], *, timeout_s: float) -> Entry:
     """Send the call until it is known to have been received; the task goes to the journal."""
+    was_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             upid = await work.client.post(path, params)
-        except (proxmox.AnswerLostError, proxmox.RefusedError) as err:
+        except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
             # An error may have come from something between us and the node that has made it.
-            if await find_made(work, entry) is not None:
+            is_certain = was_not_done(err) and not was_lost
+            if not is_certain and await find_made(work, entry, timeout_s=timeout_s) is not None:
                 return await work.session.journal.change(entry, upid=await _task_of(work, entry, path))
-            if isinstance(err, proxmox.RefusedError):
+            if not isinstance(err, proxmox.AnswerLostError):
                 await work.session.journal.close(entry)
                 raise
+            was_lost = True
             if attempt == _ATTEMPTS:
                 raise
         else:
             return await work.session.journal.change(entry, upid=str(upid))
     return entry
+
+
+async def note_task(work: Work, planned: Object, entry: Entry) -> Entry:
+    """Write down the task that made what an entry stands for: from now on it tells whose the container is."""
+    if entry.upid:
+        return entry
+    path = f"/nodes/{entry.node}/lxc"
+    if is_clone(planned):
+        source = block(planned, "clone")
+        path = f"/nodes/{source.get('node_name') or entry.node}/lxc/{source['vm_id']}/clone"
+    return await work.session.journal.change(entry, upid=await _task_of(work, entry, path))
 
 
 async def _task_of(work: Work, entry: Entry, path: str) -> str:
@@ -155,30 +156,3 @@ async def _task_of(work: Work, entry: Entry, path: str) -> str:
     listed = await work.client.get(f"/nodes/{node}/tasks", {"vmid": vm_id, "source": "all"})
     found = [one for one in listed if one["type"] == kind]
     return str(max(found, key=lambda one: int(one["starttime"]))["upid"]) if found else ""
-
-
-async def find_made(work: Work, entry: Entry) -> dict[str, Any] | None:
-    """Return the configuration of what an entry stands for, once it is made; None when it is not there."""
-    path = f"/nodes/{entry.node}/lxc/{entry.vm_id}/config"
-    try:
-        await work.client.get(path)
-        await wait_for_others(work, entry.node, entry.vm_id, timeout_s=work.client.connection.patience_s)
-        config: dict[str, Any] = await work.client.get(path)
-    except proxmox.MissingError:
-        return None
-    is_ours = is_marked(config.get("description"), entry) or await _is_ours_still(work, entry)
-    return config if is_ours else None
-
-
-async def _is_ours_still(work: Work, entry: Entry) -> bool:
-    """Tell whether the task that made our container ended well, and nobody has made another one since."""
-    if not entry.upid:
-        return False
-    try:
-        await proxmox.wait_for(work.client, entry.upid, timeout_s=work.client.connection.patience_s)
-    except proxmox.ProxmoxError:
-        return False
-    listed = await work.client.get(f"/nodes/{entry.node}/tasks", {"vmid": entry.vm_id, "source": "all"})
-    since = int(entry.upid.split(":")[4], 16)
-    others = (one for one in listed if one["type"] in _MAKING and one["upid"] != entry.upid)
-    return all(int(one["starttime"]) <= since for one in others)

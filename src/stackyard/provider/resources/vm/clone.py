@@ -13,8 +13,9 @@ from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_t
 from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
-from stackyard.provider.resources.vm.making import Made, left_on_failure, make_once, marked
+from stackyard.provider.resources.vm.making import Made, Place, left_on_failure, make_once, marked
 from stackyard.provider.resources.vm.migrate import migrate
+from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import clone_params, clone_unset
 from stackyard.provider.resources.vm.properties import parse
 
@@ -55,14 +56,15 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Made]:
         return await work.client.post(f"{source.path}/clone", params)
 
     async with _queued(work, source.node, {storage} if storage else storages):
-        made = await make_once(work, planned, send, node=made_on, timeout_s=timeout_s)
+        place = Place(made_on, source.node)
+        made = await make_once(work, planned, send, place=place, timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
     with left_on_failure(work, made):
         if guest.node != target:
             guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
             await work.session.journal.change(made.entry, node=target)
-        await _configure(guest, planned, made.entry.token, timeout_s)
+        await _configure(guest, planned, made, timeout_s)
     return guest, made
 
 
@@ -86,21 +88,26 @@ async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
     return storages <= shared
 
 
-async def _configure(guest: Guest, planned: Object, token: str, timeout_s: float) -> None:
+async def _configure(guest: Guest, planned: Object, made: Made, timeout_s: float) -> None:
     config = await guest.config()
     drives, detached = _new_drives(guest, planned, config)
     if detached:
         await guest.set({}, delete=detached)
+    # What an earlier run has given it stays; before that, its cards are those of the source.
+    wanted = keep_addresses(planned, config) if config.get("vmgenid") == made.entry.token else planned
     params = {
-        **clone_params(planned, guest.vm_id),
+        **clone_params(wanted, guest.vm_id),
         **cdrom_params(planned),
         # From here on the clone carries the token there, and the description that is asked for.
         "description": planned.get("description") or None,
-        "vmgenid": token,
+        "vmgenid": made.entry.token,
     }
     await guest.set(params, delete=["description", *clone_unset(planned, config)])
     await guest.set(drives, allocates=drives, timeout_s=timeout_s)
     await _adjust_disks(guest, planned, timeout_s)
+    if made.is_taken_over:
+        # What an import on the node left when it was cut off.
+        await guest.set({}, delete=[key for key in await guest.config() if key.startswith("unused")])
 
 
 def _new_drives(guest: Guest, planned: Object, config: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:

@@ -13,8 +13,9 @@ from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_t
 from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node, source_of
 from stackyard.provider.resources.vm.initialization import cloud_init_drive
-from stackyard.provider.resources.vm.making import Made, left_on_failure, make_once
-from stackyard.provider.resources.vm.params import whole_params
+from stackyard.provider.resources.vm.making import Made, Place, left_on_failure, make_once
+from stackyard.provider.resources.vm.network import keep_addresses
+from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
 from stackyard.provider.values import UNKNOWN
 
@@ -66,7 +67,7 @@ async def _make_new(work: Work, planned: Object) -> tuple[Guest, Made]:
         }
         return await work.client.post(f"/nodes/{node}/qemu", params)
 
-    made = await make_once(work, planned, send, node=node, timeout_s=timeout_s)
+    made = await make_once(work, planned, send, place=Place(node, node), timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
     with left_on_failure(work, made):
@@ -97,23 +98,37 @@ async def _complete(guest: Guest, planned: Object, *, is_taken_over: bool) -> No
     timeout_s = seconds(planned, "timeout_create")
     config = await guest.config()
     if is_taken_over:
-        await _repeat(guest, planned, config, timeout_s)
-    for disk in disks:
-        if needs_node(disk) and disk["interface"] not in config:
-            await import_on_node(guest, disk)
-    if any(needs_node(disk) for disk in disks) or is_taken_over:
+        config = await _repeat(guest, planned, config, timeout_s)
+    on_node = [disk for disk in disks if needs_node(disk) and disk["interface"] not in config]
+    for disk in on_node:
+        await import_on_node(guest, disk)
+    if on_node:
         config = await guest.config()
+    if is_taken_over:
+        await _tidy(guest, planned, config)
     for disk in disks:
         if source_of(disk) or is_taken_over:
             await grow(guest, disk, config, timeout_s=timeout_s)
 
 
-async def _repeat(guest: Guest, planned: Object, config: Mapping[str, Any], timeout_s: float) -> None:
-    """Bring a VM that another run made to what is planned now; leftovers of its imports go."""
+async def _repeat(
+    guest: Guest, planned: Object, config: Mapping[str, Any], timeout_s: float
+) -> dict[str, Any]:
+    """Bring a VM that another run made to what is planned now, but for images that lie on the node."""
     drives = {key: text for key, text in _drives(planned).items() if key not in config}
+    params = {**whole_params(keep_addresses(planned, config), guest.vm_id), **drives}
+    # It may name a disk that is still to be imported: Proxmox refuses an order of what is not there.
+    params.pop("boot", None)
     leftovers = [key for key in config if key.startswith("unused")]
-    params = {**whole_params(planned, guest.vm_id), **drives}
     await guest.set(params, delete=leftovers, allocates=drives, timeout_s=timeout_s)
+    return await guest.config()
+
+
+async def _tidy(guest: Guest, planned: Object, config: Mapping[str, Any]) -> None:
+    """Set the order of booting once all disks are there, and remove what an import of the other run left."""
+    boot = boot_text(planned)
+    leftovers = [key for key in config if key.startswith("unused")]
+    await guest.set({"boot": boot if boot != config.get("boot") else None}, delete=leftovers)
 
 
 async def _finish(guest: Guest, planned: Object) -> Object:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
-from stackyard.errors import StackyardError
+from stackyard.provider.creating import HalfMadeError, was_not_done
 from stackyard.provider.journal import Entry, subject_of
 from stackyard.provider.resources.vm.guest import Guest
 from stackyard.provider.resources.vm.read import find
+from stackyard.provider.vm_ids import says_taken, taken_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -18,24 +20,28 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["HalfMadeError", "Made", "appears", "carries", "left_on_failure", "make_once", "marked"]
+__all__ = ["Made", "Place", "appears", "carries", "left_on_failure", "make_once", "marked"]
 
 _ATTEMPTS = 4
 _BEING_MADE = ("create", "clone")
+_MAKING = ("qmcreate", "qmclone")
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 # What a task says that gave up because somebody else held a lock: it did nothing.
 _BUSY = ("got timeout", "got lock request timeout", "got lock timeout")
 
 
-class HalfMadeError(StackyardError):
-    """A VM was left half-made when its node went down, and cannot be told from somebody else's."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a VM is made.
 
-    code = "E-PROVIDER-HALF-MADE"
-    summary = "A VM is left half-made"
-    default_remedy = (
-        "Look at the VM; if nobody needs it, remove it with `qm unlock` and `qm destroy`, and repeat."
-    )
+    Attributes:
+        node: The node that has it afterwards.
+        worker: The node whose task makes it: for a clone, that of its source.
+    """
+
+    node: str
+    worker: str
 
 
 class Made:
@@ -71,7 +77,7 @@ def carries(config: Mapping[str, Any], token: str) -> bool:
 
 
 async def make_once(
-    work: Work, planned: Object, send: Callable[[Entry], Awaitable[Any]], *, node: str, timeout_s: float
+    work: Work, planned: Object, send: Callable[[Entry], Awaitable[Any]], *, place: Place, timeout_s: float
 ) -> Made:
     """Make a VM, unless an earlier run has done it already.
 
@@ -79,40 +85,58 @@ async def make_once(
         work: The operation.
         planned: What is to be made.
         send: Sends the call that makes it and returns the id of its task.
-        node: Where the call makes it.
+        place: Where the call makes it.
         timeout_s: How long it may take.
 
     Raises:
+        VmIdTakenError: Another guest has the vm id that the configuration gives.
         ProxmoxError: It could not be made, or nobody can say whether it was.
     """
     journal, subject = work.session.journal, subject_of(work.type_name, planned)
     left = journal.take(subject)
     if left is not None:
-        # It may have been moved since, by us or by somebody else.
-        found = await find(work, left.vm_id)
-        if found is not None and found["node"] != left.node:
-            left = await journal.change(left, node=str(found["node"]))
-        if await appears(Guest(work=work, node=left.node, vm_id=left.vm_id), left, timeout_s=timeout_s):
-            return Made(left, is_taken_over=True)
+        found = await _find_left(work, left, place, timeout_s)
+        if found is not None:
+            return Made(found, is_taken_over=True)
         await journal.close(left)
     configured = planned.get("vm_id")
     number = configured if isinstance(configured, int) and configured > 0 else None
     while True:
         vm_id = number or await work.session.ids.reserve(work.client, work.session.settings)
-        made = Made(await journal.begin(subject, node=node, vm_id=vm_id), is_taken_over=False)
+        made = Made(await journal.begin(subject, node=place.node, vm_id=vm_id), is_taken_over=False)
         try:
             with left_on_failure(work, made):
-                await _make(work, made.entry, send, timeout_s)
+                await _make(work, made.entry, send, place, timeout_s)
             return made
         except proxmox.RefusedError as err:
-            if number is not None or "already exists" not in err.text:
+            if not says_taken(err.text):
                 raise
+            if number is not None:
+                raise await taken_id(work.client, number, err.text) from err
             # Somebody else has taken the number since we looked.
             work.session.ids.reject(vm_id)
 
 
-async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], timeout_s: float) -> None:
+async def _find_left(work: Work, left: Entry, place: Place, timeout_s: float) -> Entry | None:
+    """Return the entry of a VM that another run was making, with where it is now; None when it is nowhere."""
+    while True:
+        found = await find(work, left.vm_id)
+        if found is not None and found["node"] != left.node:
+            left = await work.session.journal.change(left, node=str(found["node"]))
+        guest = Guest(work=work, node=left.node, vm_id=left.vm_id)
+        if await appears(guest, left, place, timeout_s=timeout_s):
+            return left
+        # What was on its way to another node has arrived there while we waited.
+        found = await find(work, left.vm_id)
+        if found is None or found["node"] == left.node:
+            return None
+
+
+async def _make(
+    work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]], place: Place, timeout_s: float
+) -> None:
     journal, guest = work.session.journal, Guest(work=work, node=entry.node, vm_id=entry.vm_id)
+    was_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
         try:
@@ -120,18 +144,20 @@ async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]
             entry = await journal.change(entry, upid=upid)
             await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
         except proxmox.AnswerLostError:
-            if await appears(guest, entry, timeout_s=timeout_s):
+            was_lost = True
+            if await appears(guest, entry, place, timeout_s=timeout_s):
                 return
             if is_last:
                 raise
-        except proxmox.RefusedError:
+        except (proxmox.RefusedError, proxmox.ProxmoxUnreachableError) as err:
             # The work may be done all the same: by a first call whose answer was lost, or before the error.
-            if await appears(guest, entry, timeout_s=timeout_s):
+            is_certain = was_not_done(err) and not was_lost
+            if not is_certain and await appears(guest, entry, place, timeout_s=timeout_s):
                 return
             await journal.close(entry)
             raise
         except proxmox.TaskFailedError as err:
-            if await appears(guest, entry, timeout_s=timeout_s):
+            if await appears(guest, entry, place, timeout_s=timeout_s):
                 return
             if is_last or not any(text in str(err) for text in _BUSY):
                 await journal.close(entry)
@@ -141,7 +167,7 @@ async def _make(work: Work, entry: Entry, send: Callable[[Entry], Awaitable[Any]
         await work.client.pause(_FIRST_PAUSE_S * 2**attempt)
 
 
-async def appears(guest: Guest, entry: Entry, *, timeout_s: float) -> bool:
+async def appears(guest: Guest, entry: Entry, place: Place, *, timeout_s: float) -> bool:
     """Tell whether a VM that was to be made is there, waiting for whoever still makes it.
 
     Raises:
@@ -160,12 +186,22 @@ async def appears(guest: Guest, entry: Entry, *, timeout_s: float) -> bool:
             raise
         if config.get("lock") not in _BEING_MADE:
             return carries(config, entry.token)
-        if time.monotonic() >= deadline or not await _is_at_work(guest):
+        if time.monotonic() >= deadline or not await _is_at_work(guest, place):
+            # It may have ended between the two questions.
+            if (await _config(guest)).get("lock") not in _BEING_MADE:
+                continue
             raise HalfMadeError(
                 f"VM {guest.vm_id} on {guest.node} has the lock {config['lock']!r}, and no task makes it."
             )
         await guest.work.client.pause(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+
+async def _config(guest: Guest) -> dict[str, Any]:
+    try:
+        return await guest.config()
+    except proxmox.MissingError:
+        return {}
 
 
 async def _wait_quietly(work: Work, upid: str, timeout_s: float) -> None:
@@ -176,9 +212,11 @@ async def _wait_quietly(work: Work, upid: str, timeout_s: float) -> None:
         return
 
 
-async def _is_at_work(guest: Guest) -> bool:
-    """Tell whether a task of the node could be the one that makes the VM; a clone's has another number."""
-    tasks = await guest.work.client.get(f"/nodes/{proxmox.quoted(guest.node)}/tasks", {"source": "active"})
-    return any(
-        task.get("type") in ("qmcreate", "qmclone") and not task.get("endtime") for task in tasks or ()
-    )
+async def _is_at_work(guest: Guest, place: Place) -> bool:
+    """Tell whether a task could be the one that makes the VM; a clone's has the number of its source."""
+    for node in {guest.node, place.node, place.worker}:
+        path = f"/nodes/{proxmox.quoted(node)}/tasks"
+        tasks = await guest.work.client.get(path, {"source": "active"})
+        if any(task.get("type") in _MAKING and not task.get("endtime") for task in tasks or ()):
+            return True
+    return False

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
     from stackyard.proxmox import GuestInterface
 
-__all__ = ["NO_ADDRESSES", "complete_card", "has_address", "network_params", "read_addresses", "read_network"]
+__all__ = [
+    "NO_ADDRESSES",
+    "complete_card",
+    "has_address",
+    "keep_addresses",
+    "network_params",
+    "read_addresses",
+    "read_network",
+]
 
 # What the original takes for an attribute that is left out; an address is found out.
 _CARD = {
@@ -52,6 +60,24 @@ def complete_card(card: Object, before: Object | None) -> Object:
     if whole_card["mac_address"] in (UNKNOWN, "") and had:
         whole_card["mac_address"] = had
     return whole_card
+
+
+def keep_addresses(planned: Object, config: Mapping[str, Any]) -> Object:
+    """Return a plan whose cards have the addresses that the VM has, where the plan leaves them open.
+
+    A card that is set without an address gets another one, which a guest that has booted does not expect.
+    """
+    cards = planned.get("network_device")
+    if not isinstance(cards, list):
+        return planned
+    before = read_network(config)["network_device"]
+    kept = [
+        complete_card(card, before[number] if number < len(before) else None)
+        if isinstance(card, dict)
+        else card
+        for number, card in enumerate(cards)
+    ]
+    return {**planned, "network_device": kept}
 
 
 def network_params(state: Object) -> dict[str, str]:

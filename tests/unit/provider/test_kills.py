@@ -1,0 +1,247 @@
+"""A provider that is killed at any moment of making something: the next run completes it, once and whole."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import fnmatch
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.kill_moments import Moment, changes_something
+from tests.support.path_faults import Spot
+from tests.support.path_runs import control, watch_calls
+from tests.support.provider import lab_api
+from tests.support.provider_bench import bench
+from tests.support.provider_container import TEMPLATE, plant_templates
+from tests.support.provider_killed import Making, Sort
+
+from stackyard import lab
+
+VM = "proxmox_virtual_environment_vm"
+CONTAINER = "proxmox_virtual_environment_container"
+FILE = "proxmox_virtual_environment_file"
+GIB = 2**30
+IMAGE = "local:import/a.qcow2"
+ISO_IMAGE = "local:iso/a.img"
+
+USUAL: dict[str, Any] = {
+    "node_name": "pve1",
+    "name": "web",
+    "agent": [{"enabled": True, "timeout": "20s"}],
+    "network_device": [{"bridge": "vmbr0"}],
+    "initialization": [{"datastore_id": "local-lvm", "ip_config": [{"ipv4": [{"address": "dhcp"}]}]}],
+}
+CLONE: dict[str, Any] = {**USUAL, "vm_id": 300, "name": "copy", "cpu": [{"cores": 2}]}
+BOOT = {"interface": "scsi0", "size": 8, "datastore_id": "local-lvm"}
+USUAL_CONTAINER: dict[str, Any] = {
+    "node_name": "pve1",
+    "vm_id": 400,
+    "description": "made with care",
+    "disk": [{"datastore_id": "local-lvm", "size": 1}],
+    "initialization": [{"hostname": "made", "ip_config": [{"ipv4": [{"address": "dhcp"}]}]}],
+    "network_interface": [{"name": "eth0"}],
+    "operating_system": [{"template_file_id": TEMPLATE, "type": "debian"}],
+}
+CLONED_CONTAINER: dict[str, Any] = {
+    "node_name": "pve1",
+    "vm_id": 401,
+    "disk": [{"datastore_id": "local-lvm", "size": 3}],
+    "initialization": [{"hostname": "copy"}],
+    "memory": [{"dedicated": 700}],
+}
+SNIPPET = (
+    FILE,
+    {
+        "node_name": "pve1",
+        "datastore_id": "local",
+        "source_raw": [{"data": "#cloud-config", "file_name": "user.yaml"}],
+    },
+)
+
+
+def one(type_name: str, **config: Any) -> Sort:
+    return Sort(steps=((type_name, config),))
+
+
+SORTS: dict[str, Sort] = {
+    "image": one(VM, **USUAL, vm_id=300, disk=[{**BOOT, "import_from": IMAGE}]),
+    "unnumbered": one(VM, **USUAL, disk=[{**BOOT, "file_id": IMAGE}]),
+    "iso image": one(VM, **USUAL, vm_id=300, disk=[{**BOOT, "file_id": ISO_IMAGE}]),
+    "many disks": one(
+        VM,
+        **USUAL,
+        vm_id=300,
+        pool_id="apps",
+        bios="ovmf",
+        efi_disk=[{"datastore_id": "local-lvm"}],
+        tpm_state=[{"datastore_id": "local-lvm"}],
+        cdrom=[{"interface": "ide3"}],
+        disk=[
+            {**BOOT, "import_from": IMAGE},
+            {**BOOT, "interface": "scsi1", "file_id": ISO_IMAGE},
+            {**BOOT, "interface": "virtio0", "size": 2},
+        ],
+    ),
+    "full clone": one(
+        VM,
+        **CLONE,
+        clone=[{"vm_id": 900, "full": True}],
+        pool_id="apps",
+        disk=[{**BOOT, "datastore_id": "local"}, {**BOOT, "interface": "scsi1", "size": 2}],
+    ),
+    "linked clone": one(VM, **CLONE, clone=[{"vm_id": 900, "full": False}], disk=[BOOT]),
+    "clone with iso image": one(
+        VM, **CLONE, clone=[{"vm_id": 900}], disk=[BOOT, {**BOOT, "interface": "scsi1", "file_id": ISO_IMAGE}]
+    ),
+    "clone elsewhere": one(
+        VM, **{**CLONE, "node_name": "pve2"}, clone=[{"vm_id": 900, "node_name": "pve1"}], disk=[BOOT]
+    ),
+    "template": one(
+        VM, **USUAL, vm_id=300, started=False, template=True, disk=[{**BOOT, "import_from": IMAGE}]
+    ),
+    "container": one(
+        CONTAINER,
+        **USUAL_CONTAINER,
+        pool_id="apps",
+        mount_point=[{"volume": "local-lvm", "size": "1G", "path": "/data"}],
+    ),
+    "full container clone": one(CONTAINER, **CLONED_CONTAINER, clone=[{"vm_id": 901, "full": True}]),
+    "linked container clone": one(CONTAINER, **CLONED_CONTAINER, clone=[{"vm_id": 902, "full": False}]),
+    "files": Sort(steps=(SNIPPET,)),
+    "pool": one("proxmox_virtual_environment_pool", pool_id="more", comment="of them"),
+    "network": one("proxmox_network_linux_bridge", node_name="pve1", name="vmbr9", vlan_aware=True),
+    "zone": one("proxmox_sdn_zone_simple", id="zone", nodes=["pve1"]),
+    "ha": one("proxmox_haresource", resource_id="vm:900", state="stopped"),
+}
+# A few of the whole matrix, for every run: a sort of guest, the call, and when the client dies.
+SHORT = [
+    ("image", Moment.AT_WORK, "POST", "/nodes/pve1/qemu"),
+    ("image", Moment.FAILS, "POST", "/nodes/pve1/qemu"),
+    ("image", Moment.DONE, "POST", "/nodes/pve1/qemu/300/status/start"),
+    ("iso image", Moment.DONE, "POST", "/nodes/pve1/qemu"),
+    ("iso image", Moment.AT_WORK, "SSH", "/usr/sbin/qm disk import *"),
+    ("full clone", Moment.AT_WORK, "POST", "/nodes/pve1/qemu/900/clone"),
+    ("clone elsewhere", Moment.AT_WORK, "POST", "/nodes/pve1/qemu/300/migrate"),
+    ("container", Moment.AT_WORK, "POST", "/nodes/pve1/lxc"),
+    ("linked container clone", Moment.AT_WORK, "POST", "/nodes/pve1/lxc/902/clone"),
+    ("linked container clone", Moment.FAILS, "POST", "/nodes/pve1/lxc/902/clone"),
+    ("files", Moment.DONE, "SFTP", "*"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[lab.Running]:
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
+        prepare(running)
+        yield running
+
+
+def prepare(running: lab.Running) -> None:
+    """Have images, templates and a pool, and guests to clone."""
+    plant_templates(running)
+    running.on_loop(lambda: add_images(running))
+
+    async def make() -> None:
+        stopped = {"started": False, "mount_point": []}
+        sources = (
+            (VM, {**USUAL, "vm_id": 900, "template": True, "started": False, "disk": [{**BOOT, "size": 1}]}),
+            (CONTAINER, {**USUAL_CONTAINER, "vm_id": 901, **stopped}),
+            (CONTAINER, {**USUAL_CONTAINER, "vm_id": 902, **stopped}),
+        )
+        for type_name, config in sources:
+            async with bench(running) as it:
+                await it.apply(type_name, **config)
+        async with lab_api(running) as api:
+            await api.post("/nodes/pve1/lxc/902/template")
+
+    asyncio.run(make())
+    control(running, "snapshots/begin")
+
+
+def add_images(running: lab.Running) -> None:
+    with running.world.store.transaction():
+        for volume, content in ((IMAGE, "import"), (ISO_IMAGE, "iso")):
+            running.world.volumes.add(
+                volume, "pve1", 600 * 2**20, content=content, format="qcow2", virtual_size=3 * GIB
+            )
+
+
+@pytest.fixture
+def making(cluster: lab.Running, tmp_path: Path, request: pytest.FixtureRequest) -> Making:
+    return Making(
+        running=cluster, journal=watch_calls(cluster), folder=tmp_path / "journal", sort=SORTS[request.param]
+    )
+
+
+def sweep(making: Making, moments: tuple[Moment, ...]) -> tuple[int, list[str]]:
+    """Kill at every call and each of some moments; return how many were killed, and what went wrong."""
+    spots = making.run()
+    making.begin()
+    making.settle()
+    whole = making.picture()
+    killed, problems = 0, []
+    for moment in moments:
+        for spot in spots:
+            if not counts(making, spot, moment):
+                continue
+            try:
+                killed += settles(making, spot, moment, whole)
+            except Exception as err:
+                problems.append(f"{moment} at {spot}: {type(err).__name__} {err}")
+    return killed, problems
+
+
+def counts(making: Making, spot: Spot, moment: Moment) -> bool:
+    """Tell whether a moment of a call is another one than the others: a read is over when it is answered."""
+    if moment is Moment.FAILS:
+        return spot in making.begins_task
+    return moment is not Moment.AT_WORK or changes_something(spot)
+
+
+def settles(making: Making, spot: Spot, moment: Moment, whole: dict[str, Any]) -> bool:
+    if not making.kill(spot, moment):
+        return False
+    making.settle()
+    found = making.picture()
+    for name in whole.keys() | found.keys():
+        assert found.get(name) == whole.get(name), f"{name}: {difference(whole.get(name), found.get(name))}"
+    return True
+
+
+def difference(wanted: Any, found: Any) -> str:
+    before, after = (json.dumps(value, indent=1).splitlines() for value in (wanted, found))
+    return "\n".join(difflib.unified_diff(before, after, n=1, lineterm=""))
+
+
+@pytest.mark.parametrize(
+    ("making", "moment", "method", "path"),
+    [pytest.param(*case, id=" ".join(map(str, case))) for case in SHORT],
+    indirect=["making"],
+)
+def test_the_next_run_completes_what_a_kill_left(
+    making: Making, moment: Moment, method: str, path: str
+) -> None:
+    spots = making.run()
+    making.begin()
+    making.settle()
+    whole = making.picture()
+    spot = next(one for one in spots if one.method == method and fnmatch.fnmatchcase(one.path, path))
+    assert settles(making, spot, moment, whole)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(6 * 3600)
+@pytest.mark.parametrize("making", SORTS, indirect=True)
+def test_the_next_run_completes_it_wherever_the_last_was_killed(
+    making: Making, request: pytest.FixtureRequest
+) -> None:
+    killed, problems = sweep(making, tuple(Moment))
+    sys.stdout.write(f"\n{request.node.callspec.id}: {killed} kills, {len(problems)} not completed\n")
+    sys.stdout.writelines(f"  {problem}\n" for problem in problems)
+    assert problems == []
+    assert killed
