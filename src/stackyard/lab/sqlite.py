@@ -58,7 +58,11 @@ class SqliteDisk:
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
         except sqlite3.Error as err:
             raise self._error(err) from err
 

@@ -32,6 +32,7 @@ from stackyard.objects.base import (
     check_key,
 )
 from stackyard.objects.sqlite_reader import SqliteReader
+from stackyard.objects.sqlite_threads import ThreadConnections
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,12 +78,6 @@ class _Change:
     error: BaseException | None = None
 
 
-class _Mine(threading.local):
-    """The connection of one thread, for reading beside the writers."""
-
-    connection: sqlite3.Connection | None = None
-
-
 class SqliteObjects:
     """A store in one file, which only its owner can read.
 
@@ -101,8 +96,8 @@ class SqliteObjects:
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0, create: bool = True) -> None:
         self._path = path
         self._busy_timeout_s = busy_timeout_s
-        self._mine = _Mine()
-        self._readers: list[sqlite3.Connection] = []
+        # For reading beside the writer.
+        self._readers = ThreadConnections(self._connect)
         self._waiting: list[_Change] = []
         self._waiting_lock = threading.Lock()
         self._write_lock = threading.Lock()
@@ -175,11 +170,10 @@ class SqliteObjects:
         """Close the file; no call may be under way."""
         self._reading.close()
         with self._write_lock:
-            opened = () if self._opened_writer is None else (self._opened_writer,)
-            for connection in (*self._readers, *opened):
+            self._readers.close()
+            if self._opened_writer is not None:
                 with contextlib.suppress(sqlite3.Error):
-                    connection.close()
-            self._readers.clear()
+                    self._opened_writer.close()
 
     # --- Reading
 
@@ -194,7 +188,7 @@ class SqliteObjects:
                     rows = None if self._is_writing() else self._read_only(query, values)
             if rows is not None:
                 return rows
-            return self._reader().execute(query, values).fetchall()
+            return self._readers.mine().execute(query, values).fetchall()
 
     def _is_writing(self) -> bool:
         return self._opened_writer is not None
@@ -287,13 +281,6 @@ class SqliteObjects:
                 where=Location(str(self._path)),
                 remedy="Start the service again.",
             )
-
-    def _reader(self) -> sqlite3.Connection:
-        if self._mine.connection is None:
-            self._mine.connection = self._connect()
-            with self._waiting_lock:
-                self._readers.append(self._mine.connection)
-        return self._mine.connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.processes import open_descriptors
 
 from stackyard.errors import InternalError
 from stackyard.lab.sqlite import DataFolderBusyError, DataFolderError, SqliteDisk
@@ -133,14 +134,18 @@ def test_a_dump_brings_everything_back(tmp_path: Path) -> None:
 
 def test_a_second_lab_on_the_same_folder_is_kept_out(tmp_path: Path) -> None:
     first = SqliteDisk(tmp_path / "lab.sqlite")
-    with pytest.raises(DataFolderBusyError):
+    before = len(open_descriptors())
+    with pytest.raises(DataFolderBusyError) as refused:
         SqliteDisk(tmp_path / "lab.sqlite")
     first.close()
+    assert len(open_descriptors()) < before, refused.value
     SqliteDisk(tmp_path / "lab.sqlite").close()
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "lab.sqlite"
     path.write_text("not a database at all, but long enough to look like one" * 40)
-    with pytest.raises(DataFolderError, match=r"lab\.sqlite"):
+    before = open_descriptors()
+    with pytest.raises(DataFolderError, match=r"lab\.sqlite") as refused:
         SqliteDisk(path)
+    assert open_descriptors() == before, refused.value

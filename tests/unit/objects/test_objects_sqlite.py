@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.processes import DROP_PRIVILEGES, folder_for_anybody, run_python
+from tests.support.processes import DROP_PRIVILEGES, folder_for_anybody, open_descriptors, run_python
 
 from stackyard.errors import ExitStatus
 from stackyard.objects import (
@@ -167,3 +167,32 @@ def test_a_file_that_was_replaced_is_not_taken_for_an_empty_store(tmp_path: Path
         with pytest.raises(StoreError, match="no longer"):
             action()
     objects.close()
+
+
+def test_a_thread_that_has_ended_leaves_no_connection_open(tmp_path: Path) -> None:
+    objects = SqliteObjects(tmp_path / "x.sqlite")
+    objects.put("x", b"1", expect=ABSENT)
+
+    def read() -> None:
+        assert objects.get("x") is not None
+
+    held = []
+    for _ in range(10):
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        held.append(len(open_descriptors()))
+    objects.close()
+    assert held == [held[0]] * 10
+
+
+def test_a_file_that_is_refused_is_not_held_open(tmp_path: Path) -> None:
+    foreign = sqlite3.connect(tmp_path / "foreign.sqlite")
+    foreign.execute("CREATE TABLE t (x)")
+    foreign.close()
+    (tmp_path / "text.sqlite").write_bytes(b"just text, of some length" * 100)
+    before = open_descriptors()
+    for name in ("foreign", "text"):
+        with pytest.raises(StoreDamagedError) as refused:
+            SqliteObjects(tmp_path / f"{name}.sqlite")
+        assert open_descriptors() == before, refused.value
