@@ -6,6 +6,7 @@ Fixtures:
   test, and what the test writes below HOME or an XDG folder is its own. PATH, the certificate and proxy
   settings, and those of Go and pip stay. Variables that begin with STACKYARD_TEST_ stay too: they choose the
   real programs to test with.
+- `few_descriptors` (used by every test by itself): a test that leaves more than a few descriptors open fails.
 - `home`: the HOME of this test, an empty folder beside `tmp_path`.
 """
 
@@ -14,10 +15,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from tests.support.descriptors import few_left_open
 
 from stackyard.engine.tools import managed
 
@@ -80,6 +83,13 @@ def pytest_configure() -> None:
         os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
 
 
+@pytest.fixture(autouse=True)
+def few_descriptors(request: pytest.FixtureRequest) -> Iterator[None]:
+    failed = request.session.testsfailed
+    with few_left_open(request.node.nodeid, is_excused=lambda: request.session.testsfailed != failed):
+        yield
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path.with_name(f"{tmp_path.name}-home")
@@ -88,7 +98,9 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(few_descriptors: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The count of descriptors begins before all else and ends after it.
+    del few_descriptors
     for name in os.environ:
         leaks = name in LEAKING_NAMES or name.startswith(LEAKING_PREFIXES)
         if leaks and not name.startswith(KEPT_PREFIX):
