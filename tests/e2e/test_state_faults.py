@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -123,6 +124,35 @@ def test_a_full_disk_refuses_writes_keeps_what_is_there_and_recovers(tmp_path: P
             assert (await client.unlock("a", lock)).status == 200
             await roomy.stop()
         assert check_history(tmp_path) == serial
+
+    asyncio.run(run())
+
+
+def test_health_says_that_no_write_is_possible_and_that_it_is_again_without_a_restart(tmp_path: Path) -> None:
+    noise = random.Random(6)
+    lock = lock_body()
+
+    async def run() -> None:
+        service = await start_service("--plain-http", data=tmp_path)
+        pid, roomy = service.process.pid, resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+        async with aiohttp.ClientSession() as session:
+            client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
+            assert (await client.request("GET", "/health")).document == {"status": "ok"}
+            assert (await client.lock("a", lock)).status == 200
+            # No file of the service may grow: the system itself refuses it, as with a full disk.
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, roomy[1]))
+            body = state_body(1, note=noise.randbytes(100_000).hex())
+            assert (await client.post("a", body, lock_id_of(lock))).status == 503
+            ill = await client.request("GET", "/health")
+            assert (ill.status, ill.document["status"]) == (503, "failed")
+            assert ill.document["code"].startswith("E-STORE")
+            assert str(tmp_path) not in ill.body.decode()
+            assert (await client.get("a")).status == 404
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, roomy)
+            while (await client.request("GET", "/health")).status != 200:
+                await asyncio.sleep(0.05)
+            assert (await client.post("a", body, lock_id_of(lock))).status == 200
+        await service.stop()
 
     asyncio.run(run())
 

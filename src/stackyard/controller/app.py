@@ -17,6 +17,7 @@ from stackyard.controller.repositories.spool import busy
 from stackyard.controller.routes import READ, ROUTES
 from stackyard.controller.specs import Format
 from stackyard.errors import StackyardError
+from stackyard.objects import StoreBusyError, StoreError
 from stackyard.process import open_files
 
 if TYPE_CHECKING:
@@ -121,6 +122,13 @@ class ControllerApp:
 
     async def _health(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
         del request, asked
+        if self._state is not None:
+            try:
+                await self._state.check_store()
+            except (StoreError, StoreBusyError) as err:
+                # Everybody may ask: where the store is is not told.
+                body = {"status": "failed", "code": err.code, "reason": f"States: {err.summary}"}
+                return answer_json(body, status=503)
         return answer_json({"status": "ok"})
 
     async def _specs(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:

@@ -42,7 +42,12 @@ class Route:
 
 
 ROUTES = (
-    Route(name="health", path="/health", summary="Whether the controller answers."),
+    Route(
+        name="health",
+        path="/health",
+        summary="Whether the controller answers; 503 while the store of its states takes no writes.",
+        statuses=(200, 503),
+    ),
     Route(name="specs", path="/specs", summary="The names of all specs."),
     Route(
         name="spec",

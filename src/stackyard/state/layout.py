@@ -7,7 +7,8 @@
     data/<state>/versions/<segment>     32 older version records
     data/<state>/audit/<segment>        32 older audit entries
     data/<state>/quarantine/<id>        a refused write
-    system/...                          the principals and the audit log of the service itself
+    system/...                          the principals and the audit log of the service itself, and what it
+                                        writes to find out whether the store takes writes
     runs/<id>                           the lease of a run that stackyard started
     targets/<state>                     what was applied into a state, and from where
 
@@ -20,6 +21,7 @@ from stackyard.state.names import name_of, object_part
 
 __all__ = [
     "HEADS",
+    "HEALTH",
     "PRINCIPALS",
     "RUNS",
     "SYSTEM_AUDIT",
@@ -42,6 +44,7 @@ RUNS = "runs/"
 TARGETS = "targets/"
 PRINCIPALS = "system/principals"
 SYSTEM_AUDIT = "system/audit"
+HEALTH = "system/health"
 
 
 def head(name: str) -> str:

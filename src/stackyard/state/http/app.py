@@ -18,6 +18,7 @@ from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body
 from stackyard.state.http.credentials import Scheme
+from stackyard.state.http.health import StoreHealth
 from stackyard.state.http.metrics import Metrics
 from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 STATES = "/states/"
 _METHODS = "GET, POST, LOCK, UNLOCK"
+_WRITES = ("POST", "LOCK", "UNLOCK")
+_STORED = 200
 # More threads would only wait for the same disk; with S3 each waits for the network.
 _THREADS = 32
 # How many large bodies are worked on at once: each takes several times its size in memory.
@@ -85,6 +88,7 @@ class StateApp:
         self.service = service
         self.metrics = Metrics()
         self.run_lock: RunLock | None = None
+        self._store_health = StoreHealth(service.objects)
         self._auth = auth
         self._max_body_bytes = max_body_bytes
         self._hold_s = hold_s
@@ -118,7 +122,13 @@ class StateApp:
             response = await self._answer(request, path or request.raw_path, asked)
         except StackyardError as err:
             self._count(err, request.method)
+            if request.method in _WRITES and isinstance(err, StoreError):
+                size = request.content_length or 0 if request.method == "POST" else 0
+                self._store_health.note_failure(err, size)
             response = answer_error(err, request.method, asked[0] if asked else None)
+        else:
+            if request.method in _WRITES and response.status == _STORED:
+                self._store_health.note_success()
         self.metrics.answered(request.method, response.status, time.monotonic() - began)
         return response
 
@@ -256,8 +266,22 @@ class StateApp:
                 remedy="Use `stackyard state unlock`, or start the service with --allow-empty-unlock.",
             )
 
+    async def check_store(self) -> None:
+        """Find out whether the store can be read and takes writes.
+
+        Raises:
+            StoreError: It does not.
+            StoreBusyError: Other processes keep it busy.
+        """
+        await self._call(self._store_health.check)
+
     async def _health(self) -> web.Response:
-        await self._call(self.service.objects.list, "heads/", limit=1)
+        try:
+            await self.check_store()
+        except (StoreError, StoreBusyError) as err:
+            # Everybody may ask: where the store is is not told.
+            body = {"status": "failed", "code": err.code, "reason": err.summary}
+            return serving.respond(503, orjson.dumps(body), reason=err.summary, headers={"Retry-After": "1"})
         return serving.respond(200, b'{"status":"ok"}')
 
     # --- Waiting for locks
