@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ from stackyard.errors import FileError, Location
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["make_file", "read_text", "replace_file", "sync_folder"]
+__all__ = ["hold_folder", "make_file", "read_text", "replace_file", "sync_folder"]
 
 # Owner only: state, tokens and plans pass through here, and nothing we write needs other readers.
 PRIVATE = 0o600
@@ -98,6 +99,30 @@ def make_file(path: Path, data: bytes) -> None:
             os.unlink(name)
     except OSError as err:
         raise FileError.from_os_error(err, "make", path) from err
+
+
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Let one process and thread at a time read, change and write what is in a folder.
+
+    The lock is on the folder itself, so that nothing is made for it and a process that is killed lets go. It
+    is for short changes: whoever comes meanwhile waits. It does not keep others from reading or replacing.
+
+    Raises:
+        FileError: The folder cannot be opened or locked.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as err:
+        raise FileError.from_os_error(err, "use the folder", folder) from err
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as err:
+            raise FileError.from_os_error(err, "lock the folder", folder) from err
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

@@ -101,11 +101,12 @@ def edit_file(path: Path, changes: Sequence[Change]) -> bool:
         YamlEditError: It is not valid, or the keys do not fit it.
         FileError: It cannot be read or written.
     """
-    text = files.read_text(path)
-    edited = edit_text(text, changes, str(path))
-    if edited == text:
-        return False
-    files.replace_file(path, edited.encode(), mode=path.stat().st_mode & 0o777)
+    with files.hold_folder(path.parent):
+        text = files.read_text(path)
+        edited = edit_text(text, changes, str(path))
+        if edited == text:
+            return False
+        files.replace_file(path, edited.encode(), mode=path.stat().st_mode & 0o777)
     return True
 
 

@@ -30,7 +30,9 @@ def _read(place: Place) -> dict[str, dict[str, str]]:
     except (OSError, orjson.JSONDecodeError):
         # It only saves the user from naming a version; without it, the user is asked to.
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: known for name, known in found.items() if isinstance(known, dict)}
 
 
 def _name(path: Path) -> str:
@@ -49,7 +51,11 @@ def remember(place: Place, path: Path, version: Version) -> None:
     Raises:
         FileError: It cannot be written down.
     """
-    known = {**_read(place), _name(path): {"store": place.label, "version": version.id}}
-    kept = dict(list(known.items())[-_MOST:])
+    name = _name(path)
     directories.ensure_private(place.base)
-    files.replace_file(place.base / _FILE, orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+    # Others remember theirs at the same moment: what they wrote since must not be lost.
+    with files.hold_folder(place.base):
+        others = {other: known for other, known in _read(place).items() if other != name}
+        known = {**others, name: {"store": place.label, "version": version.id}}
+        kept = dict(list(known.items())[-_MOST:])
+        files.replace_file(place.base / _FILE, orjson.dumps(kept, option=orjson.OPT_INDENT_2))

@@ -85,13 +85,18 @@ class _Folder:
         return parse(data)
 
     def publish(self, inventory: Inventory) -> Published:
+        directories.ensure_private(self._root)
+        # Two that publish at once would take the same number, and mix their files.
+        with files.hold_folder(self._root):
+            return self._publish(inventory)
+
+    def _publish(self, inventory: Inventory) -> Published:
         data = inventory.data()
         where = str(self._root / _CURRENT / YAML_FILE)
         current = self._root / _CURRENT / JSON_FILE
         with contextlib.suppress(OSError):
             if current.read_bytes() == data:
                 return Published(where=where, is_new=False)
-        directories.ensure_private(self._root)
         version = self._root / f"{max((0, *self._versions())) + 1:06d}"
         directories.ensure_private(version)
         files.replace_file(version / JSON_FILE, data)

@@ -98,9 +98,10 @@ def edit_secret_file(path: Path, keyring: Keyring, how: Editing) -> bool:
     sealed = _edited(opened, path.name, how)
     if sealed == source:
         return False
-    if read_bytes(path) != source:
-        raise ChangedMeanwhileError(f"{path} was changed by something else while you edited it.")
-    files.replace_file(path, sealed, mode=path.stat().st_mode & 0o777)
+    with files.hold_folder(path.parent):
+        if read_bytes(path) != source:
+            raise ChangedMeanwhileError(f"{path} was changed by something else while you edited it.")
+        files.replace_file(path, sealed, mode=path.stat().st_mode & 0o777)
     return True
 
 

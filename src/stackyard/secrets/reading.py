@@ -127,11 +127,12 @@ def change_secrets(path: Path, changes: Sequence[yamledit.Change], keyring: Keyr
         InvalidInputError: It was cut off or changed; the errors of each sort say more.
         FileError: It cannot be read or written.
     """
-    data = read_bytes(path)
-    opened = open_bytes(data, str(path), keyring or Keyring())
-    text = opened.plain.decode()
-    sealed = opened.seal(yamledit.edit_text(text, changes, str(path)).encode())
-    if sealed == data:
-        return False
-    files.replace_file(path, sealed, mode=path.stat().st_mode & 0o777)
+    with files.hold_folder(path.parent):
+        data = read_bytes(path)
+        opened = open_bytes(data, str(path), keyring or Keyring())
+        text = opened.plain.decode()
+        sealed = opened.seal(yamledit.edit_text(text, changes, str(path)).encode())
+        if sealed == data:
+            return False
+        files.replace_file(path, sealed, mode=path.stat().st_mode & 0o777)
     return True

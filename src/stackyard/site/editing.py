@@ -145,6 +145,12 @@ def merge_host(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: 
 
 
 def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool) -> Merged:
+    path.parent.mkdir(exist_ok=True)
+    with files.hold_folder(path.parent):
+        return _merge_held(path, fields, model, overwrites=overwrites)
+
+
+def _merge_held(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool) -> Merged:
     is_new = not path.exists()
     text = "" if is_new else files.read_text(path)
     known = {} if is_new else _data(text, str(path))
@@ -158,7 +164,6 @@ def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwr
         changed = yamledit.edit_text(text, changes, str(path))
     _require_valid(changed, path, model)
     if changed != text:
-        path.parent.mkdir(exist_ok=True)
         files.replace_file(path, changed.encode(), mode=_READABLE)
     return Merged(path=path, is_new=is_new, changed=tuple(wanted), kept=kept)
 

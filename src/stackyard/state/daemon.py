@@ -263,7 +263,8 @@ def _password(folder: Path) -> str:
         return given
     path = folder / _PASSWORD_FILE
     if not path.exists():
-        files.replace_file(path, make_token().encode())
+        # Of two services that start at once, both use the one that stays.
+        files.make_file(path, make_token().encode())
     kept = files.read_text(path).strip()
     if not kept:
         raise FileError(f"{path} is empty.", remedy="Remove it; a new password is made at the next start.")

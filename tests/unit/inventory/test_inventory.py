@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,34 @@ def test_a_folder_keeps_versions_and_shows_one_of_them_as_a_whole(tmp_path: Path
     assert read.document == second.document
     assert yaml.safe_load(Path(done.where).read_text())["all"]["hosts"]["web-1"]["proxmox_vmid"] == 777
     assert len([name for name in os.listdir(tmp_path / "shelf") if name.isdigit()]) == 20
+
+
+def test_those_who_publish_at_once_get_a_version_each_that_is_whole(tmp_path: Path) -> None:
+    found = [
+        render(desired(), {**FACTS, VM: Fact(vm_id=600 + number, node="pve-1")}, ORIGIN)
+        for number in range(12)
+    ]
+    together = threading.Barrier(len(found))
+
+    def publish(number: int) -> None:
+        together.wait()
+        open_shelf(tmp_path).publish(found[number])
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    versions = sorted(name for name in os.listdir(tmp_path) if name.isdigit())
+    assert versions == [f"{number:06d}" for number in range(1, 13)]
+    ids = set()
+    for name in versions:
+        vm_id = yaml.safe_load((tmp_path / name / "inventory.yml").read_text())["all"]["hosts"]["web-1"][
+            "proxmox_vmid"
+        ]
+        assert str(vm_id) in (tmp_path / name / "ansible_inventory.json").read_text()
+        ids.add(vm_id)
+    assert ids == set(range(600, 612))
 
 
 def test_what_is_half_written_is_never_the_current_one(tmp_path: Path) -> None:

@@ -223,11 +223,17 @@ def user_recipient(keyring: Keyring) -> tuple[str, Path | None]:
     known = recipient_of(keyring)
     if known is not None:
         return known, None
-    public, secret = new_identity()
     path = keyring.age_keys_file
     directories.ensure_private(path.parent)
-    before = path.read_bytes() if path.exists() else b""
-    text = f"# public key: {public}\n{secret}\n"
-    files.replace_file(path, before + text.encode())
+    # Another process may make the first key at the same moment; neither key may be lost.
+    with files.hold_folder(path.parent):
+        keyring.cache.pop("age", None)
+        known = recipient_of(keyring)
+        if known is not None:
+            return known, None
+        public, secret = new_identity()
+        before = path.read_bytes() if path.exists() else b""
+        text = f"# public key: {public}\n{secret}\n"
+        files.replace_file(path, before + text.encode())
     keyring.cache.pop("age", None)
     return public, path
