@@ -80,7 +80,11 @@ def test_services_that_start_at_once_on_one_folder_use_the_same_password(
 def test_changes_of_one_yaml_file_at_once_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("first: 1\n")
-    at_once(lambda number: yamledit.edit_file(path, [yamledit.Set((f"key{number}",), number)]) and None)
+
+    def edit(number: int) -> None:
+        yamledit.edit_file(path, [yamledit.Set((f"key{number}",), number)])
+
+    at_once(edit)
     assert sorted(path.read_text().splitlines()) == sorted(
         ["first: 1", *(f"key{number}: {number}" for number in range(AT_ONCE))]
     )
