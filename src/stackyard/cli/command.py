@@ -170,7 +170,7 @@ def _show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> N
     del param
     if is_wanted and not ctx.resilient_parsing:
         text = ctx.get_help()
-        raise Answer(Result(document={"help": text}, show=lambda paper: paper.line(text)))
+        raise Answer(Result(document={"help": text}, show=lambda paper: paper.lines(text)))
 
 
 def _verb_missing(ctx: click.Context, verbs: list[str]) -> Result:
@@ -180,6 +180,6 @@ def _verb_missing(ctx: click.Context, verbs: list[str]) -> Result:
     error = UsageError(f"`{ctx.command_path}` needs a command: {', '.join(verbs)}.")
     return Result(
         document={"error": diagnostics.describe(error)},
-        show=lambda paper: paper.line(text),
+        show=lambda paper: paper.lines(text),
         status=error.exit_status,
     )

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
+from stackyard.ssh.greeting import read_greeting
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -39,7 +41,7 @@ async def knock_directly(address: str, port: int, *, waits_for_line: bool = Fals
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(address, port)
             try:
-                return await reader.readline() if waits_for_line else b""
+                return await read_greeting(reader.read) if waits_for_line else b""
             finally:
                 writer.close()
                 with contextlib.suppress(OSError):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.errors import StackyardError, UnreachableError
+from stackyard.visible import on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +53,9 @@ class Call:
         return f"{self.method} {self.path}"
 
 
+_LONGEST_REFUSAL = 4_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """What Proxmox answered: the status line, and what is wrong with which parameter."""
@@ -62,10 +66,11 @@ class Refusal:
     message: str = ""
 
     def __str__(self) -> str:
-        more = [f"{name}: {text}" for name, text in self.errors.items()]
+        more = [f"{on_one_line(name)}: {on_one_line(text)}" for name, text in self.errors.items()]
         more += [line for line in self.message.splitlines() if line and not line.startswith(self.reason)]
         said = f"{self.status} {self.reason}".strip()
-        return f"{said} ({'; '.join(more)})" if more else said
+        # A guest can write some of it, through its agent, and as much as it wants.
+        return f"{said} ({'; '.join(more)})"[:_LONGEST_REFUSAL] if more else said[:_LONGEST_REFUSAL]
 
 
 class ProxmoxError(StackyardError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,6 +18,8 @@ __all__ = ["wrong_shape"]
 
 _TEXTS = ("name", "tags", "status", "pool", "hastate", "plugintype", "content")
 _NUMBERS = ("maxmem", "mem", "maxdisk", "disk", "maxcpu", "uptime")
+# Proxmox takes none of these with control characters in them.
+_SHOWN = ("name", "node", "storage", "tags", "pool")
 # What a row of the cluster has to have, by its type.
 _NEEDED: dict[str, dict[str, type]] = {
     "node": {"node": str},
@@ -33,6 +37,7 @@ def _resources(answer: Any) -> str | None:
         wrong = [name for name, kind in needed.items() if type(row.get(name)) is not kind]
         wrong += [name for name in _TEXTS if not isinstance(row.get(name), str | None)]
         wrong += [name for name in _NUMBERS if not isinstance(row.get(name), int | float | None)]
+        wrong += [name for name in _SHOWN if visible(text := str(row.get(name, ""))) != text or "\n" in text]
         if wrong:
             return f"has a row whose `{wrong[0]}` is not what it should be"
     return None

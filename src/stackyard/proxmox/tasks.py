@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.proxmox.encoding import quoted
 from stackyard.proxmox.failures import Call, RefusedError, TaskFailedError, TaskTimeoutError
+from stackyard.visible import on_one_line
 
 if TYPE_CHECKING:
     from stackyard.proxmox.client import Client
@@ -19,6 +20,7 @@ _FIRST_PAUSE_S = 0.02
 _GROWTH = 1.5
 _LONGEST_PAUSE_S = 1.0
 _LOG_LINES = 12
+_LONGEST_LINE = 1_000
 _RUNNING = "RUNNING"
 
 
@@ -95,7 +97,7 @@ async def _exit_status(client: Client, path: str) -> str | None:
         raise
     if status.get("status") != "stopped":
         return None
-    return str(status.get("exitstatus") or "unexpected status")
+    return on_one_line(str(status.get("exitstatus") or "unexpected status")[:_LONGEST_LINE])
 
 
 async def _log(client: Client, path: str) -> tuple[str, ...]:
@@ -104,4 +106,4 @@ async def _log(client: Client, path: str) -> tuple[str, ...]:
     except RefusedError:
         # The end of the task is what counts; its log only explains.
         return ()
-    return tuple(client.redactor(str(line.get("t", ""))) for line in lines or ())
+    return tuple(on_one_line(client.redactor(str(line.get("t", ""))[:_LONGEST_LINE])) for line in lines or ())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cloud_config", "with_data_files"]
 
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _FIELDS = ("user_data", "vendor_data", "network_data", "meta_data")
 
 
@@ -145,7 +146,7 @@ def _encoded(value: Json) -> Iterator[str | Secret]:
     elif isinstance(value, list):
         yield from _enclosed("[", "]", [list(_encoded(inner)) for inner in value])
     else:
-        yield json.dumps(value, ensure_ascii=False)
+        yield _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _enclosed(begin: str, end: str, items: Sequence[Sequence[str | Secret]]) -> Iterator[str | Secret]:
@@ -158,7 +159,8 @@ def _enclosed(begin: str, end: str, items: Sequence[Sequence[str | Secret]]) -> 
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Return a text as JSON that is YAML too: what YAML refuses, or takes for a line end, is escaped."""
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _escaped(text: str) -> str:

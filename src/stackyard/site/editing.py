@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from stackyard.site.entities.hosts import HostFile
 from stackyard.site.entities.nodes import NodeFile
 from stackyard.site.entities.secrets import SecretsFile
 from stackyard.site.secret_values import SECRETS_FILES
+from stackyard.visible import on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +38,7 @@ __all__ = [
 
 # Node files hold no secret, and a site is often shared by a group.
 _READABLE = 0o644
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class NotWrittenError(InvalidInputError):
@@ -131,7 +134,7 @@ def merge_node(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: 
         NotWrittenError: With these fields it would not be valid.
         FileError: It cannot be written.
     """
-    return _merge(root / "nodes" / f"{name}.yaml", fields, NodeFile, overwrites=overwrites)
+    return _merge(_file_of(root / "nodes", name), fields, NodeFile, overwrites=overwrites)
 
 
 def merge_host(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: bool) -> Merged:
@@ -141,7 +144,14 @@ def merge_host(root: Path, name: str, fields: Mapping[str, Any], *, overwrites: 
         NotWrittenError: With these fields it would not be valid.
         FileError: It cannot be written.
     """
-    return _merge(root / "hosts" / f"{name}.yaml", fields, HostFile, overwrites=overwrites)
+    return _merge(_file_of(root / "hosts", name), fields, HostFile, overwrites=overwrites)
+
+
+def _file_of(folder: Path, name: str) -> Path:
+    # A machine may have said what it is called: a name with a slash in it would be a file elsewhere.
+    if not _NAME.fullmatch(name):
+        raise NotWrittenError(f"'{on_one_line(name)}' cannot be the name of a machine of a site.")
+    return folder / f"{name}.yaml"
 
 
 def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool) -> Merged:

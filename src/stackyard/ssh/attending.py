@@ -30,6 +30,7 @@ OnLine = Callable[[str], None]
 _GRACE_S = 8.0
 # What is kept of the output: its end, where programs say what went wrong, or all of what is asked for.
 _KEPT_LINES = 20_000
+_KEPT_BYTES = 16 * 1024 * 1024
 _LONGEST_LINE_BYTES = 1024 * 1024
 
 # Arguments: the script, and how many bytes of standard input are for it.
@@ -103,7 +104,7 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
     Raises:
         SshError: The connection broke. The watcher over there ends the script.
     """
-    kept: deque[str] = deque(maxlen=_KEPT_LINES)
+    kept = _Kept()
     process = await _started(shell, script)
     try:
         # Not closed: its end is what the watcher waits for. A script may have ended before it read anything.
@@ -118,7 +119,7 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
             if not deadline.expired():
                 raise
             await _end(process)
-            return Attended(status=None, output="\n".join(kept), timed_out=True)
+            return Attended(status=None, output=str(kept), timed_out=True)
     except asyncio.CancelledError:
         await _end(process)
         raise
@@ -128,9 +129,25 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
         process.close()
     if process.exit_status is None and process.exit_signal is None:
         raise SshError(f"The connection to {shell.host} broke before the command had ended.")
-    return Attended(
-        status=process.exit_status if process.exit_signal is None else None, output="\n".join(kept)
-    )
+    return Attended(status=process.exit_status if process.exit_signal is None else None, output=str(kept))
+
+
+class _Kept:
+    """The end of an output: so many lines, and so many bytes."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._size = 0
+
+    def append(self, line: str) -> None:
+        """Keep one more line; those go that are too long ago."""
+        self._lines.append(line)
+        self._size += len(line)
+        while len(self._lines) > _KEPT_LINES or (self._size > _KEPT_BYTES and len(self._lines) > 1):
+            self._size -= len(self._lines.popleft())
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
 
 
 async def _started(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[bytes]:
@@ -146,7 +163,7 @@ async def _started(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[by
         raise
 
 
-async def _read(process: asyncssh.SSHClientProcess[bytes], kept: deque[str], on_line: OnLine | None) -> None:
+async def _read(process: asyncssh.SSHClientProcess[bytes], kept: _Kept, on_line: OnLine | None) -> None:
     unfinished = bytearray()
 
     def take(line: bytes) -> None:

@@ -16,6 +16,7 @@ from stackyard.ssh.failures import (
     SshError,
     SshUnreachableError,
 )
+from stackyard.ssh.greeting import read_greeting
 from stackyard.ssh.known_hosts import Trusting, pinned_algorithms
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Jumps", "Shell", "connect"]
 
 _QUOTED_CHARACTERS = 2000
+# No command is run this way for more: whoever writes on and on must not fill our memory.
+_LARGEST_OUTPUT_MIB = 64
 _CHUNK_BYTES = 64 * 1024
 # A machine that goes away without a word is noticed after three of these.
 _KEEPALIVE_S = 15.0
@@ -54,22 +57,37 @@ class Shell:
 
         Raises:
             RemoteCommandError: It ended with an error, which is quoted.
-            SshError: The connection broke, or it took too long.
+            SshError: The connection broke, it took too long, or it wrote more than anybody asked for.
         """
         try:
-            done = await self._connection.run(
-                command, input=stdin, encoding=None, stderr=asyncssh.STDOUT, timeout=timeout_s
-            )
+            async with asyncio.timeout(timeout_s):
+                output, status = await self._collect(command, stdin)
         except (asyncssh.Error, OSError, TimeoutError) as err:
             raise SshError(f"A command on {self.host} did not end well: {_reason(err)}.") from err
-        said = done.stdout.decode(errors="replace") if isinstance(done.stdout, bytes) else ""
-        if done.exit_status != 0:
+        said = output.decode(errors="replace")
+        if status != 0:
             quoted = said.strip()[-_QUOTED_CHARACTERS:] or "nothing"
             raise RemoteCommandError(
-                f"A command on {self.host} ended with status {done.exit_status} and said: {quoted}",
-                status=done.exit_status,
+                f"A command on {self.host} ended with status {status} and said: {quoted}", status=status
             )
         return said
+
+    async def _collect(self, command: str, stdin: bytes) -> tuple[bytes, int | None]:
+        process = await self._connection.create_process(
+            command, input=stdin, encoding=None, stderr=asyncssh.STDOUT
+        )
+        output = bytearray()
+        try:
+            while chunk := await process.stdout.read(_CHUNK_BYTES):
+                output += chunk
+                if len(output) > _LARGEST_OUTPUT_MIB * 2**20:
+                    raise SshError(
+                        f"A command on {self.host} wrote more than {_LARGEST_OUTPUT_MIB} MiB; it was ended."
+                    )
+            await process.wait_closed()
+        finally:
+            process.close()
+        return bytes(output), process.exit_status
 
     async def start(self, command: str, *, joins_outputs: bool = True) -> asyncssh.SSHClientProcess[bytes]:
         """Start a command whose streams the caller reads and writes.
@@ -118,7 +136,7 @@ class Shell:
         try:
             reader, writer = await self._connection.open_connection(address, port)
             try:
-                return bytes(await reader.readline()) if waits_for_line else b""
+                return await read_greeting(reader.read) if waits_for_line else b""
             finally:
                 writer.close()
                 await writer.wait_closed()

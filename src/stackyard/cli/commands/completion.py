@@ -28,4 +28,4 @@ def completion(ctx: click.Context, shell: str) -> Result:
         raise InternalError(f"There is no completion for {shell}.")
     root = ctx.find_root()
     script = complete(root.command, {}, "stackyard", "_STACKYARD_COMPLETE").source()
-    return Result(document={"shell": shell, "script": script}, show=lambda paper: paper.line(script))
+    return Result(document={"shell": shell, "script": script}, show=lambda paper: paper.lines(script))

@@ -211,23 +211,22 @@ def _shelf(chosen: Chosen, place: str | None) -> Any:
 
 
 def _printed(found: Inventory, form: str, out: str | None) -> Result:
-    import orjson  # lazy: only when a verb runs
+    import json  # lazy: only when a verb runs
 
     from stackyard.inventory.ansible import as_list, as_yaml  # lazy: as above
 
     if form == "yaml":
         text = as_yaml(found)
-    elif form == "list":
-        text = orjson.dumps(as_list(found), option=orjson.OPT_INDENT_2).decode()
     else:
-        text = found.data().decode()
+        # A program reads it, or a person: in ASCII it is the same to both, and steers no terminal.
+        document = as_list(found) if form == "list" else found.document
+        text = json.dumps(document, indent=2, sort_keys=form != "list") + "\n"
     if out is not None:
         from stackyard.files import replace_file  # lazy: as above
 
         replace_file(Path(out), text.encode())
 
     def show(paper: Paper) -> None:
-        for line in [f"Written to {out}."] if out is not None else text.splitlines():
-            paper.line(line)
+        paper.lines(f"Written to {out}." if out is not None else text.removesuffix("\n"))
 
     return Result(document={"inventory": dict(found.document), "file": out}, show=show)

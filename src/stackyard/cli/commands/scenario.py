@@ -159,6 +159,6 @@ def _show(paper: Paper, outcome: ScenarioOutcome) -> None:
         paper.line(f"{outcome.scenario} on {outcome.machine} is done.", style="green")
     else:
         paper.line(f"{outcome.scenario} on {outcome.machine} failed [{outcome.error.code}].", style="red")
-        paper.line(outcome.error.remedy)
+        paper.lines(outcome.error.remedy)
     for path in outcome.reports:
         paper.line(f"Report: {path}")

@@ -61,7 +61,7 @@ def encrypt(file: Path, output: Path | None, vault_ids: tuple[str, ...], **optio
         sealed, facts = _for_sops(plain, target, keyring, wanted)
     write_like(target, sealed)
     document = {"file": str(target), **facts}
-    return Result(document=document, show=lambda paper: paper.line("\n".join(_lines(document))))
+    return Result(document=document, show=lambda paper: paper.lines("\n".join(_lines(document))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,12 +55,12 @@ def view(session: Session, /, file: Path, key: str | None, vault_ids: tuple[str,
         found = _picked(values, key, file)
         return Result(
             document={"file": str(file), "kind": opened.kind.value, "key": key, "value": _jsonable(found)},
-            show=lambda paper: paper.line(_shown(found)),
+            show=lambda paper: paper.lines(_shown(found)),
         )
     text = _text(opened, file)
     return Result(
         document={"file": str(file), "kind": opened.kind.value, "values": _jsonable(values), "text": text},
-        show=lambda paper: paper.line(text.removesuffix("\n")),
+        show=lambda paper: paper.lines(text.removesuffix("\n")),
     )
 
 

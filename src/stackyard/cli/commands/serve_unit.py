@@ -44,4 +44,4 @@ def unit(is_for_user: bool, out: str | None, **given: Any) -> Result:
 
         replace_file(Path(out), text.encode(), mode=0o644)
     said = text.rstrip() if out is None else f"Wrote {out}."
-    return Result(document={"unit": text, "file": out}, show=lambda paper: paper.line(said))
+    return Result(document={"unit": text, "file": out}, show=lambda paper: paper.lines(said))

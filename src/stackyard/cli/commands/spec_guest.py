@@ -60,7 +60,7 @@ def get(out: str, **given: Any) -> Result:
     text = spec_text(found)
     document = {"identity": place.identity, "server": place.server, "spec": found}
     if out == "-":
-        return Result(document=document, show=lambda paper: paper.line(text.rstrip()))
+        return Result(document=document, show=lambda paper: paper.lines(text.rstrip()))
     is_new = save_spec(Path(out), text)
     said = f"Saved {out}." if is_new else f"{out} is the same as before."
     return Result(document={**document, "saved": out, "changed": is_new}, show=lambda paper: paper.line(said))
@@ -128,7 +128,7 @@ def apply(session: Session, file: str, dry_run: bool, root: str | None) -> Resul
     script = apply_script(found)
     if dry_run:
         document = {"spec": found, "script": script, "dry_run": True}
-        return Result(document=document, show=lambda paper: paper.line(script.rstrip()))
+        return Result(document=document, show=lambda paper: paper.lines(script.rstrip()))
     from stackyard.controller.applying import run_script  # lazy: asyncio, only when something is run
 
     elapsed_s = session.run(run_script(script, root=root, emit=session.emit))

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from stackyard import events
-from stackyard.cli.views.paper import Paper, printable
+from stackyard.cli.views.paper import Paper
 from stackyard.cli.views.progress import OpenStep, OpenSteps, write_fact, write_finished
+from stackyard.visible import on_one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -78,10 +79,10 @@ class LiveProgress:
     def _draw(self) -> RenderableType:
         rows = Table.grid(padding=(0, 1))
         for step in self._steps.all():
-            title = Text(printable(step.title))
+            title = Text(on_one_line(step.title))
             rows.add_row(self._spinner, title, _advance(step), Text(f"{step.elapsed_s():.0f} s"))
             if step.waiting_for:
-                waiting = Text(f"waiting for {printable(step.waiting_for)}", style="dim")
+                waiting = Text(f"waiting for {on_one_line(step.waiting_for)}", style="dim")
                 rows.add_row("", waiting, "", "")
         return Group(rows)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import IO, TYPE_CHECKING, cast
 
 import click
+
+from stackyard.visible import on_one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Paper", "is_dumb_terminal", "printable", "wants_colour"]
 
-# All but tab and line feed, and what Python makes of bytes that are not UTF-8.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udcff]")
 # Up to this width a column is kept whole; wider ones share what is left of a terminal, if that is enough.
 _NARROW_CHARACTERS = 20
 _LEAST_SHARED_CHARACTERS = 24
+_CONTINUED = "  | "
 
 
 def wants_colour(stream: SafeStream, *, no_color: bool) -> bool:
@@ -34,7 +34,7 @@ def is_dumb_terminal() -> bool:
 
 def printable(text: str) -> str:
     """Return text that does nothing to a terminal but appear: control characters are spelled out."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", text)
+    return visible(text)
 
 
 class Paper:
@@ -52,10 +52,22 @@ class Paper:
         self._is_terminal = is_terminal
 
     def line(self, text: str = "", *, style: str | None = None) -> None:
-        """Write one line, in a colour of click's if the stream has colours."""
+        """Write one line, in a colour of click's if the stream has colours.
+
+        A text with line feeds in it goes on below, with a mark before each line: it may be from outside, and
+        must not look like a line of ours.
+        """
         shown = printable(text)
+        if "\n" in shown:
+            indent = shown[: len(shown) - len(shown.lstrip(" "))]
+            shown = shown.replace("\n", f"\n{indent}{_CONTINUED}")
         styled = click.style(shown, fg=style) if style and self.colour else shown
         self._stream.write(styled + "\n")
+
+    def lines(self, text: str) -> None:
+        """Write a text of many lines that is a result itself: a page of help, a script, a document."""
+        for line in text.split("\n"):
+            self.line(line)
 
     def text(self, text: str) -> None:
         """Write text as it is, to the last byte, where a program is to read it."""
@@ -67,6 +79,7 @@ class Paper:
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table: wrapped to the width of a terminal, one line a row everywhere else."""
+        rows = [[on_one_line(cell) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
         if self._is_terminal and self._draw_table(headings, rows, widths):
             return
@@ -94,7 +107,7 @@ class Paper:
         for heading, width in zip(headings, widths, strict=True):
             table.add_column(heading, overflow="fold", no_wrap=width <= _NARROW_CHARACTERS)
         for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            table.add_row(*map(Text, row))
         console = Console(
             file=cast("IO[str]", self._stream),
             # Without colours there is nothing bold or dim either.

@@ -98,7 +98,7 @@ async def make_bridge(inner: InnerHost, node: str, bridges: Sequence[str]) -> tu
             words += await _uplink(inner, node, known)
         await inner.run(shlex.join(words))
     if missing:
-        await inner.run(f"pvesh set /nodes/{node}/network")
+        await inner.run(shlex.join(["pvesh", "set", f"/nodes/{node}/network"]))
     return missing
 
 
@@ -112,7 +112,7 @@ async def _uplink(inner: InnerHost, node: str, known: Mapping[str, Any]) -> list
     if "inet" not in words:
         raise InnerHostError(f"{inner.name} has no IPv4 address on {card}.")
     if card in known:
-        await inner.run(f"pvesh set /nodes/{node}/network/{shlex.quote(card)} --type eth")
+        await inner.run(shlex.join(["pvesh", "set", f"/nodes/{node}/network/{card}", "--type", "eth"]))
     address = words[words.index("inet") + 1]
     return ["--bridge_ports", card, "--cidr", address, "--gateway", gateway]
 

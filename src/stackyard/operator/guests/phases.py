@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["GuestConfigError", "Noted", "PhaseFailed", "Phases", "last_lines"]
 
 _QUOTED_LINES = 20
+_LONGEST_LINE = 1_000
 
 
 class GuestConfigError(StackyardError):
@@ -92,6 +93,6 @@ class Phases:
 
 
 def last_lines(output: str) -> str:
-    """Return the end of an output, where programs say what went wrong."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    """Return the end of an output, where programs say what went wrong; of very long lines the beginning."""
+    lines = [line[:_LONGEST_LINE] for line in output.splitlines() if line.strip()]
     return "\n".join(lines[-_QUOTED_LINES:]) or "It said nothing."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from stackyard.visible import visible
+
 __all__ = ["as_block", "as_cell", "as_line", "as_xml"]
 
-# All but tab and line feed; and what Python makes of bytes that are not UTF-8.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # What XML 1.0 has no way to write, escaped or not.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~>-])")
@@ -41,4 +41,4 @@ def as_xml(text: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+    return visible(text.replace("\r\n", "\n"))

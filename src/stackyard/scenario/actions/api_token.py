@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ async def _is_there(context: Context, token_id: str) -> bool:
     users = await asked_json(context, "pveum user list")
     if not any(one.get("userid") == user for one in users):
         return False
-    tokens = await asked_json(context, f"pveum user token list {user}")
+    tokens = await asked_json(context, f"pveum user token list {shlex.quote(user)}")
     return any(one.get("tokenid") == token for one in tokens)
 
 

@@ -59,10 +59,10 @@ async def _by_archive(context: Context) -> str:
         target = f"{made}/archive.tar.gz"
         context.log(f"sending {archive.size_bytes // 2**20} MiB")
         await context.machine.send(archive.path, target)
-        said = await context.sh(f"sha256sum {target}")
+        said = await context.sh(f"sha256sum {shlex.quote(target)}")
         if said.split()[0] != archive.digest:
             raise PhaseFailedError(f"The archive did not arrive on {context.machine.shown} as it is.")
-        script = _UNPACK.format(folder=_FOLDER, place=place, archive=target)
+        script = _UNPACK.format(folder=_FOLDER, place=place, archive=shlex.quote(target))
         await context.sh(script, timeout_s=_INSTALL_S)
     await context.machine.write(_PROGRAM, f'#!/bin/sh\nexec {place}/bin/stackyard "$@"', mode=0o755)
     return f"stackyard is in {place}, and {_PROGRAM} starts it."
@@ -73,7 +73,7 @@ async def _by_installer(context: Context, source: str) -> str:
         raise UsageError(f"--source is the address of an installer, and `{source}` is none.")
     if not await context.succeeds("command -v curl"):
         await context.sh(f"{APT_GET} update && {APT_GET} install curl ca-certificates", timeout_s=_INSTALL_S)
-    made = (await context.sh("mktemp -d /tmp/stackyard-XXXXXXXX")).strip()
+    made = shlex.quote((await context.sh("mktemp -d /tmp/stackyard-XXXXXXXX")).strip())
     # Downloaded whole before a line of it is run: half an installer does half of what it should.
     await context.sh(f"curl -fsSL {shlex.quote(source)} -o {made}/install", timeout_s=120.0)
     user = shlex.quote(context.options.user or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +71,15 @@ async def _fields(context: Context, name: str, node: str) -> dict[str, Any]:
 
 async def _address(context: Context, node: str) -> str | None:
     """Return the address of the first bridge that has one, else of any interface."""
-    known = await asked_json(context, f"pvesh get /nodes/{node}/network")
+    known = await asked_json(context, f"pvesh get {shlex.quote(f'/nodes/{node}/network')}")
     ordered = sorted(known, key=lambda one: (one.get("iface") != "vmbr0", one.get("type") != "bridge"))
     return next((found for one in ordered if (found := usable_address(one.get("address")))), None)
 
 
 async def _datastore(context: Context, node: str) -> str:
-    storages = await asked_json(context, f"pvesh get /nodes/{node}/storage --content images --enabled 1")
+    storages = await asked_json(
+        context, f"pvesh get {shlex.quote(f'/nodes/{node}/storage')} --content images --enabled 1"
+    )
     usable = [one for one in storages if one.get("active", 1)]
     if not usable:
         raise MachineUnfitError(
@@ -89,7 +92,9 @@ async def _datastore(context: Context, node: str) -> str:
 
 async def _fingerprint(context: Context, node: str) -> str | None:
     """Return what the certificate of the API is known by; that of a user goes before Proxmox's own."""
-    known: list[Mapping[str, Any]] = await asked_json(context, f"pvesh get /nodes/{node}/certificates/info")
+    known: list[Mapping[str, Any]] = await asked_json(
+        context, f"pvesh get {shlex.quote(f'/nodes/{node}/certificates/info')}"
+    )
     by_name = {str(one.get("filename")): one.get("fingerprint") for one in known}
     found = by_name.get("pveproxy-ssl.pem") or by_name.get("pve-ssl.pem")
     return None if found is None else str(found)

@@ -107,14 +107,15 @@ async def _contents(context: Context) -> list[str]:
     missing = [content for content in _CONTENTS if content not in now]
     if not missing:
         return []
-    await context.sh(f"pvesm set local --content {','.join([*filter(None, now), *missing])}")
+    await context.sh(f"pvesm set local --content {shlex.quote(','.join([*filter(None, now), *missing]))}")
     return [f"local holds {' and '.join(missing)}"]
 
 
 async def _bridge(context: Context, name: str) -> list[str]:
     """Make the first bridge, over the interface that the machine is reached by."""
     node = (await context.sh("hostname -s")).strip()
-    known = await asked_json(context, f"pvesh get /nodes/{node}/network")
+    network = shlex.quote(f"/nodes/{node}/network")
+    known = await asked_json(context, f"pvesh get {network}")
     if any(one.get("type") in ("bridge", "OVSBridge") for one in known):
         return []
     routes = json.loads(await context.sh("ip -j route show default") or "[]")
@@ -131,11 +132,10 @@ async def _bridge(context: Context, name: str) -> list[str]:
         )
         return []
     cidr = f"{address['local']}/{address['prefixlen']}"
-    network = f"/nodes/{node}/network"
     await context.sh(f"pvesh set {network}/{shlex.quote(port)} --type eth --autostart 1")
     await context.sh(
         f"pvesh create {network} --iface {shlex.quote(name)} --type bridge --autostart 1 "
-        f"--bridge_ports {shlex.quote(port)} --cidr {cidr} --gateway {gateway}"
+        f"--bridge_ports {shlex.quote(port)} --cidr {shlex.quote(cidr)} --gateway {shlex.quote(gateway)}"
     )
     await context.sh(f"pvesh set {network}", timeout_s=120.0)
     return [f"{name} made over {port}"]
