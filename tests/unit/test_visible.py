@@ -59,7 +59,7 @@ def test_a_refusal_of_proxmox_is_one_line_of_a_length() -> None:
     assert len(detail) < 5_000
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters=map(chr, range(32)))))
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters=[*map(chr, range(32))])))
 def test_no_text_breaks_out_of_cloud_init(text: str) -> None:
     vm = {
         "key": "web",

@@ -45,9 +45,8 @@ async def receive_file(shell: Shell, path: str, target: BinaryIO, *, offset: int
 
 
 def _size_of(found: asyncssh.SFTPAttrs, path: str, shell: Shell) -> int:
-    kind = found.type if found.type is not None else asyncssh.FILEXFER_TYPE_UNKNOWN
-    is_file = kind == asyncssh.FILEXFER_TYPE_REGULAR or (
-        kind == asyncssh.FILEXFER_TYPE_UNKNOWN and stat.S_ISREG(found.permissions or 0)
+    is_file = found.type == asyncssh.FILEXFER_TYPE_REGULAR or (
+        found.type == asyncssh.FILEXFER_TYPE_UNKNOWN and stat.S_ISREG(found.permissions or 0)
     )
     if not is_file or found.size is None:
         raise SshError(f"Cannot read {path} on {shell.host}: it is not a regular file.")
