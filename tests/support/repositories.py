@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-__all__ = ["commit", "git", "new_repository"]
+__all__ = ["all_objects", "commit", "git", "new_repository"]
 
 
 def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -30,3 +30,9 @@ def commit(folder: Path, **files: str) -> None:
     git(folder, "add", "--all")
     done = git(folder, "commit", "--quiet", "--message", "change")
     assert done.returncode == 0, done.stderr
+
+
+def all_objects(bare: Path) -> bytes:
+    """Return the content of everything that a repository stores, whether a ref leads to it or not."""
+    asked = ["git", "cat-file", "--batch-all-objects", "--batch", "--unordered"]
+    return subprocess.run(asked, cwd=bare, capture_output=True, timeout=60, check=True).stdout

@@ -7,6 +7,7 @@ repository, except `hook`, which installs checks before each commit.
 
 from __future__ import annotations
 
-from stackyard.git.repository import GitError, IndexEntry, Repository, find_repository, require_repository
+from stackyard.git.repository import IndexEntry, Repository, find_repository, require_repository
+from stackyard.git.running import GitError
 
 __all__ = ["GitError", "IndexEntry", "Repository", "find_repository", "require_repository"]

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import process
-from stackyard.errors import StackyardError
+from stackyard.git.blobs import describe_objects, read_objects
+from stackyard.git.running import GitError, git_command, read_git, run_git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from stackyard import process
 
 __all__ = ["GitError", "IndexEntry", "Repository", "find_repository", "require_repository"]
 
-_TIMEOUT_S = 300.0
-# What is read of blobs at once: a good part of what a program may write.
-_BATCH_BYTES = 16 * 2**20
 _REGULAR_FILES = ("100644", "100755")
-
-
-class GitError(StackyardError):
-    """git refused or failed, or there is no repository where one is needed."""
-
-    code = "E-GIT"
-    summary = "git could not do what was needed"
-    default_remedy = "Run the command inside a git repository that you own."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +56,16 @@ class Repository:
 
     async def staged(self) -> tuple[IndexEntry, ...]:
         """Return the files of the index that the next commit adds or changes."""
-        arguments = ("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=AMT")
+        arguments = (
+            "diff",
+            "--cached",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--diff-filter=AMT",
+        )
         changed = set(await self._listed(*arguments))
         return tuple(entry for entry in await self.index() if entry.path in changed)
 
@@ -78,44 +76,18 @@ class Repository:
 
     async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
         """Return the text of blobs; larger ones are left out, and bytes that are not UTF-8 are replaced."""
-        wanted = list(dict.fromkeys(blobs))
-        asked = "".join(f"{blob}\n" for blob in wanted).encode()
-        answer = await self._run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)
-        sizes = [(line.split(" ")[0], int(line.split(" ")[1])) for line in answer.splitlines()]
+        objects = await describe_objects(self._command, blobs)
         texts: dict[str, str] = {}
-        for batch in _batches([one for one in sizes if one[1] <= largest_bytes]):
-            texts |= await self._batch(batch)
+        async for batch in read_objects(self._command, (one for one in objects if one.size <= largest_bytes)):
+            texts |= {one.number: content.decode(errors="replace") for one, content in batch}
         return texts
 
-    async def _batch(self, blobs: Sequence[str]) -> dict[str, str]:
-        # Sizes are in bytes and the answer is text: a line that no blob can hold separates them.
-        mark = secrets.token_hex(16)
-        asked = "".join(f"{blob}\n" for blob in blobs).encode()
-        answer = await self._run("cat-file", f"--batch={mark} %(objectname)", stdin=asked)
-        texts = {}
-        for part in f"\n{answer}".split(f"\n{mark} ")[1:]:
-            blob, _, text = part.partition("\n")
-            texts[blob] = text
-        return {blob: text.removesuffix("\n") if blob == blobs[-1] else text for blob, text in texts.items()}
-
     async def _listed(self, *arguments: str) -> list[str]:
-        return [one for one in (await self._run(*arguments)).split("\0") if one]
+        answer = await read_git(self._command(arguments))
+        return [one for one in answer.decode(errors="replace").split("\0") if one]
 
-    async def _run(self, *arguments: str, stdin: bytes | None = None) -> str:
-        return await _git(arguments, self.root, stdin=stdin)
-
-
-def _batches(sizes: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    total = 0
-    for blob, size in sizes:
-        if batch and total + size > _BATCH_BYTES:
-            yield batch
-            batch, total = [], 0
-        batch.append(blob)
-        total += size
-    if batch:
-        yield batch
+    def _command(self, arguments: Sequence[str], stdin: bytes | None = None) -> process.Command:
+        return git_command(arguments, self.root, stdin=stdin, for_hook=True)
 
 
 async def find_repository(folder: Path) -> Repository | None:
@@ -126,7 +98,7 @@ async def find_repository(folder: Path) -> Repository | None:
     """
     asked = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "hooks")
     try:
-        answer = await _git(asked, folder)
+        answer = await run_git(git_command(asked, folder, for_hook=True, with_hooks_path=True))
     except GitError as err:
         if "not a git repository" in err.detail:
             return None
@@ -145,16 +117,3 @@ async def require_repository(folder: Path) -> Repository:
     if found is None:
         raise GitError(f"{folder} is not inside a git repository.")
     return found
-
-
-async def _git(arguments: Sequence[str], folder: Path, *, stdin: bytes | None = None) -> str:
-    # A hook is told by such variables which index is about to be committed.
-    ours = {name: value for name, value in os.environ.items() if name.startswith("GIT_")}
-    env = process.environment({**ours, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"})
-    command = process.Command(
-        argv=("git", *arguments), env=env, cwd=folder, stdin=stdin, timeout_s=_TIMEOUT_S
-    )
-    try:
-        return (await process.run(command)).stdout
-    except process.ProcessFailedError as err:
-        raise GitError(err.detail) from err

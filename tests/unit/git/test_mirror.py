@@ -6,19 +6,21 @@ import asyncio
 import hashlib
 import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from tests.support.controller import repository
-from tests.support.repositories import commit, git, new_repository
+from tests.support.repositories import all_objects, commit, git, new_repository
 
 from stackyard.git import GitError
+from stackyard.git.history import Candidate
 from stackyard.git.mirror import Mirror, Snapshot
 
 
-def is_secret(texts: Mapping[str, str]) -> list[str]:
-    return [path for path, text in texts.items() if "hunter2" in text]
+async def is_secret(candidates: Sequence[Candidate], rules: Mapping[str, bytes]) -> list[bool]:
+    del rules
+    return [b"hunter2" in one.content for one in candidates]
 
 
 def fingerprint(folder: Path) -> dict[str, tuple[int, int, str]]:
@@ -85,6 +87,8 @@ def test_a_clean_repository_is_served_as_it_was_committed(tmp_path: Path) -> Non
 
 def test_each_change_is_seen_and_nothing_else_changes_the_state(tmp_path: Path) -> None:
     source = repository(tmp_path / "source")
+    # A later change commits everything, and nothing is published of a repository with secrets in it.
+    (source / "secrets.yaml").unlink()
     changes = (
         lambda: None,
         lambda: (source / "new.txt").write_text("changed again\n"),
@@ -159,14 +163,25 @@ def test_hooks_of_the_repository_are_not_run(tmp_path: Path) -> None:
     assert not (tmp_path / "hook-ran").exists()
 
 
-def test_content_of_an_encrypting_filter_stays_encrypted(tmp_path: Path) -> None:
-    """A filter such as that of git-crypt is set in the repository; without it plain text would be served."""
+@pytest.mark.parametrize("place", [".gitattributes", ".git/info/attributes"])
+def test_the_clear_text_of_an_encrypting_filter_is_never_staged(tmp_path: Path, place: str) -> None:
+    """A filter such as that of git-crypt is set up by the repository, and nothing of it is run."""
     source, bare = repository(tmp_path / "source"), tmp_path / "copy.git"
-    git(source, "config", "filter.crypt.clean", "tr a-z n-za-m")
-    (source / ".gitattributes").write_text("*.crypt filter=crypt\n")
+    (source / "secrets.yaml").unlink()
+    git(source, "config", "filter.crypt.clean", f"touch {tmp_path}/ran; tr a-z n-za-m")
+    (source / place).parent.mkdir(exist_ok=True)
+    (source / place).write_text("*.crypt filter=crypt\n")
     (source / "a.crypt").write_text("clear\n")
-    snapshots(source, bare)
+    commit(source)
+    (tmp_path / "ran").unlink()
+    (source / "a.crypt").write_text("clear and changed\n")
+    (source / "new.crypt").write_text("clear and new\n")
+    (found,) = snapshots(source, bare)
+    assert not (tmp_path / "ran").exists()
     assert git(bare, "show", "_working:a.crypt").stdout == "pyrne\n"
+    assert "new.crypt" not in found.files
+    assert found.filtered == ("a.crypt", "new.crypt")
+    assert b"clear and" not in all_objects(bare)
 
 
 def test_secrets_that_are_committed_are_named(tmp_path: Path) -> None:

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.checking import PublishedCheck
 from stackyard.controller.repositories.served import Served
 from stackyard.controller.repositories.spool import Spools
 from stackyard.errors import FileError, InvalidInputError
 from stackyard.process import open_files
-from stackyard.secrets.check.promises import configs_of
-from stackyard.secrets.check.scan import check_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from stackyard import events
 
@@ -58,6 +57,7 @@ class Library:
         self._numbers = iter(range(10**9))
         # Each program takes descriptors that connections do not have then; the others wait for their turn.
         at_once = min(_AT_ONCE, max(2, open_files.most_programs() // 2))
+        self._check = PublishedCheck()
         self._slots = asyncio.Semaphore(at_once)
         self.spools = Spools(self._place, at_once=at_once)
 
@@ -82,7 +82,7 @@ class Library:
             if name not in self._served:
                 bare = self._place / f"{name}.{next(self._numbers)}.git"
                 self._served[name] = Served(
-                    name, source, bare=bare, sift=_secret_paths, slots=self._slots, emit=self._emit
+                    name, source, bare=bare, sift=self._check, slots=self._slots, emit=self._emit
                 )
         await asyncio.gather(*(self._look(one) for one in self._served.values()))
 
@@ -106,6 +106,7 @@ class Library:
         """End what is running, and remove every copy."""
         await self.spools.close()
         await asyncio.gather(*(one.close() for one in self._served.values()))
+        await self._check.close()
         shutil.rmtree(self._place, ignore_errors=True)
         os.close(self._lock)
 
@@ -120,16 +121,6 @@ def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
         for path in inside
         if _NAME.fullmatch(path.name) and path.name not in exclude and (path / ".git").exists()
     }
-
-
-def _secret_paths(texts: Mapping[str, str]) -> Collection[str]:
-    """Return the files that hold secrets in clear, by what they hold or by what their names promise."""
-    try:
-        configs = configs_of(texts)
-    except InvalidInputError:
-        # Rules that cannot be read promise nothing; names and contents are still looked at.
-        configs = {}
-    return {finding.where.path for finding in check_texts(texts, configs) if finding.where is not None}
 
 
 def _private_place() -> tuple[Path, int]:

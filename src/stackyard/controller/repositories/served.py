@@ -15,7 +15,8 @@ from stackyard.process import open_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.git.mirror import Sift, Snapshot
+    from stackyard.git.history import Sift
+    from stackyard.git.mirror import Snapshot
 
 __all__ = ["Served"]
 
@@ -121,6 +122,13 @@ class Served:
     def _warn(self, snapshot: Snapshot) -> None:
         if snapshot.held_back:
             self._say(f"Not served of {self.name}, for their secrets: {_some(snapshot.held_back)}.")
+        if snapshot.filtered:
+            self._say(
+                f"Served of {self.name} as committed, for git would have to run a filter on them: "
+                f"{_some(snapshot.filtered)}."
+            )
+        if snapshot.left_out:
+            self._say(f"Not served of {self.name}, for they lead to no commit: {_some(snapshot.left_out)}.")
         if snapshot.tainted:
             self._say(
                 f"{self.name} is not served: committed with secrets in clear: {_some(snapshot.tainted)}."

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from stackyard.secrets.sops.config import SopsConfig
 
-__all__ = ["HOOK_CHECK", "Checked", "PlaintextSecretsError", "check_repository", "check_texts"]
+__all__ = [
+    "HOOK_CHECK",
+    "Checked",
+    "PlaintextSecretsError",
+    "check_repository",
+    "check_texts",
+    "holds_secret",
+]
 
 # What git is to run before each commit.
 HOOK_CHECK = "secrets check --staged"
@@ -107,12 +114,20 @@ def check_texts(
     return tuple(found)
 
 
+def holds_secret(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> bool:
+    """Tell whether a file has a place that must not be in clear; looks no further than the first."""
+    return _is_looked_at(text) and any(True for _ in _findings(path, text, configs))
+
+
 def _check(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Sequence[Diagnostic]:
+    return tuple(_findings(path, text, configs)) if _is_looked_at(text) else ()
+
+
+def _is_looked_at(text: str) -> bool:
+    """Tell whether a file is a text, and does not say at its top that all of it is allowed."""
     if "\0" in text[:8000]:
-        return ()
-    if any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES]):
-        return ()
-    return tuple(_findings(path, text, configs))
+        return False
+    return not any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES])
 
 
 def _findings(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Diagnostic]:
