@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from stackyard.process.worker import WorkCrashedError, Worker, WorkFailedError, WorkTimeoutError
@@ -26,6 +27,8 @@ class PublishedCheck:
 
     def __init__(self) -> None:
         self._worker = Worker()
+        # Of our own: who waits for another repository to be checked has not begun, and is not late.
+        self._turn = asyncio.Lock()
 
     async def __call__(self, candidates: Sequence[Candidate], rules: Mapping[str, bytes]) -> list[bool]:
         """Tell of each candidate whether it must stay here."""
@@ -40,7 +43,8 @@ class PublishedCheck:
         if not rules:
             return rules
         try:
-            await self._worker.call(read_rules, rules, timeout_s=_TIMEOUT_S)
+            async with self._turn:
+                await self._worker.call(read_rules, rules, timeout_s=_TIMEOUT_S)
         except (WorkCrashedError, WorkFailedError, WorkTimeoutError):
             return dict.fromkeys(rules, _UNREADABLE)
         return rules
@@ -48,7 +52,8 @@ class PublishedCheck:
     async def _check(self, candidates: Sequence[Candidate], rules: Mapping[str, bytes]) -> list[bool]:
         timeout_s = _TIMEOUT_S + sum(len(one.content) for one in candidates) / _BYTES_PER_S
         try:
-            return await self._worker.call(find_secret_candidates, candidates, rules, timeout_s=timeout_s)
+            async with self._turn:
+                return await self._worker.call(find_secret_candidates, candidates, rules, timeout_s=timeout_s)
         except (WorkCrashedError, WorkFailedError, WorkTimeoutError):
             if len(candidates) <= 1:
                 return [True] * len(candidates)
