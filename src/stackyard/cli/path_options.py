@@ -38,6 +38,7 @@ __all__ = [
     "allowances",
     "permit_options",
     "reach_options",
+    "recreated",
     "repair_options",
     "settings_of",
     "target_options",
@@ -113,6 +114,7 @@ def repair_options(function: Function) -> Function:
             "--accept-renames", is_flag=True, help="Plan guests under a new key as the same guests."
         ),
         click.option("--adopt", is_flag=True, help="Plan to take over guests that no state manages."),
+        _names("--recreate", "Plan to destroy these guests and create them again."),
     )
     for option in reversed(options):
         function = option(function)
@@ -121,6 +123,13 @@ def repair_options(function: Function) -> Function:
 
 def _names(name: str, help: str) -> Callable[[Function], Function]:
     return click.option(name, metavar="NAME,...", multiple=True, help=help)
+
+
+def recreated(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the guests that the user wants to be created again."""
+    return frozenset(
+        name.strip() for names in values["recreate"] for name in names.split(",") if name.strip()
+    )
 
 
 def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:

@@ -45,6 +45,8 @@ class Download(Value):
     decompression: Literal["gz", "lzo", "zst", "bz2"] | None = None
     verify_tls: bool = True
     overwrite: bool = False
+    # Whether it is there already and belongs to somebody else: it is used, and never written or deleted.
+    is_shared: bool = False
 
     @property
     def stored_name(self) -> str:
@@ -97,6 +99,8 @@ class Upload(Value):
     path: Line
     file_name: FileName | None = None
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
+    # Whether it is there already and belongs to somebody else: it is used, and never written or deleted.
+    is_shared: bool = False
 
     @property
     def volume_id(self) -> str:

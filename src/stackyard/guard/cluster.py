@@ -98,6 +98,7 @@ class ClusterGuest:
     kind: str
     memory_bytes: int = 0
     tags: frozenset[str] = frozenset()
+    uptime_s: int = 0
 
     def may_be(self, tags: Collection[str]) -> bool:
         """Tell whether a guest of the same name with these tags may be this one: not if a manifest has it."""

@@ -100,9 +100,31 @@ def _guest(change: Change) -> Iterator[Finding]:
     because = _because(change)
     yield Finding(
         kind=DESTROYS_GUEST,
-        detail=f"{describe(change)} would be {what}{because}.",
+        detail=f"{describe(change)} would be {what}{because}{_lost_with(change)}.",
         permit=Permit(option=ALLOW_DESTROY, name=name),
     )
+
+
+def _lost_with(change: Change) -> str:
+    """Name every disk that goes with a guest, with its size and place."""
+    before = change.before or {}
+    lost = [
+        f"{title} {name}".strip()
+        + f" ({_size(disk['size'])} on {disk.get('datastore_id') or disk.get('volume')})"
+        for field, key, title in _SORTS
+        for name, disk in _by_key(before.get(field), key).items()
+        if disk.get("size")
+    ]
+    return f"; lost with it: {', '.join(lost)}" if lost else ""
+
+
+def _on(disk: Mapping[str, Any]) -> str:
+    place = disk.get("datastore_id") or disk.get("volume")
+    return f" on {place}" if isinstance(place, str) else ""
+
+
+def _size(size: Any) -> str:
+    return f"{size} GiB" if isinstance(size, int | float) else str(size)
 
 
 def _because(change: Change) -> str:

@@ -64,7 +64,7 @@ async def apply_plan(
     watching = _Watching(run, _to_watch(made) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
-            await record_target(run)
+            await record_target(run, made)
             if made.staged is not None:
                 # The guard has agreed: what the plan was made on becomes the state.
                 await asyncio.to_thread(run.lock.store, made.staged)

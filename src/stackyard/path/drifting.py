@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from stackyard.engine.changes import Action
 from stackyard.guard.subjects import is_guest, vm_id_of
+from stackyard.path.first_boot_data import NOT_APPLIED
 
 if TYPE_CHECKING:
     from stackyard.engine.changes import Change
-    from stackyard.guard import ClusterGuest
+    from stackyard.guard import ClusterGuest, Finding
     from stackyard.path.planning import Made
 
 __all__ = ["Drift", "find_drift"]
@@ -30,11 +31,13 @@ class Drift:
         managed: Resources of the target that an apply would put right.
         ignored: Resources that changed only in what changes by itself.
         unmanaged: Guests on the cluster that are not in this state.
+        not_applied: What the input says and no apply changes in guests that exist.
     """
 
     managed: tuple[Change, ...]
     ignored: tuple[Change, ...]
     unmanaged: tuple[ClusterGuest, ...]
+    not_applied: tuple[Finding, ...] = ()
 
     @property
     def is_there(self) -> bool:
@@ -56,4 +59,5 @@ def find_drift(made: Made) -> Drift:
     )
     ours = {vm_id_of(change) for change in made.changes.planned if is_guest(change)}
     unmanaged = tuple(guest for guest in made.cluster.guests if guest.vm_id not in ours)
-    return Drift(managed=managed, ignored=ignored, unmanaged=unmanaged)
+    not_applied = tuple(one for one in made.verdict.warnings if one.kind in NOT_APPLIED)
+    return Drift(managed=managed, ignored=ignored, unmanaged=unmanaged, not_applied=not_applied)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.state.document import Holding
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["node_fingerprints", "read_owners"]
+__all__ = ["is_elsewhere", "node_fingerprints", "read_owners"]
 
 
 async def read_owners(run: Run, cluster: Cluster) -> Owners:
@@ -33,7 +33,7 @@ async def read_owners(run: Run, cluster: Cluster) -> Owners:
     if not found and not managed.unreadable:
         return Owners()
     prints = await node_fingerprints(run)
-    elsewhere = {state for state in (*found, *managed.unreadable) if _is_elsewhere(run, state, nodes, prints)}
+    elsewhere = {state for state in (*found, *managed.unreadable) if is_elsewhere(run, state, nodes, prints)}
     return Owners(
         states={vm_id: state for state, ids in found.items() if state not in elsewhere for vm_id in ids},
         unreadable=tuple(state for state in managed.unreadable if state not in elsewhere),
@@ -58,7 +58,7 @@ async def node_fingerprints(run: Run) -> Mapping[str, str]:
     return {str(row["node"]): str(row.get("ssl_fingerprint", "")) for row in rows}
 
 
-def _is_elsewhere(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> bool:
+def is_elsewhere(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> bool:
     """Tell whether a state is certainly for another cluster, one whose nodes may have the same names."""
     record: TargetRecord | None = run.states.targets.read(state)
     if record is None or record.endpoint == run.resolved.connection.endpoint or not record.nodes:

@@ -16,15 +16,19 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
+from stackyard.errors import UsageError
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
 from stackyard.guard.subjects import name_in, short_type
+from stackyard.path.first_boot_data import data_notes, keep_images
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
 from stackyard.path.planfile import Binding, PlanFile, open_encrypted
 from stackyard.path.settle import Surroundings, settle
+from stackyard.path.shared_files import look_at_files
 from stackyard.path.survey import survey
 from stackyard.path.visibility import require_visible
+from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -52,6 +56,7 @@ class Wishes:
         unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
             engine where there are no others.
         targets: Addresses to plan for, with what they need; everything when empty.
+        recreate: Names of guests to destroy and create again.
     """
 
     mode: PlanMode = tofu.PlanMode.NORMAL
@@ -60,6 +65,7 @@ class Wishes:
     adopt: bool = False
     unchanged: bool = False
     targets: tuple[str, ...] = ()
+    recreate: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +196,7 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
         cluster = await survey(run.client, nodes, known.vm_ids)
         await require_visible(run.client, known, cluster)
         owners = await read_owners(run, cluster)
+        files = await look_at_files(run, run.resolved.desired, known, cluster, mode=wishes.mode)
     around = Surroundings(
         known=known,
         cluster=cluster,
@@ -197,8 +204,16 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
         unfinished=_unfinished(run),
         permits=wishes.allowances.permits,
     )
-    settled = settle(run.resolved.desired, around)
-    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, wishes))
+    settled = settle(files.desired, around)
+    desired, notes = keep_images(settled.desired, known, wishes.recreate)
+    record = run.states.targets.read(run.resolved.target.state_name)
+    notes = (*notes, *data_notes(desired, known, cluster, record))
+    # A plan for some targets deletes no file of the others.
+    forget = frozenset() if wishes.targets else files.forget
+    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, wishes), forget=forget)
+    settled = dataclasses.replace(
+        settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
+    )
     return _Scene(cluster=cluster, owners=owners, settled=settled, staged=known.edited(edit))
 
 
@@ -224,7 +239,12 @@ def _to_complete(known: KnownState, wishes: Wishes) -> frozenset[str]:
 async def _make(
     run: Run, wishes: Wishes, scene: _Scene, path: Path, blocks: Mapping[str, Any] | None = None
 ) -> Made:
-    options = tofu.PlanOptions(mode=wishes.mode, targets=wishes.targets, parallelism=run.settings.parallelism)
+    options = tofu.PlanOptions(
+        mode=wishes.mode,
+        targets=wishes.targets,
+        replace=_to_replace(scene.settled.desired, wishes.recreate),
+        parallelism=run.settings.parallelism,
+    )
     with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
         run.configure(scene.settled.desired, blocks or {})
         if run.served is not None:
@@ -264,9 +284,9 @@ def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
 def _judge(run: Run, wishes: Wishes, changes: Changes, scene: _Scene) -> Verdict:
     cluster = _without_unfinished(run, scene.cluster)
     verdict = inspect(changes, wishes.allowances, cluster, scene.owners)
+    verdict = verdict.joined(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
     if wishes.mode is not tofu.PlanMode.NORMAL:
         return verdict
-    verdict = verdict.joined(Verdict(refused=(), warnings=scene.settled.notes))
     return verdict.joined(inspect_placement(scene.settled.desired, changes, scene.cluster))
 
 
@@ -277,6 +297,20 @@ def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:
     ours = {(entry.vm_id, entry.node) for entry in run.served.journal.entries}
     guests = tuple(guest for guest in cluster.guests if (guest.vm_id, guest.node) not in ours)
     return dataclasses.replace(cluster, guests=guests)
+
+
+def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the addresses of guests that are to be created again.
+
+    Raises:
+        UsageError: A name is no guest of the target.
+    """
+    guests = {guest.name: address_of(guest) for guest in desired.guests}
+    unknown = sorted(names - guests.keys())
+    if unknown:
+        has = ", ".join(sorted(guests)) or "none"
+        raise UsageError(f"There is no guest {', '.join(unknown)} to create again; the input has {has}.")
+    return tuple(guests[name] for name in sorted(names))
 
 
 def _blocks(wishes: Wishes, verdict: Verdict) -> dict[str, Any]:

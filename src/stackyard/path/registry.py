@@ -7,21 +7,28 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
+from stackyard.path.first_boot_data import next_boots
 from stackyard.path.owners import node_fingerprints
+from stackyard.path.shared_files import shared_names
 from stackyard.state.managed import read_managed
 from stackyard.state.targets import TargetRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from stackyard.path.planning import Made
     from stackyard.path.run import Run
     from stackyard.state import StateService
 
 __all__ = ["find_states", "find_without_input", "record_target"]
 
 
-async def record_target(run: Run) -> TargetRecord:
+async def record_target(run: Run, made: Made) -> TargetRecord:
     """Write down what is about to be applied, from where and to which cluster.
+
+    Args:
+        run: The target.
+        made: The plan.
 
     Raises:
         ProxmoxError: The cluster does not answer.
@@ -40,6 +47,8 @@ async def record_target(run: Run) -> TargetRecord:
             endpoint=resolved.connection.endpoint,
             nodes=nodes,
             applied_at=time.time(),
+            files=shared_names(made.desired),
+            first_boots=next_boots(made.desired, made.changes, made.cluster, known.first_boots),
         )
 
     return await asyncio.to_thread(run.states.targets.change, target.state_name, decide)

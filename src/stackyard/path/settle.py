@@ -61,12 +61,14 @@ class Settled:
     Attributes:
         desired: The model.
         notes: What the user should know about it.
+        refused: What of it cannot be.
         edit: What the state has to say before a plan is made.
         migrations: Containers to move once the rest is applied.
     """
 
     desired: Desired
     notes: tuple[Finding, ...] = ()
+    refused: tuple[Finding, ...] = ()
     edit: StateEdit = field(default_factory=StateEdit)
     migrations: tuple[Migration, ...] = ()
 

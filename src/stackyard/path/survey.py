@@ -78,5 +78,6 @@ def _guest(row: Mapping[str, Any]) -> ClusterGuest:
         node=row["node"],
         kind=row["type"],
         memory_bytes=int(row.get("maxmem", 0)) if is_running else 0,
+        uptime_s=int(row.get("uptime") or 0) if is_running else 0,
         tags=frozenset(filter(None, _BETWEEN_TAGS.split(str(row.get("tags") or "")))),
     )

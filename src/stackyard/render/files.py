@@ -18,6 +18,8 @@ def file_resources(desired: Desired) -> dict[str, dict[str, Json]]:
     """Return the resources by type and label."""
     resources: dict[str, dict[str, Json]] = {}
     for file in desired.files:
+        if not isinstance(file, Snippet) and file.is_shared:
+            continue
         if isinstance(file, Download):
             resources.setdefault(DOWNLOAD, {})[label(file.key)] = _download(file)
         elif isinstance(file, Snippet):

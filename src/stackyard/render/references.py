@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.desired import Container, DeclaredFile, Download
+from stackyard.desired import Container, DeclaredFile, Download, Snippet
 from stackyard.desired.check import used_files
 from stackyard.render.terms import Written, address, expression
 
@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired, File, Guest
     from stackyard.desired.files import AnyFile
 
-__all__ = ["BRIDGE", "CONTAINER", "DOWNLOAD", "FILE", "POOL", "VLAN", "VM", "References"]
+__all__ = [
+    "BRIDGE",
+    "CONTAINER",
+    "DOWNLOAD",
+    "FILE",
+    "POOL",
+    "VLAN",
+    "VM",
+    "References",
+    "address_of",
+    "address_of_file",
+]
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
@@ -62,9 +73,9 @@ class References:
         """Return the addresses of what has to be there before a guest, without being named in it."""
         needed = {self._guests[key] for key in guest.depends_on}
         needed |= {
-            _address_of_file(self._files[used.file])
+            address_of_file(self._files[used.file])
             for _, used in used_files(guest)
-            if isinstance(used, DeclaredFile)
+            if isinstance(used, DeclaredFile) and not _is_shared(self._files[used.file])
         }
         vnets = {vnet.name for vnet in self.desired.vnets}
         for nic in guest.nics:
@@ -76,7 +87,12 @@ class References:
         return tuple(sorted(needed))
 
 
-def _address_of_file(file: AnyFile) -> str:
+def _is_shared(file: AnyFile) -> bool:
+    return not isinstance(file, Snippet) and file.is_shared
+
+
+def address_of_file(file: AnyFile) -> str:
+    """Return the address of a file's resource."""
     return address(DOWNLOAD if isinstance(file, Download) else FILE, file.key)
 
 

@@ -10,7 +10,14 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.commands.plan import plan_document
-from stackyard.cli.path_options import Chosen, allowances, permit_options, repair_options, target_options
+from stackyard.cli.path_options import (
+    Chosen,
+    allowances,
+    permit_options,
+    recreated,
+    repair_options,
+    target_options,
+)
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.views.changes import show_changes, show_verdict
@@ -49,15 +56,16 @@ def apply(session: Session, /, **values: Any) -> Result:
 
 async def _apply(session: Session, values: dict[str, Any]) -> Result:
     plan_file = values["plan_file"]
-    if plan_file and (values["accept_renames"] or values["adopt"]):
+    if plan_file and (values["accept_renames"] or values["adopt"] or values["recreate"]):
         raise UsageError(
-            "--accept-renames and --adopt become part of a plan when it is made: "
+            "--accept-renames, --adopt and --recreate become part of a plan when it is made: "
             "repeat `stackyard plan --out` with them, and apply that."
         )
     wishes = Wishes(
         allowances=allowances(values),
         accept_renames=values["accept_renames"],
         adopt=values["adopt"],
+        recreate=recreated(values),
     )
     async with Chosen(session, values).run() as run, _made(run, wishes, plan_file) as made:
         made.verdict.raise_refusal(str(run.resolved.target))

@@ -49,6 +49,7 @@ async def _drift(session: Session, values: dict[str, Any]) -> Result:
                 {"vm_id": guest.vm_id, "name": guest.name, "node": guest.node, "type": guest.kind}
                 for guest in found.unmanaged
             ],
+            "not_applied": [finding.diagnostic().document() for finding in found.not_applied],
         },
         show=lambda paper: _show(paper, found),
         status=ExitStatus.CHANGES if is_reported else ExitStatus.DONE,
@@ -59,6 +60,9 @@ def _show(paper: Paper, found: Drift) -> None:
     show_changes(paper, Changes(planned=found.managed))
     if found.ignored:
         paper.line(f"Changed by itself, and ignored: {len(found.ignored)} resources.")
+    for finding in found.not_applied:
+        paper.line(f"{finding.kind.summary}: {finding.detail}", style="yellow")
+        paper.line(f"    {finding.kind.remedy}")
     if found.unmanaged:
         paper.line("Guests that are not in this state:")
         rows = [(guest.name or "-", str(guest.vm_id), guest.kind, guest.node) for guest in found.unmanaged]

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.path_options import Chosen, allowances, permit_options, repair_options, target_options
+from stackyard.cli.path_options import (
+    Chosen,
+    allowances,
+    permit_options,
+    recreated,
+    repair_options,
+    target_options,
+)
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 from stackyard.cli.views.changes import change_document, show_changes, show_verdict, verdict_document
@@ -41,7 +48,10 @@ def plan(session: Session, /, **values: Any) -> Result:
 
 async def _plan(session: Session, values: dict[str, Any]) -> Result:
     wishes = Wishes(
-        allowances=allowances(values), accept_renames=values["accept_renames"], adopt=values["adopt"]
+        allowances=allowances(values),
+        accept_renames=values["accept_renames"],
+        adopt=values["adopt"],
+        recreate=recreated(values),
     )
     out = Path(values["out"]) if values["out"] else None
     async with Chosen(session, values).run() as run, planned(run, wishes) as made:
