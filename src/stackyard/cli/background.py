@@ -14,6 +14,7 @@ import orjson
 
 from stackyard import files
 from stackyard.cli.held_place import HeldPlace
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import BusyError, FileError, StackyardError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Background:
         if not self._place.is_held():
             return None
         try:
-            content = orjson.loads(self._record.read_bytes())
+            content = parse_json(self._record.read_bytes())
             return Record(pid=int(content["pid"]), ready=dict(content["ready"]))
         except FileNotFoundError:
             return None

@@ -15,9 +15,9 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import directories, files
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import ExitStatus, FileError, StackyardError
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def fetch_spec(place: Place) -> dict[str, Any]:
     if status == 200:
         return _spec(body)
     try:
-        said = str(orjson.loads(body)["error"]["message"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        said = str(parse_json(body, SMALL)["error"]["message"])
+    except (JsonError, KeyError, TypeError):
         said = "no reason given"
     detail = f"{place.server} answers {status} for '{place.identity}': {said}"
     if status in _REFUSED:
@@ -186,7 +186,7 @@ def _pin(der: bytes) -> str:
 
 def _spec(body: bytes) -> dict[str, Any]:
     try:
-        found = orjson.loads(body)
+        found = parse_json(body, SMALL)
         if not isinstance(found, dict) or not {"access", "identity", "platform"} <= found.keys():
             raise ValueError
     except ValueError as err:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import JsonError, parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +27,8 @@ def _read(place: Place) -> dict[str, dict[str, str]]:
     if not path.exists():
         return {}
     try:
-        found = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        found = parse_json(path.read_bytes())
+    except (OSError, JsonError):
         # It only saves the user from naming a version; without it, the user is asked to.
         return {}
     if not isinstance(found, dict):

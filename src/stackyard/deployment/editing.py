@@ -6,6 +6,7 @@ import copy
 import json
 from typing import TYPE_CHECKING, Any
 
+from stackyard.documents.jsontext import parse_json_pairs
 from stackyard.errors import InvalidInputError, UsageError
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ def set_values(data: dict[str, Any], assigned: Sequence[str], removed: Sequence[
 def _value(text: str) -> Any:
     """Return a value: JSON where it is such, otherwise the text itself."""
     try:
-        return json.loads(text, parse_constant=str)
-    except json.JSONDecodeError:
+        return parse_json_pairs(text, parse_constant=str)
+    except ValueError:
+        # Also a number that is too long for one.
         return text
 
 

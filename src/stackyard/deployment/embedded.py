@@ -20,6 +20,7 @@ from stackyard.deployment.store import (
     VersionUnknownError,
     fingerprint,
 )
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.objects import ABSENT, ConflictError, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -141,15 +142,15 @@ class EmbeddedStore:
 
     def _current(self, head: Stored) -> str:
         try:
-            return str(orjson.loads(head.data)["current"])
-        except (orjson.JSONDecodeError, KeyError, TypeError) as err:
+            return str(parse_json(head.data)["current"])
+        except (JsonError, KeyError, TypeError) as err:
             raise StoreDamagedError(f"{self._label} has a head that cannot be read.") from err
 
     def _record(self, name: str) -> dict[str, Any]:
         stored = self._objects.get(name)
         try:
-            record: dict[str, Any] = orjson.loads(b"" if stored is None else stored.data)
-        except orjson.JSONDecodeError as err:
+            record: dict[str, Any] = parse_json(b"" if stored is None else stored.data)
+        except JsonError as err:
             raise StoreDamagedError(f"{self._label} lacks its version {name}.") from err
         return record
 

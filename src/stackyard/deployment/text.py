@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from stackyard.documents.jsontext import STRING, JsonLimitError, parse_json_pairs
+from stackyard.documents.limits import Limits
 from stackyard.errors import InvalidInputError, Location
 
 __all__ = [
@@ -29,11 +31,11 @@ __all__ = [
 # Keys and indexes from the top of the object down.
 Path = tuple[str | int, ...]
 
-_DEEPEST = 64
+_LIMITS = Limits(size=64 * 2**20, depth=64, values=1_000_000)
 # Digits that fit into 64 bits, whatever they are; no number of ours is near that.
 _LONGEST_INTEGER = 18
 _SPACE = re.compile(r"[ \t\r\n]*")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.0-9a-zA-Z]+|[\[\]{},:]', re.DOTALL)
+_TOKEN = re.compile(rf"{STRING}|[-+.0-9a-zA-Z]+|[\[\]{{}},:]", re.DOTALL)
 
 
 class EmptyObjectError(InvalidInputError):
@@ -105,13 +107,16 @@ def parse_any(text: str, label: str) -> Any:
     if not text.strip(" \t\r\n\f\v\0\ufeff"):
         raise EmptyObjectError(f"{label} is blank.", where=Location(label))
     try:
-        return json.loads(
+        return parse_json_pairs(
             text,
+            limits=_LIMITS,
             object_pairs_hook=_once,
             parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_bounded,
+            parse_number=(_bounded, _finite),
         )
+    except JsonLimitError as err:
+        where = Location(label, err.lineno, err.colno)
+        raise ObjectSyntaxError(f"{label} is {err.msg}.", where=where) from err
     except _TwiceError as err:
         raise _twice(text, label, err.key) from err
     except json.JSONDecodeError as err:
@@ -120,7 +125,7 @@ def parse_any(text: str, label: str) -> Any:
             f"{label} is not JSON: {err.msg} at line {err.lineno}, column {err.colno}.{cut}",
             where=Location(label, err.lineno, err.colno),
         ) from err
-    except (RecursionError, ValueError) as err:
+    except ValueError as err:
         raise ObjectSyntaxError(f"{label} is not JSON: {err}.", where=Location(label)) from err
 
 
@@ -134,8 +139,6 @@ def _whole(data: Any, text: str, label: str) -> ObjectText:
         )
     if all(map(is_comment, data)):
         raise EmptyObjectError(f"{label} holds comments alone.", where=Location(label))
-    if _depth_exceeds(data, _DEEPEST):
-        raise ObjectSyntaxError(f"{label} is nested deeper than {_DEEPEST} levels.", where=Location(label))
     return ObjectText(text, label, data)
 
 
@@ -215,20 +218,6 @@ def _twice(text: str, label: str, key: str) -> ObjectSyntaxError:
             where=Location(label, *second),
         )
     return ObjectSyntaxError(f"{label} has the key {key!r} twice.", where=Location(label))
-
-
-def _depth_exceeds(value: Any, deepest: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(deepest):
-        level = [
-            inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _line_and_column(text: str, at: int) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import process
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine import failures, ui
 from stackyard.engine.version import EngineBrokenError
 from stackyard.errors import StackyardError
@@ -97,8 +97,8 @@ async def read_document(
     """
     completed = await _run(workdir, verb, _command(workdir, verb, ("-json", *args), reads=True))
     try:
-        document = orjson.loads(completed.stdout)
-    except orjson.JSONDecodeError:
+        document = parse_json(completed.stdout, LARGE)
+    except JsonError:
         document = None
     said = workdir.redactor(completed.stderr)
     if completed.returncode not in accepted or (completed.returncode != 0 and not isinstance(document, dict)):

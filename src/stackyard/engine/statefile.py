@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import directories, files
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine import invoke
 from stackyard.engine.version import EngineBrokenError
 from stackyard.errors import UsageError
@@ -77,7 +77,7 @@ def read_snapshot(data: bytes) -> Snapshot:
     Raises:
         ValueError: It is not one.
     """
-    document = orjson.loads(data)
+    document = parse_json(data, LARGE)
     if not isinstance(document, dict):
         raise ValueError("a state is a JSON object")
     lineage, serial = document.get("lineage"), document.get("serial")

@@ -15,6 +15,8 @@ import orjson
 
 from stackyard import process
 from stackyard.diagnostics import Severity
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine.failures import Finding
 from stackyard.errors import Location
 from stackyard.events import (
@@ -84,8 +86,8 @@ class Stream:
             self._read_stray(line, LogLevel.WARNING)
             return
         try:
-            message = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            message = parse_json(line, LARGE)
+        except JsonError:
             message = None
         if not isinstance(message, dict) or "@message" not in message:
             # Text among the messages: a provisioner, a plugin, or a line cut off by a crash.

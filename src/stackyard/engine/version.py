@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from stackyard import process
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import StackyardError
 
 __all__ = [
@@ -174,7 +174,7 @@ async def probe_version(path: Path, timeout_s: float) -> tuple[Flavour, Version]
 def _read_answer(shown: str, text: str) -> tuple[Flavour, Version]:
     """Read the answer of `version -json`."""
     try:
-        answer = orjson.loads(text)
+        answer = parse_json(text, SMALL)
         version = Version.parse(answer["terraform_version"])
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         said = text.strip()[:200] or "nothing"

@@ -16,6 +16,8 @@ import orjson
 from stackyard.addresses import parse_interface
 from stackyard.desired import Container
 from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.errors import InvalidInputError
 from stackyard.render.references import address_of
 
@@ -148,9 +150,9 @@ def parse(data: bytes) -> Inventory:
         IncompleteError: It is none, or of a version that is not known.
     """
     try:
-        document = orjson.loads(data)
+        document = parse_json(data, LARGE)
         version = str(document["schema_version"])
-    except (orjson.JSONDecodeError, KeyError, TypeError) as err:
+    except (JsonError, KeyError, TypeError) as err:
         raise IncompleteError("This is no inventory.") from err
     if version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
         raise IncompleteError(f"The inventory has version {version}, and {SCHEMA_VERSION} is known.")
@@ -165,7 +167,7 @@ def parse(data: bytes) -> Inventory:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the document."""
     text = importlib.resources.files(__package__).joinpath("inventory.schema.json").read_bytes()
-    document: dict[str, Any] = orjson.loads(text)
+    document: dict[str, Any] = parse_json(text, LARGE)
     return document
 
 

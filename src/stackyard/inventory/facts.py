@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard.addresses import usable_address
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.render.references import CONTAINER, VM
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Fact:
 
 def read_facts(state: bytes | None) -> Mapping[str, Fact]:
     """Return the guests of a state, by the address of their resource; none where there is no state yet."""
-    document = orjson.loads(state) if state else {}
+    document = parse_json(state, LARGE) if state else {}
     return {
         f"{row['type']}.{row['name']}": _fact(row["type"], instance["attributes"])
         for row in document.get("resources") or ()

@@ -6,8 +6,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.lab.problems import PveError
 
 __all__ = ["decode_form", "decode_json", "decode_path"]
@@ -50,8 +50,8 @@ def decode_json(body: bytes) -> dict[str, Any]:
         PveError: It is not a JSON object.
     """
     try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as err:
+        found = parse_json(body, LARGE)
+    except JsonError as err:
         raise PveError(f"malformed JSON string: {err}") from err
     if not isinstance(found, Mapping):
         raise PveError("malformed JSON string: an object is required")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import FileError, InvalidInputError, Location
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def kept_login(folder: Path) -> KeptLogin:
     except OSError as err:
         raise FileError.from_os_error(err, "read", path) from err
     try:
-        document = orjson.loads(data)
+        document = parse_json(data)
         return KeptLogin(password=str(document["password"]), token=str(uuid.UUID(document["token"])))
     except (ValueError, TypeError, KeyError) as err:
         raise KeptLoginError(f"{path} holds no login of a lab.", where=Location(str(path))) from err

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import BusyError
 from stackyard.objects.base import ABSENT, ConflictError, Objects, StoreDamagedError, Tag
 from stackyard.objects.holders import is_process_gone
@@ -83,8 +85,8 @@ def read_lease(objects: Objects, key: str) -> LeaseInfo | None:
     if stored is None:
         return None
     try:
-        return _parse(orjson.loads(stored.data), stored.tag)
-    except (orjson.JSONDecodeError, TypeError, KeyError) as err:
+        return _parse(parse_json(stored.data, SMALL), stored.tag)
+    except (JsonError, TypeError, KeyError) as err:
         raise LeaseDamagedError(f"{key} is not the object of a lease.", tag=stored.tag) from err
 
 

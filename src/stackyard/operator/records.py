@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import BusyError, FileError
 from stackyard.operator.record import Record
 
@@ -142,7 +143,7 @@ def _encoded(record: Record) -> bytes:
 def _read(path: Path) -> Record:
     text = files.read_text(path)
     try:
-        return Record.from_json(orjson.loads(text))
+        return Record.from_json(parse_json(text))
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise RecordBrokenError(f"{path} is not a record: {err}.") from err
 

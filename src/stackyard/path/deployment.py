@@ -6,13 +6,13 @@ import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import deployment, events, proxmox
 from stackyard.deployment.store import ObjectMissingError
 from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
 from stackyard.deployment.worktree import require_clean
 from stackyard.desired import Desired, Secret, Secrets
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.errors import InvalidInputError, StackyardError
 from stackyard.inventory.contract import EXTRAS
 from stackyard.objects import open_objects
@@ -253,7 +253,7 @@ class _Known:
 
 
 def _guests(data: bytes) -> dict[str, int]:
-    document = orjson.loads(data)
+    document = parse_json(data, LARGE)
     return {
         f"{row['type']}.{row['name']}": int(instance.get("attributes", {}).get("vm_id") or 0)
         for row in document.get("resources") or ()

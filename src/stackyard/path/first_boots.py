@@ -17,6 +17,7 @@ import orjson
 
 from stackyard import directories, files
 from stackyard.desired import HostKey, Secret
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import FileError
 from stackyard.site.pulling import OwnBoot, boot_parts
 
@@ -88,7 +89,7 @@ class FirstBoots:
         except OSError as err:
             raise FileError.from_os_error(err, "read", self._path) from err
         try:
-            return {name: BootRecord._read(record) for name, record in orjson.loads(data).items()}
+            return {name: BootRecord._read(record) for name, record in parse_json(data).items()}
         except (ValueError, KeyError, TypeError, AttributeError) as err:
             raise FileError(
                 f"{self._path} is not a file of keys of guests.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.objects import open_objects
 from stackyard.objects.opening import DATABASE
 from stackyard.state import StateService
@@ -38,7 +38,7 @@ def read_guests(base: Path, target: Target) -> dict[str, Any] | None:
         content = StateService(objects).contents.read(target.state_name)
     if content is None:
         return {}
-    document = orjson.loads(content.body.data)
+    document = parse_json(content.body.data, LARGE)
     if "encrypted_data" in document:
         return None
     found = document.get("outputs", {}).get(_OUTPUT, {}).get("value")

@@ -20,6 +20,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.errors import FileError, InvalidInputError, Location
 from stackyard.path.migration import Migration
 
@@ -184,7 +186,7 @@ class PlanFile:
                 f"{path} is damaged, or somebody else's: it does not open with your key.", where=where
             ) from err
         size = int.from_bytes(content[:4], "big")
-        head = orjson.loads(content[4 : 4 + size])
+        head = parse_json(content[4 : 4 + size], LARGE)
         beside = head.pop(_BESIDE, {})
         staged = beside.get("staged")
         return cls(
@@ -232,8 +234,8 @@ def _existing_key(path: Path) -> PlanKey:
 def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:
     """Return a plan that OpenTofu encrypted with `tofu_encryption`, None where it is in another form."""
     try:
-        document = orjson.loads(data)
-        meta = orjson.loads(base64.b64decode(document["meta"][_KEY_PROVIDER]))
+        document = parse_json(data, LARGE)
+        meta = parse_json(base64.b64decode(document["meta"][_KEY_PROVIDER]), LARGE)
         content = base64.b64decode(document["encrypted_data"])
         derived = hashlib.pbkdf2_hmac(
             meta["hash_function"],

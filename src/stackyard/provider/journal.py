@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import directories
+from stackyard.documents.jsontext import parse_json
 from stackyard.files import read_text, replace_file, sync_folder
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class Journal:
 
 def _read(path: Path) -> Entry | None:
     try:
-        fields = orjson.loads(read_text(path))
+        fields = parse_json(read_text(path))
         return Entry(**{**fields, "subject": Subject(**fields["subject"])})
     except (ValueError, TypeError, KeyError):
         # Written by something else: an entry of ours is whole or not there.

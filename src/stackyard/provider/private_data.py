@@ -12,14 +12,16 @@ from typing import Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
+
 __all__ = ["read_private", "write_private"]
 
 
 def read_private(data: bytes) -> dict[str, Any]:
     """Return what is remembered; nothing when it has another form."""
     try:
-        kept = orjson.loads(data) if data else {}
-        return {name: orjson.loads(base64.b64decode(text)) for name, text in kept.items()}
+        kept = parse_json(data) if data else {}
+        return {name: parse_json(base64.b64decode(text)) for name, text in kept.items()}
     except (ValueError, binascii.Error, AttributeError, TypeError):
         return {}
 

@@ -10,7 +10,9 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]
-import orjson
+
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +51,7 @@ def decode_json(data: bytes) -> Any:
     Raises:
         ValueError: The bytes are not JSON.
     """
-    return orjson.loads(data)
+    return parse_json(data, LARGE)
 
 
 def encode(value: Any) -> bytes:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import aiohttp
-import orjson
 import yarl
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.proxmox.failures import Call, ProxmoxUnreachableError, Refusal, UntrustedServerError
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ class Transport:
 
     def _read(self, status: int, reason: str, body: bytes) -> Reply:
         document: Any = None
-        with contextlib.suppress(orjson.JSONDecodeError):
-            document = orjson.loads(body) if body else None
+        with contextlib.suppress(JsonError):
+            document = parse_json(body, LARGE) if body else None
         fields = document if isinstance(document, dict) else {}
         if status < 400:
             if body and not isinstance(document, dict):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import files
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def read_context(path: Path) -> dict[str, Any]:
         return {}
     where = Location(str(path))
     try:
-        document = orjson.loads(files.read_text(path))
-    except orjson.JSONDecodeError as err:
+        document = parse_json(files.read_text(path))
+    except JsonError as err:
         raise ContextFileError(f"{path} is not valid JSON: {err}.", where=where) from err
     if not isinstance(document, dict):
         raise ContextFileError(f"{path} holds no JSON object.", where=where)

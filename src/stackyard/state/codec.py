@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.objects import StoreDamagedError
 from stackyard.state.lockinfo import LockInfo
 from stackyard.state.model import (
@@ -81,13 +83,13 @@ def load_segment(data: bytes, key: str) -> list[dict[str, Any]]:
 
 def _loaded(data: bytes, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     try:
-        found = orjson.loads(data)
+        found = parse_json(data, LARGE)
         if found["format"] > _FORMAT:
             raise StoreDamagedError(
                 f"{key} was written by a newer stackyard.", remedy="Use the newer stackyard for this store."
             )
         return read(found)
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as err:
+    except (JsonError, KeyError, TypeError, ValueError) as err:
         raise StoreDamagedError(f"{key} is damaged.") from err
 
 

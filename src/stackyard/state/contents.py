@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.objects import StoreDamagedError
 from stackyard.state import bodies, layout, ledger, locking, writing
 from stackyard.state.document import Document, read_document
@@ -288,6 +289,6 @@ def _check_md5(data: bytes, md5: str | None) -> None:
 def _read_quarantined(data: bytes, key: str) -> tuple[Quarantined, bytes]:
     record, _, packed = data.partition(b"\n")
     try:
-        return Quarantined(**orjson.loads(record)), packed
-    except (orjson.JSONDecodeError, TypeError) as err:
+        return Quarantined(**parse_json(record)), packed
+    except (JsonError, TypeError) as err:
         raise StoreDamagedError(f"{key} is damaged.") from err

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from stackyard.documents.jsontext import JsonError, JsonLimitError, parse_json
+from stackyard.documents.limits import Limits
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ _HIGHEST_SERIAL = 2**63 - 1
 _FORMAT = 4
 # What is asked of all states at once: who manages a guest, and who uses a file.
 _INDEXED = "proxmox_"
+# Ten thousand guests have two million values.
+_LIMITS = Limits(size=512 * 2**20, values=5_000_000)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -61,8 +63,10 @@ def read_document(data: bytes) -> Document:
     if not data.strip():
         raise BodyRefusedError("The state is empty.")
     try:
-        found = orjson.loads(data)
-    except orjson.JSONDecodeError as err:
+        found = parse_json(data, _LIMITS)
+    except JsonLimitError as err:
+        raise BodyRefusedError(f"The state is not taken: it is {err.msg}.") from err
+    except JsonError as err:
         raise BodyRefusedError("The state is not JSON, or cut off.") from err
     if not isinstance(found, dict):
         raise BodyRefusedError("The state is not a JSON object.")

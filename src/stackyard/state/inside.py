@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine.changes import SENSITIVE, Path
 from stackyard.redaction import Redactor
 from stackyard.state.document import read_document
@@ -136,7 +138,7 @@ def read_view(data: bytes) -> StateView:
     document = read_document(data)
     if document.is_encrypted:
         raise EncryptedStateError(f"Serial {document.serial} of {document.lineage} is encrypted.")
-    found = orjson.loads(data)
+    found = parse_json(data, LARGE)
     try:
         instances = {one.address: one for row in found.get("resources") or () for one in _instances(row)}
         outputs = {

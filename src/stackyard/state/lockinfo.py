@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.state.refusals import BodyRefusedError
 
 __all__ = ["LockInfo", "make_lock_info", "parse_lock_info"]
@@ -64,8 +66,8 @@ def parse_lock_info(body: bytes) -> LockInfo:
     if len(body) > _LONGEST_BYTES:
         raise BodyRefusedError(f"The lock has {len(body)} bytes; at most {_LONGEST_BYTES} are taken.")
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as err:
+        document = parse_json(body, SMALL)
+    except JsonError as err:
         raise BodyRefusedError("The lock is not JSON.") from err
     if not isinstance(document, dict):
         raise BodyRefusedError("The lock is not a JSON object.")

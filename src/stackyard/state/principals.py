@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import InvalidInputError
 from stackyard.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.state import layout
@@ -186,9 +187,9 @@ class Principals:
         if stored is None:
             return (), ABSENT
         try:
-            found = orjson.loads(stored.data)
+            found = parse_json(stored.data)
             return tuple(_principal(row) for row in found["principals"]), stored.tag
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as err:
+        except (JsonError, KeyError, TypeError, ValueError) as err:
             raise StoreDamagedError(f"{layout.PRINCIPALS} is damaged.", remedy=_RESTORE) from err
 
     def _replace(self, change: Callable[[Mapping[str, Principal]], dict[str, Principal]]) -> None:

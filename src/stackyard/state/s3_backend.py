@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import InvalidInputError, Location, UsageError
 
 __all__ = [
@@ -123,7 +124,7 @@ def _dropped_hcl(text: str, path: str) -> str:
 
 def _dropped_json(text: str, path: str) -> str:
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         backend = document["terraform"]["backend"]["s3"]
     except (ValueError, KeyError, TypeError) as err:
         raise BackendFileError(f"{path} holds no S3 backend.", where=Location(path)) from err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard.cli.labs.instances import Instance
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import InvalidInputError, UnreachableError
 from stackyard.files import read_text
 
@@ -77,8 +78,8 @@ class LabClient:
             self._check_fingerprint(connection)
             connection.request(method, target, body, {"Authorization": f"PVEAPIToken={ready['api_token']}"})
             response = connection.getresponse()
-            content = orjson.loads(response.read() or b"{}")
-        except (OSError, http.client.HTTPException, orjson.JSONDecodeError) as err:
+            content = parse_json(response.read() or b"{}")
+        except (OSError, http.client.HTTPException, JsonError) as err:
             raise LabSilentError(f"The lab at {ready['url']} does not answer: {err}.") from err
         finally:
             connection.close()

@@ -15,6 +15,7 @@ import orjson
 
 from stackyard import directories, files
 from stackyard.cli.held_place import HeldPlace
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import BusyError, FileError, StackyardError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Instance:
         if not self._place.is_held():
             return None
         try:
-            content = orjson.loads(self._record.read_bytes())
+            content = parse_json(self._record.read_bytes())
             return Record(
                 name=self.name,
                 pid=int(content["pid"]),

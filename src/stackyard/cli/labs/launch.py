@@ -8,11 +8,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import process
 from stackyard.cli.labs.instances import Instance, LabRunningError, Record
 from stackyard.cli.labs.relay import relayed
+from stackyard.documents.jsontext import JsonError, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,8 +109,8 @@ async def serve(instance: Instance, wanted: Wanted, on_ready: Callable[[Record],
 
 def _is_ready(line: str) -> bool:
     try:
-        return "url" in orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return "url" in parse_json(line)
+    except JsonError:
         return False
 
 

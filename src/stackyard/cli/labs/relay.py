@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard.diagnostics import Diagnostic, Kind, Severity
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import InvalidInputError, Location, StackyardError
 
 if TYPE_CHECKING:
@@ -22,11 +21,11 @@ def relayed(printed: str) -> StackyardError | None:
         printed: Its standard output; the last line counts.
     """
     try:
-        described: dict[str, Any] = orjson.loads(printed.strip().rpartition("\n")[2])["error"]
+        described: dict[str, Any] = parse_json(printed.strip().rpartition("\n")[2])["error"]
         detail, where, remedy = str(described["detail"]), _place(described["where"]), described["remedy"]
         kind = next((kind for kind in _tree(StackyardError) if kind.code == described["code"]), None)
         found = tuple(map(_finding, described["diagnostics"]))
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+    except (JsonError, KeyError, TypeError):
         return None
     if kind is None:
         # An error that only the other process has loaded: one that ends the same way, with its own words.

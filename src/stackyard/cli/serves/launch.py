@@ -9,11 +9,10 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import directories, events, process
 from stackyard.cli.background import Background
 from stackyard.cli.labs.relay import relayed
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
@@ -117,12 +116,12 @@ async def launch(options: ServeOptions, log: Path) -> Mapping[str, Any]:
         import stackyard.controller.service  # noqa: F401  # lazy: knows the errors that it may have ended with
 
         raise relayed(err.stdout) or err from err
-    ready: Mapping[str, Any] = orjson.loads(started.line)
+    ready: Mapping[str, Any] = parse_json(started.line)
     return ready
 
 
 def _is_ready(line: str) -> bool:
     try:
-        return "url" in orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return "url" in parse_json(line)
+    except JsonError:
         return False

@@ -16,6 +16,8 @@ from typing import Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import InvalidInputError
 
 __all__ = ["Claims", "TokenError", "TokenRefusal", "spell", "unsigned_claims", "verify"]
@@ -109,7 +111,7 @@ def unsigned_claims(token: str) -> Claims:
     if len(token) > _LONGEST_CHARACTERS or not dot or not signature:
         raise _malformed()
     try:
-        found = orjson.loads(_decode(payload))
+        found = parse_json(_decode(payload), SMALL)
         if found["v"] != _FORMAT:
             raise ValueError(found["v"])
         texts = {name: found.get(name, "") for name in ("n", "s", "r")}
@@ -124,7 +126,7 @@ def unsigned_claims(token: str) -> Claims:
             issued_at=float(found["iat"]),
             expires_at=float(found["exp"]),
         )
-    except (orjson.JSONDecodeError, binascii.Error, KeyError, TypeError, ValueError) as err:
+    except (JsonError, binascii.Error, KeyError, TypeError, ValueError) as err:
         raise _malformed() from err
 
 

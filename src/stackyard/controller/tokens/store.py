@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import FileError, InvalidInputError, Location
 
 if TYPE_CHECKING:
@@ -187,13 +188,13 @@ class FileStore:
     def _changed_at(self) -> float:
         """Return when the list was changed for the last time; one that cannot be read is after all tokens."""
         try:
-            found = float(orjson.loads(self._mark_path.read_bytes())["changed_at"])
+            found = float(parse_json(self._mark_path.read_bytes())["changed_at"])
             return found if math.isfinite(found) else math.inf
         except FileNotFoundError:
             return -math.inf
         except OSError as err:
             raise FileError.from_os_error(err, "read", self._mark_path) from err
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        except (JsonError, KeyError, TypeError, ValueError):
             return math.inf
 
     @contextlib.contextmanager
@@ -222,12 +223,12 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 
 def _parsed(data: bytes, path: Path) -> tuple[Kept, float]:
     try:
-        found = orjson.loads(data)
+        found = parse_json(data)
         kept = Kept(
             keys=tuple(SigningKey(**row) for row in found["keys"]),
             issued=tuple(Issued(**row) for row in found["issued"]),
             not_before=float(found.get("not_before", 0.0)),
         )
         return kept, float(found.get("written_at", 0.0))
-    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError) as err:
+    except (JsonError, AttributeError, KeyError, TypeError, ValueError) as err:
         raise TokenStoreError(f"{path} cannot be understood.", where=Location(str(path))) from err

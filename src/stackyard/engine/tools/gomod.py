@@ -7,10 +7,10 @@ in the main module: the `replace`, `exclude` and `godebug` lines.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.engine.tools.ways import ToolBuildError, ending_of
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _spelled(module: dict[str, str]) -> str:
 
 def _document(text: str, wanted: str) -> dict[str, Any]:
     try:
-        document = json.loads(text or "{}")
+        document = parse_json(text or "{}")
     except ValueError as err:
         raise ToolBuildError(f"Go did not describe {wanted} as JSON, but said: {text[:200]}") from err
     return document if isinstance(document, dict) else {}

@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import parse_json
 from stackyard.engine.tools.catalogue import Said
 from stackyard.errors import FileError
 
@@ -33,7 +34,7 @@ def recall(path: Path) -> Said | None:
     if identity is None:
         return None
     try:
-        document = json.loads(_note(path).read_bytes())
+        document = parse_json(_note(path).read_bytes())
     except (OSError, ValueError, FileError):
         return None
     match document:

@@ -13,6 +13,8 @@ from typing import Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.lab.inside.machine import MachineError
 
 __all__ = ["InitLink", "Session"]
@@ -159,7 +161,7 @@ class InitLink:
             self.close()
             return
         try:
-            self._take(orjson.loads(data), descriptors)
+            self._take(parse_json(data, SMALL), descriptors)
         except (ValueError, TypeError, KeyError, AttributeError):
             # Whatever it is that speaks there, it is no init of ours any more.
             self.close()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.lab.addresses import addresses_of
 from stackyard.lab.nested.lans import gateways_of, may_talk
 from stackyard.lab.nested.place import Place
@@ -104,7 +106,7 @@ class Switch:
         if not data:
             self.close()
             return
-        self._take(orjson.loads(data), numbers[0] if numbers else None)
+        self._take(parse_json(data, SMALL), numbers[0] if numbers else None)
 
     def _take(self, message: Mapping[str, Any], descriptor: int | None) -> None:
         answer = self._dialing.get(int(message.get("dialed", 0)))

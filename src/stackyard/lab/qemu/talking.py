@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.lab.inside.machine import MachineError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Monitor:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError, ValueError):
             while line := await reader.readline():
-                message = orjson.loads(line)
+                message = parse_json(line)
                 if "event" in message:
                     self._on_event(message)
                     continue
@@ -140,7 +141,7 @@ class Agent:
                 async with asyncio.timeout(timeout_s):
                     await self._synchronize()
                     answer = await self._exchange({"execute": command, "arguments": given})
-            except (TimeoutError, OSError, asyncio.IncompleteReadError, orjson.JSONDecodeError) as err:
+            except (TimeoutError, OSError, asyncio.IncompleteReadError, JsonError) as err:
                 raise MachineError(f"The guest agent does not answer {command}.") from err
         if "error" in answer:
             raise AgentRefusedError(f"{answer['error'].get('desc')}.")
@@ -162,13 +163,13 @@ class Agent:
         await self._send(_FLUSH, {"execute": "guest-sync-delimited", "arguments": {"id": token}})
         while True:
             line = (await self._line()).rpartition(_FLUSH)[2]
-            with contextlib.suppress(orjson.JSONDecodeError):
-                if orjson.loads(line).get("return") == token:
+            with contextlib.suppress(JsonError):
+                if parse_json(line).get("return") == token:
                     return
 
     async def _exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
         await self._send(b"", request)
-        answer: dict[str, Any] = orjson.loads(await self._line())
+        answer: dict[str, Any] = parse_json(await self._line())
         return answer
 
     async def _send(self, prefix: bytes, request: Mapping[str, Any]) -> None:

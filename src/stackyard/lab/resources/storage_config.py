@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.lab.generate import new_uuid
 from stackyard.lab.guests import digest_of
 from stackyard.lab.params.texts import split_list
@@ -336,8 +338,8 @@ def _encryption(config: dict[str, Any], secrets: Mapping[str, str]) -> dict[str,
 
 def _decoded_key(text: str) -> Mapping[str, Any]:
     try:
-        decoded = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        decoded = parse_json(text, SMALL)
+    except JsonError:
         decoded = None
     if not isinstance(decoded, Mapping) or "data" not in decoded:
         raise PveError("Value does not seems like a valid, JSON formatted encryption key!")

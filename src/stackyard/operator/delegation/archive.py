@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard import directories, events
+from stackyard.documents.jsontext import parse_json
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.tools.lock import exclusive
 from stackyard.errors import FileError
@@ -107,7 +108,7 @@ def _stamp(lines: Iterable[str]) -> str:
 
 def _known(folder: Path, name: str) -> Archive | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads((folder / f"{name}.json").read_bytes())
+        found = parse_json((folder / f"{name}.json").read_bytes())
         path = folder / f"{found['digest']}{_SUFFIX}"
         if path.stat().st_size == found["size"] and _libraries_stand(found["libraries"]):
             os.utime(path)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.operator.delegation.inner_host import BASE, InnerHostError
 
 if TYPE_CHECKING:
@@ -114,7 +114,10 @@ async def _make_role(inner: InnerHost, roles: Mapping[str, set[str]], wanted: se
 
 async def _privileges(inner: InnerHost, token: str, runtime: str) -> set[str]:
     said = await inner.run(f"{runtime}/bin/python -I -c {shlex.quote(_ASK)}", stdin=token.encode())
-    return set(json.loads(said))
+    try:
+        return set(parse_json(said))
+    except (ValueError, TypeError) as err:
+        raise InnerHostError(f"{inner.name}: its API answered with no rights: {said[:200]!r}") from err
 
 
 def _words(text: object) -> set[str]:

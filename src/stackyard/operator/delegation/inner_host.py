@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard import events
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import StackyardError
 from stackyard.operator.outcome import Phase, PhaseStatus
 from stackyard.ssh.failures import RemoteCommandError
@@ -72,7 +72,7 @@ class InnerHost:
         command = shlex.join([*words, "--output-format", "json"])
         said = await self.run(f"{command} 2>{BASE}/said || {{ cat {BASE}/said >&2; exit 1; }}")
         try:
-            return json.loads(said)
+            return parse_json(said)
         except ValueError as err:
             raise InnerHostError(f"{self.name}: `{command}` answered with no JSON: {said[:200]!r}") from err
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import InvalidInputError, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Order:
             InvalidInputError: It is none, or of another version.
         """
         try:
-            document = orjson.loads(line)
+            document = parse_json(line)
             version = document["version"]
             if version != VERSION:
                 raise InvalidInputError(f"The order is of version {version}, and this is version {VERSION}.")
@@ -213,7 +214,7 @@ class Records:
 
     def _record(self, text: bytes) -> Record:
         try:
-            document = orjson.loads(text)
+            document = parse_json(text)
             record = Record(number=document["n"], kind=Kind(document["kind"]), body=document["body"])
         except (ValueError, KeyError, TypeError) as err:
             raise BrokenRecordsError(f"The record after {self._last} cannot be read: {err}.") from err

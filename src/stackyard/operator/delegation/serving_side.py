@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import diagnostics, directories, events
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.engine.tools.lock import exclusive
 from stackyard.errors import InternalError, InterruptedRunError, StackyardError
 from stackyard.operator.delegation.protocol import Kind, Order, Record, record_line
@@ -147,7 +147,7 @@ async def _listen(reader: asyncio.StreamReader, order: Order, gone: asyncio.Even
         while True:
             async with asyncio.timeout(order.silence_s):
                 line = await reader.readline()
-            if not line.endswith(b"\n") or "stop" in orjson.loads(line):
+            if not line.endswith(b"\n") or "stop" in parse_json(line, SMALL):
                 break
     gone.set()
 

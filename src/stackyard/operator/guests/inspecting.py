@@ -7,10 +7,10 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import events
 from stackyard.desired import Vm
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.guests.phases import GuestConfigError, PhaseFailed, Phases, last_lines
 from stackyard.operator.guests.push import run_as_root
@@ -192,7 +192,7 @@ def _lines(output: str) -> Iterator[tuple[str, str]]:
 
 def _check_marker(text: str, digest: str, found: _Found) -> None:
     try:
-        marker = orjson.loads(text)
+        marker = parse_json(text, SMALL)
         status, shown = marker.get("status"), str(marker.get("digest", ""))
     except (ValueError, AttributeError):
         status, shown = None, ""

@@ -10,10 +10,10 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from stackyard import events, ssh
 from stackyard.controller import ControllerOptions, controller
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import InvalidInputError
 from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.scopes import env_name, with_scopes
@@ -237,7 +237,7 @@ async def _look(shell: ssh.Shell, ctx: GuestContext) -> _Marker:
         raise GuestConfigError(f"Its marker cannot be read: {last_lines(ended.output)}")
     first, _, rest = ended.output.partition("\n")
     try:
-        document = orjson.loads(first)
+        document = parse_json(first, SMALL)
     except ValueError:
         document = {}
     is_known = isinstance(document, dict)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import events, files
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine import statefile
 from stackyard.path.importing.trial import changes_of, planned_document, require_nothing
 from stackyard.path.run import opened
@@ -122,7 +124,7 @@ def joined(before: bytes | None, proven: Proven) -> bytes:
     """
     if before is None:
         return orjson.dumps({**proven.document, "serial": 1})
-    document: dict[str, Any] = orjson.loads(before)
+    document: dict[str, Any] = parse_json(before, LARGE)
     new = {(row["type"], row["name"]): row for row in proven.document["resources"]}
     kept = [row for row in document["resources"] if (row["type"], row["name"]) not in new]
     return orjson.dumps(

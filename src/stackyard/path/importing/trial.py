@@ -20,6 +20,8 @@ import orjson
 from stackyard import events, files
 from stackyard.desired import Container, Desired, Vm
 from stackyard.diagnostics import Diagnostic, Kind
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Action, read_changes
 from stackyard.engine.version import EngineBrokenError
@@ -212,7 +214,7 @@ def _read(run: Run) -> dict[str, Any]:
     content = run.states.contents.read(run.resolved.target.state_name)
     if content is None:
         raise EngineBrokenError("The engine imported guests and has no state of them.")
-    document: dict[str, Any] = orjson.loads(content.body.data)
+    document: dict[str, Any] = parse_json(content.body.data, LARGE)
     return document
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.operator.delegation.granting import PRIVILEGES
 from stackyard.scenario.actions.node_file import known_name
 from stackyard.scenario.actions.setup import asked_json
@@ -80,7 +80,7 @@ async def _grant(context: Context) -> None:
 def _token(context: Context, said: str) -> str:
     """Return a token from what `pveum` printed, masked from now on."""
     try:
-        answer = json.loads(said)
+        answer = parse_json(said)
         value, full = str(answer["value"]), str(answer["full-tokenid"])
     except (ValueError, KeyError, TypeError) as err:
         raise MachineUnfitError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.errors import UsageError
 from stackyard.operator.delegation.archive import find_archive
 from stackyard.scenario.actions.apt import APT_GET
+from stackyard.scenario.actions.setup import read_json
 from stackyard.scenario.actions.users import make_user
 from stackyard.scenario.failures import PhaseFailedError
 from stackyard.scenario.model import ActionResult
@@ -93,9 +93,9 @@ class VerifyInstall:
             if missing := [part for part in _PARTS if part not in said]:
                 raise PhaseFailedError(f"`homestak status` does not tell of {', '.join(missing)}.")
             return ActionResult(success=True, message=f"homestak is installed with {', '.join(_PARTS)}.")
-        said = await context.sh(f"{_PROGRAM} --version --json", timeout_s=120.0)
-        version = str(json.loads(said)["version"])
-        tools = json.loads(await context.sh(f"{_PROGRAM} tools list --json", timeout_s=120.0))["tools"]
+        said = await read_json(context, f"{_PROGRAM} --version --json", timeout_s=120.0)
+        version = str(said["version"])
+        tools = (await read_json(context, f"{_PROGRAM} tools list --json", timeout_s=120.0))["tools"]
         engine = next(
             (tool for tool in tools if tool.get("name") in ("tofu", "terraform") and tool.get("path")), None
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.scenario.actions.node_file import known_name, merged_message
+from stackyard.scenario.actions.setup import read_json
 from stackyard.scenario.machines import Remote
 from stackyard.scenario.model import ActionResult
 from stackyard.site.editing import merge_host
@@ -24,8 +24,8 @@ class GenerateHostConfig:
     async def run(self, context: Context) -> ActionResult:
         """Ask the machine and write the file."""
         name = await known_name(context)
-        links = json.loads(await context.sh("ip -j address show", as_root=False) or "[]")
-        routes = json.loads(await context.sh("ip -j route show default", as_root=False) or "[]")
+        links = await read_json(context, "ip -j address show", as_root=False)
+        routes = await read_json(context, "ip -j route show default", as_root=False)
         fields: dict[str, Any] = {
             "host": name,
             "domain": (await context.sh("hostname -d 2>/dev/null; true", as_root=False)).strip() or None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.documents.jsontext import parse_json
 from stackyard.scenario.actions.apt import install_packages, refresh_packages
 from stackyard.scenario.actions.install import write_sources
 from stackyard.scenario.failures import MachineUnfitError
@@ -15,7 +15,7 @@ from stackyard.scenario.model import ActionResult
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context
 
-__all__ = ["SetupPve", "asked_json"]
+__all__ = ["SetupPve", "asked_json", "read_json"]
 
 # Repositories that answer nobody without a subscription: every refresh of the lists would fail.
 _ENTERPRISE = ("pve-enterprise", "ceph")
@@ -50,9 +50,18 @@ async def asked_json(context: Context, command: str) -> Any:
     Raises:
         MachineUnfitError: It answers something else.
     """
-    said = await context.sh(f"{command} --output-format json")
+    return await read_json(context, f"{command} --output-format json")
+
+
+async def read_json(context: Context, command: str, **options: Any) -> Any:
+    """Return what a command answers as JSON; an empty list where it says nothing.
+
+    Raises:
+        MachineUnfitError: It answers something else.
+    """
+    said = await context.sh(command, **options)
     try:
-        return json.loads(said)
+        return parse_json(said or "[]")
     except ValueError as err:
         raise MachineUnfitError(f"`{command}` on {context.machine.shown} did not answer in JSON.") from err
 
@@ -118,12 +127,12 @@ async def _bridge(context: Context, name: str) -> list[str]:
     known = await asked_json(context, f"pvesh get {network}")
     if any(one.get("type") in ("bridge", "OVSBridge") for one in known):
         return []
-    routes = json.loads(await context.sh("ip -j route show default") or "[]")
+    routes = await read_json(context, "ip -j route show default")
     if not routes or "gateway" not in routes[0]:
         context.warn(f"{name} was not made: there is no default route that says which interface it is for.")
         return []
     port, gateway = str(routes[0]["dev"]), str(routes[0]["gateway"])
-    addresses = json.loads(await context.sh(f"ip -j -4 address show dev {shlex.quote(port)}"))
+    addresses = await read_json(context, f"ip -j -4 address show dev {shlex.quote(port)}")
     address = next((one for one in addresses[0].get("addr_info", ()) if one.get("scope") == "global"), None)
     if address is None or address.get("dynamic"):
         context.warn(

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from stackyard.controller import ControllerOptions, controller
 from stackyard.controller.options import DEFAULT_PORT
+from stackyard.documents.jsontext import parse_json
 from stackyard.errors import UsageError
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.guests.access import logged_in
@@ -151,7 +152,7 @@ class StartServer:
     async def run(self, context: Context) -> ActionResult:
         """Start it."""
         address = urlsplit(context.values["spec_server"])
-        spec = json.loads(context.values["manifest"])["nodes"][0]["spec"]
+        spec = parse_json(context.values["manifest"])["nodes"][0]["spec"]
         options = ControllerOptions(
             site=context.root,
             port=address.port or DEFAULT_PORT,

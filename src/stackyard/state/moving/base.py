@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def is_marker(data: bytes) -> bool:
     if _MARKER.encode() not in data[:200]:
         return False
     try:
-        found: Any = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        found: Any = parse_json(data, LARGE)
+    except JsonError:
         return False
     return isinstance(found, dict) and _MARKER in found

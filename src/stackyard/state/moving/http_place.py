@@ -12,8 +12,8 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import orjson
-
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.errors import UsageError
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.moving.base import PlaceError, PlaceLockedError
@@ -190,8 +190,8 @@ def _told(body: bytes) -> str:
 def _reason(body: bytes) -> str:
     """Return why a server of ours said no; others have no words for it."""
     try:
-        said = orjson.loads(body)["error"]["detail"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
+        said = parse_json(body, SMALL)["error"]["detail"]
+    except (JsonError, KeyError, TypeError):
         return ""
     return said if isinstance(said, str) else ""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import directories, files
+from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import BusyError, FileError, InvalidInputError, Location
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.refusals import BodyRefusedError
@@ -128,13 +129,13 @@ class MoveJournal:
             return self._new
         text = files.read_text(self.path)
         try:
-            found: dict[str, Any] = orjson.loads(text)
+            found: dict[str, Any] = parse_json(text)
             if found.pop("format") != _FORMAT:
                 raise ValueError("its format is not known")
             for key in ("source_lock", "destination_lock"):
                 found[key] = None if found[key] is None else parse_lock_info(found[key].encode())
             return Entry(**{**found, "phase": Phase(found["phase"])})
-        except (orjson.JSONDecodeError, BodyRefusedError, KeyError, TypeError, ValueError) as err:
+        except (JsonError, BodyRefusedError, KeyError, TypeError, ValueError) as err:
             raise JournalDamagedError(
                 f"{self.path} is damaged: {err}.", where=Location(str(self.path))
             ) from err

@@ -13,8 +13,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import orjson
-
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.errors import StackyardError
 from stackyard.state.document import Document, read_document
 from stackyard.state.lockinfo import LockInfo, make_lock_info
@@ -254,7 +254,7 @@ def _verify(destination: Place, data: bytes, document: Document) -> None:
 
 def _is_same(one: bytes, other: bytes) -> bool:
     """Tell whether two contents are the same; some backends write the same JSON in other bytes."""
-    return one == other or bool(orjson.loads(one) == orjson.loads(other))
+    return one == other or bool(parse_json(one, LARGE) == parse_json(other, LARGE))
 
 
 def _sha256(data: bytes) -> str:
