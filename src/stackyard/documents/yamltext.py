@@ -100,6 +100,8 @@ class LimitedParser(CParser):
             raise _not_unicode(text, err) from err
         self._limits = limits
         self._depth = 0
+        # A scalar in the deepest collection is a level further.
+        self._deepest = limits.depth + 1
         self._values_left = limits.values
 
     def descend_resolver(self, parent: Node | None, index: object) -> None:
@@ -107,10 +109,10 @@ class LimitedParser(CParser):
         del index
         self._depth += 1
         self._values_left -= 1
-        if self._depth > self._limits.depth + 1 and parent is not None:
-            raise _too_deep(self._limits, parent.start_mark)
-        if self._values_left < 0 and parent is not None:
-            raise _too_full(self._limits, parent.start_mark)
+        if self._depth > self._deepest or self._values_left < 0:
+            is_deep = self._depth > self._deepest
+            mark = None if parent is None else parent.start_mark
+            raise _too_deep(self._limits, mark) if is_deep else _too_full(self._limits, mark)
 
     def ascend_resolver(self) -> None:
         """Come back up one level."""
