@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["serve_ssh"]
 
-_OPTION = re.compile(r"(--?)([A-Za-z][A-Za-z0-9-]*)([= ])('[^']*'|\"[^\"]*\"|\S+)")
+_OPTION = re.compile(r"(?<![\w-])(--?)([A-Za-z][A-Za-z0-9-]*)([= ])('[^']*'|\"[^\"]*\"|\S+)")
 _UNREACHABLE = asyncssh.OPEN_CONNECT_FAILED
 
 
