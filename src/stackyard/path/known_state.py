@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import parse_json
+from stackyard.documents.limits import LARGE
 from stackyard.guard.subjects import short_type
 from stackyard.state import StateDeletedError
 from stackyard.state.inside import EncryptedStateError, read_view
@@ -81,7 +83,7 @@ class KnownState:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
         if edit.is_empty or not self._data:
             return None
-        document: dict[str, Any] = orjson.loads(self._data)
+        document: dict[str, Any] = parse_json(self._data, LARGE)
         rows = [row for row in map(_Editor(edit).row, document["resources"]) if row["instances"]]
         return orjson.dumps({**document, "serial": document["serial"] + 1, "resources": rows})
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard.documents.jsontext import JsonError, parse_json
+from stackyard.documents.limits import SMALL
 from stackyard.objects import ConflictError, StoreDamagedError
 from stackyard.objects.base import ABSENT
 from stackyard.state import layout
@@ -122,7 +124,7 @@ class Targets:
 
 def _load(data: bytes, key: str) -> TargetRecord:
     try:
-        document: dict[str, Any] = orjson.loads(data)
+        document: dict[str, Any] = parse_json(data, SMALL)
         if document["format"] > _FORMAT:
             raise StoreDamagedError(
                 f"The record of {key} was written by a newer stackyard.",
@@ -131,5 +133,5 @@ def _load(data: bytes, key: str) -> TargetRecord:
         fields = {item.name for item in dataclasses.fields(TargetRecord)}
         found = {name: value for name, value in document["target"].items() if name in fields}
         return TargetRecord(**{**found, "files": tuple(found.get("files", ()))})
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as err:
+    except (JsonError, KeyError, TypeError, AttributeError) as err:
         raise StoreDamagedError(f"The record of {key} is damaged.") from err
