@@ -83,6 +83,14 @@ def test_stop_begins_nothing_new_and_the_next_create_goes_on(ground: Ground) -> 
     assert statuses(failed)["a"] == "failed"
     assert {node.cause for node in failed.nodes if node.name != "a"} == {"a"}
     assert [entry[1] for entry in hands.log] == ["a"]
+    # What is said of the others is what the cluster has.
+    there = ground.guests(above=1010, below=1020)
+    for node in failed.nodes[1:]:
+        is_told = node.status in (NodeStatus.STARTED, NodeStatus.CREATING)
+        assert node.created == is_told
+        assert ("not begun" in str(node.error)) == (not is_told)
+        assert is_told or node.vm_id not in there
+        assert node.status is not NodeStatus.STARTED or node.vm_id in there
     record = ground.record("stopped")
     assert record.state is RunState.FAILED
     # The id and the address of a node that failed stay known.
@@ -92,6 +100,28 @@ def test_stop_begins_nothing_new_and_the_next_create_goes_on(ground: Ground) -> 
     healed = ground.run("create", text, Played())
     assert (healed.success, set(statuses(healed).values())) == (True, {"completed"})
     assert ground.guests(above=1010, below=1020) == {1010: "a", 1011: "b", 1012: "c"}
+
+
+def test_a_guest_that_was_made_before_the_run_stopped_is_never_said_not_to_be_begun(ground: Ground) -> None:
+    nodes = (guest("first", 1200), guest("made", 1201, depends_on=["first"]))
+
+    async def work(name: str) -> None:
+        # The engine makes both guests at once: the first one fails only when the other one is there.
+        while 1201 not in ground.guests(above=1200, below=1210):
+            await asyncio.sleep(0.01)
+
+    text = manifest_text("truth", *nodes, on_error="stop")
+    hands = Played(fails={"first"}, on_configure=work)
+    outcome = ground.run("create", text, hands)
+    [told] = [node for node in outcome.nodes if node.name == "made"]
+    assert ground.guests(above=1200, below=1210).keys() == {1200, 1201}
+    assert told.status in (NodeStatus.STARTED, NodeStatus.CREATING)
+    assert "not begun" not in str(told.error)
+    assert "first failed first" in str(told.error)
+    assert (told.created, told.cause, told.vm_id) == (True, "first", 1201)
+    [kept] = [node for node in ground.record("truth").nodes if node.name == "made"]
+    assert (kept.status, kept.error) == (told.status, told.error)
+    assert ground.run("destroy", text).success
 
 
 def test_rollback_takes_the_failing_node_and_nothing_that_was_there_before(ground: Ground) -> None:
@@ -127,12 +157,15 @@ def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> 
     assert statuses(outcome) == {
         "a": "failed",
         "inside": "skipped",
-        "b": "skipped",
+        "b": "started",
         "c": "completed",
         "broken": "failed",
     }
     by_name = {node.name: node for node in outcome.nodes}
     assert (by_name["b"].cause, by_name["inside"].cause) == ("a", "a")
+    # The engine made its guest, whose turn to be configured never came.
+    assert by_name["b"].error == "Its guest was made, and not configured: a failed first."
+    assert (by_name["b"].created, by_name["b"].vm_id) == (True, 1031)
     assert by_name["c"].error is None
     assert by_name["broken"].error == "RuntimeError: a defect of somebody's"
     assert not outcome.success

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -140,6 +141,38 @@ class Creation:
             for name in host.ready.to_create - host.ready.begun:
                 self.tracker.change(name, created=False)
 
+    def _saw(self, host: _Host, event: events.ResourceApplied) -> None:
+        """Take note of what the engine does with a guest when it does it, whoever's turn it is."""
+        name = host.ready.saw(event)
+        if name is not None and self.tracker[name].status is NodeStatus.PENDING:
+            self.tracker.change(name, status=NodeStatus.CREATING, vm_id=host.work.guests[name].vm_id)
+        if name in host.ready.done and self.tracker[name].status is NodeStatus.CREATING:
+            self.tracker.change(name, status=NodeStatus.STARTED)
+
+    def _note_made(self, host: _Host) -> None:
+        """Take note of guests that are there although their nodes were passed over.
+
+        The engine makes the guests of a host at once, also those of nodes whose turn never came. How far it
+        got with each is known only when it has ended.
+        """
+        for name in host.work.guests:
+            node = self.tracker[name]
+            if node.status in (NodeStatus.CREATING, NodeStatus.STARTED) and node.cause is None:
+                continue
+            if node.status not in (NodeStatus.CREATING, NodeStatus.STARTED, NodeStatus.SKIPPED):
+                continue
+            because = f": {node.cause} failed first." if node.cause else "."
+            if name in host.ready.done:
+                said, status = "Its guest was made, and not configured", NodeStatus.STARTED
+            elif name in host.ready.begun:
+                said, status = "The engine was stopped while it made its guest", NodeStatus.CREATING
+            elif name not in host.ready.to_create:
+                said, status = "Its guest was there before, and was not looked at", NodeStatus.STARTED
+            else:
+                continue
+            vm_id = host.work.guests[name].vm_id or node.vm_id
+            self.tracker.change(name, status=status, error=f"{said}{because}", vm_id=vm_id)
+
     async def _walk(self, hosts: Mapping[str, _Host]) -> None:
         applies = {host.name: asyncio.create_task(self._apply(host)) for host in hosts.values()}
 
@@ -164,6 +197,8 @@ class Creation:
                 task.cancel()
             # The engine stores its state before it ends, however it is stopped.
             await asyncio.gather(*applies.values(), return_exceptions=True)
+            for host in hosts.values():
+                self._note_made(host)
 
     @property
     def _halts(self) -> bool:
@@ -174,7 +209,8 @@ class Creation:
         if host.made.is_nothing:
             return
         try:
-            await apply_plan(host.run, host.made, is_verified=False, on_resource=host.ready.saw)
+            saw = functools.partial(self._saw, host)
+            await apply_plan(host.run, host.made, is_verified=False, on_resource=saw)
         except asyncio.CancelledError:
             if self.halt.cause is None:
                 raise

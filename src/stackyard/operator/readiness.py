@@ -64,16 +64,20 @@ class Readiness:
             name for address, name in self._names.items() if actions.get(address) is Action.CREATE
         )
         self.begun: set[str] = set()
+        self.done: set[str] = set()
         self._errors: dict[str, StackyardError] = {}
 
-    def saw(self, event: events.ResourceApplied) -> None:
-        """Take an event of the apply."""
+    def saw(self, event: events.ResourceApplied) -> str | None:
+        """Take an event of the apply; return the node whose guest it makes or changes."""
         name = self._names.get(event.address)
         if name is None or event.action == "delete":
-            return
+            return None
         self.begun.add(name)
-        if event.phase is events.ApplyPhase.DONE and name in self._waiting:
-            self._waiting[name].set()
+        if event.phase is events.ApplyPhase.DONE:
+            self.done.add(name)
+            if name in self._waiting:
+                self._waiting[name].set()
+        return name
 
     async def wait(self, name: str) -> None:
         """Wait until the engine is done with a guest.

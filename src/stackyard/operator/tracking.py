@@ -126,7 +126,7 @@ class Tracker:
 
     def skip(self, name: str, error: str, *, cause: str | None) -> None:
         """Take note that a node was not begun or not gone on with; one that is there stays as it is."""
-        begun = (NodeStatus.STARTED, NodeStatus.REACHED, NodeStatus.CONFIGURED)
+        begun = (NodeStatus.CREATING, NodeStatus.STARTED, NodeStatus.REACHED, NodeStatus.CONFIGURED)
         known = self._nodes[name].status
         self.change(name, status=known if known in begun else NodeStatus.SKIPPED, error=error, cause=cause)
 

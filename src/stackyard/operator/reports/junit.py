@@ -84,7 +84,7 @@ def _node_phases(node: NodeOutcome) -> tuple[Phase, ...]:
         if PhaseStatus.FAILED in statuses:
             return node.phases
         return (*node.phases, Phase(name="node", status=PhaseStatus.FAILED, detail=detail))
-    if node.status is NodeStatus.SKIPPED:
+    if node.status is NodeStatus.SKIPPED or (node.error is not None and not node.is_well):
         return (*node.phases, Phase(name="node", status=PhaseStatus.SKIPPED, detail=detail))
     return node.phases or (Phase(name="node"),)
 
