@@ -28,6 +28,13 @@ IDENTITY = {
     "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
     "actions": ["Admin", "Read", "List", "Tagging", "Write"],
 }
+# May look at everything and change nothing.
+READER_KEY = "reader"
+READER = {
+    "name": "reader",
+    "credentials": [{"accessKey": READER_KEY, "secretKey": SECRET_KEY}],
+    "actions": ["Read", "List"],
+}
 # The parts that listen, in the order of the ports.
 PORTS = (
     "master.port",
@@ -151,7 +158,7 @@ class Seaweed:
 def start_seaweed(folder: Path) -> Seaweed:
     """Start a server of its own, for a test that stops it."""
     (folder / "data").mkdir(parents=True)
-    (folder / "s3.json").write_text(json.dumps({"identities": [IDENTITY]}))
+    (folder / "s3.json").write_text(json.dumps({"identities": [IDENTITY, READER]}))
     server = Seaweed(folder, free_ports(len(PORTS) + 2))
     try:
         server.start()

@@ -13,7 +13,7 @@ from stackyard.deployment.store import (
     Version,
     VersionUnknownError,
 )
-from stackyard.objects import ABSENT, ConflictError, Tag
+from stackyard.objects import ABSENT, ConflictError, StoreError, Tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,9 @@ class BucketStore:
 
     def history(self) -> Iterator[Version]:
         """Return the versions, the newest first, with who wrote each."""
+        is_listed = False
         for found in self._objects.versions(self._key):
+            is_listed = True
             marked = self._objects.get_marks(self._key, found.version_id)
             yield Version(
                 id=found.version_id,
@@ -100,6 +102,13 @@ class BucketStore:
                 size=found.size,
                 is_current=found.is_latest,
                 authored=_authored(marked),
+            )
+        if not is_listed and self._objects.get_version(self._key) is not None:
+            # Seen with SeaweedFS 4: of a list in pages, the versions of one key are left out where many
+            # other keys begin with it.
+            raise StoreError(
+                f"{self._label} is there, and the bucket lists no version of it.",
+                remedy="Keep it in a folder of its own: too many objects beside it begin with its name.",
             )
 
     def read_version(self, version: Version) -> Fetched:

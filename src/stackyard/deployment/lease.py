@@ -24,6 +24,7 @@ from stackyard.objects import (
     LeaseLostError,
     LeaseWatch,
     StoreError,
+    StoreReadOnlyError,
     StoreUnsafeError,
     Tag,
     acquire,
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "LeaseHeldError", "SuspectError", "held_lease"]
 
+_MAY_WRITE = (
+    "Writing the object takes the right to write its lease. In a bucket that is KEY.lease, written with the"
+    " credentials S3_*; `lease:` in deployment.yaml puts it elsewhere."
+)
 # No content has this tag in any store.
 _NO_TAG = '"00000000000000000000000000000000"'
 _SHORTEST_LOOK_S, _LONGEST_LOOK_S = 0.02, 2.0
@@ -170,7 +175,13 @@ def held_lease(
     try:
         limit_s = place.settings.lease_wait_s if wait_s is None else wait_s
         ttl_s = place.settings.lease_ttl_s if promise_s is None else promise_s
-        lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=ttl_s, emit=emit)
+        try:
+            lease = _wait(objects, key, doing, limit_s=limit_s, promise_s=ttl_s, emit=emit)
+        except StoreReadOnlyError as err:
+            # A lease beside the object in a bucket is written with the credentials that read it.
+            raise StoreReadOnlyError(
+                f"The lease {key} cannot be written: {err.detail}", where=err.where, remedy=_MAY_WRITE
+            ) from err
         try:
             _prove_conditions(objects, key)
         except BaseException:

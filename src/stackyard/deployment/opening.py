@@ -24,6 +24,8 @@ __all__ = ["CredentialsError", "open_lease_objects", "open_reader", "open_writer
 
 _READ = "S3_"
 _WRITE = "S3_WRITE_"
+# An object of ten thousand guests has ten megabytes.
+_LARGEST_BYTES = 64 * 1024 * 1024
 _STATE_KEY = "AWS_ACCESS_KEY_ID"
 
 
@@ -114,6 +116,7 @@ def _bucket(
         endpoint_url=address.endpoint,
         region=address.region,
         credentials=credentials,
+        largest_bytes=_LARGEST_BYTES,
     )
     return BucketStore(VersionedObjects(where, is_checked=is_checked), address.key, str(address))
 

@@ -21,6 +21,7 @@ from stackyard.deployment.scope import DEFAULT_ENVIRONMENT
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError, UsageError
 from stackyard.objects import check_key
+from stackyard.objects.opening import check_endpoint
 from stackyard.site.discovery import SiteNotFoundError, find_site
 from stackyard.site.document import read_document
 from stackyard.site.tree import validated
@@ -100,10 +101,12 @@ class BucketAddress:
                 " where it is not AWS; credentials never stand in it."
             )
         key = parts.path.strip("/") or DEFAULT_KEY
+        endpoint = query.get("endpoint") or os.environ.get("S3_ENDPOINT") or None
+        check_endpoint(endpoint)
         return cls(
             bucket=parts.netloc,
             key=check_key(key),
-            endpoint=query.get("endpoint") or os.environ.get("S3_ENDPOINT") or None,
+            endpoint=endpoint,
             region=query.get("region") or os.environ.get("S3_REGION") or None,
         )
 

@@ -28,6 +28,7 @@ __all__ = [
     "Objects",
     "StoreBusyError",
     "StoreDamagedError",
+    "StoreDeniedError",
     "StoreError",
     "StoreFullError",
     "StoreReadOnlyError",
@@ -112,6 +113,12 @@ class StoreReadOnlyError(StoreError):
     code = "E-STORE-READ-ONLY"
     summary = "The object store cannot be written"
     default_remedy = "Give yourself the right to write to the store, and mount its disk writable."
+
+
+class StoreDeniedError(StoreError):
+    """The store does not let us read: it does not know us, or we may not."""
+
+    default_remedy = "Check the credentials, and that they may read and list what is named."
 
 
 class StoreDamagedError(StoreError):

@@ -14,7 +14,7 @@ from stackyard.objects.sqlite import SqliteObjects
 if TYPE_CHECKING:
     from stackyard.objects.sealed import KeyRing
 
-__all__ = ["DATABASE", "open_objects"]
+__all__ = ["DATABASE", "check_endpoint", "open_objects"]
 
 DATABASE = "objects.sqlite"
 
@@ -66,6 +66,7 @@ def _open_s3(address: str, create: bool) -> Objects:
             f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder, or s3://bucket/prefix with,"
             " for a store that is not AWS, ?endpoint=https://host:port behind it."
         )
+    check_endpoint(query.get("endpoint"))
     prefix = parts.path.strip("/")
     if prefix:
         check_key(prefix)
@@ -76,3 +77,16 @@ def _open_s3(address: str, create: bool) -> Objects:
         region=query.get("region"),
     )
     return S3Objects(place, is_read_only=not create)
+
+
+def check_endpoint(url: str | None) -> None:
+    """Refuse the address of a store that has credentials in it: addresses are shown and written down.
+
+    Raises:
+        UsageError: It has.
+    """
+    if url is not None and "@" in urllib.parse.urlsplit(url).netloc:
+        raise UsageError(
+            "The endpoint of a store holds a user or a password. It was not used.",
+            remedy="Give credentials in the environment, and change the password: it may have been recorded.",
+        )

@@ -12,6 +12,7 @@ import base64
 import contextlib
 import functools
 import hashlib
+import re
 import threading
 import uuid
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from stackyard.objects.base import (
     Entry,
     Expect,
     Stored,
+    StoreDamagedError,
+    StoreDeniedError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
@@ -51,6 +54,15 @@ _MISSING_OBJECT = {"NoSuchKey", "404", "NotFound"}
 _REFUSED = {409, 412}
 _FORBIDDEN = {401, 403}
 _NO_SPACE = {507}
+# What is wrong is not what we may do, but how we say who we are.
+_REMEDIES = {
+    "RequestTimeTooSkewed": "Set the clock of this machine right, then run the command again.",
+    "ExpiredToken": "Get new credentials: the session token has expired.",
+    "InvalidAccessKeyId": "Check the access key: the store does not know it.",
+    "SignatureDoesNotMatch": "Check the secret of the access key.",
+}
+_USER_IN_URL = re.compile(r"//[^/@\s\"']*@")
+_MIB = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -80,6 +92,7 @@ class S3Place:
         read_timeout_s: How long an answer may take.
         attempts: How often a request is made in all before the store counts as unreachable.
         credentials: Who we are there; nothing of the surroundings is used besides them.
+        largest_bytes: A larger object is not ours, and is not read.
     """
 
     bucket: str
@@ -90,6 +103,7 @@ class S3Place:
     read_timeout_s: float = 20.0
     attempts: int = 3
     credentials: S3Credentials | None = None
+    largest_bytes: int = 1024 * _MIB
 
 
 class S3Objects:
@@ -132,7 +146,7 @@ class S3Objects:
     def delete(self, key: str) -> None:
         """Remove an object."""
         check_key(key)
-        self._repeat(key, lambda: self._client.delete_object(**self._named(key)))
+        self._repeat(key, lambda: self._client.delete_object(**self._named(key)), is_write=True)
 
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
         """Return the objects behind `after` that begin with a prefix."""
@@ -215,12 +229,25 @@ class S3Objects:
                 raise
             # botocore checks the length: a body that is cut off raises, and is read again.
             return _Answer(
-                data=answer["Body"].read(),
+                data=self._body(key, answer),
                 tag=Tag(answer["ETag"]),
                 write_id=answer.get("Metadata", {}).get(_WRITE_ID, ""),
             )
 
         return self._repeat(key, read)
+
+    def _body(self, key: str, answer: Mapping[str, Any]) -> bytes:
+        """Read a body, if it has a size that something of ours may have."""
+        size = int(answer.get("ContentLength", 0))
+        if size > self._place.largest_bytes:
+            answer["Body"].close()
+            raise StoreDamagedError(
+                f"{key} in bucket {self._place.bucket} has {size} bytes, more than the"
+                f" {self._place.largest_bytes} that are read.",
+                remedy="Find out who wrote it; an earlier version may be the right one.",
+            )
+        data: bytes = answer["Body"].read()
+        return data
 
     def _put_all(self, bodies: Mapping[str, bytes]) -> None:
         """Write several at once: each is a round trip of its own."""
@@ -260,7 +287,7 @@ class S3Objects:
         last: StoreError | None = None
         for _ in range(self._place.attempts):
             try:
-                with self._errors(key):
+                with self._errors(key, is_write=True):
                     return Tag(self._client.put_object(**request)["ETag"])
             except ConflictError:
                 if last is None:
@@ -277,29 +304,31 @@ class S3Objects:
                 raise ConflictError(key)
         raise last or ConflictError(key)
 
-    def _repeat(self, key: str, action: Callable[[], T]) -> T:
+    def _repeat(self, key: str, action: Callable[[], T], *, is_write: bool = False) -> T:
         """Do what can be done twice, until it works or the attempts are used up."""
         for _ in range(self._place.attempts - 1):
             try:
-                with self._errors(key):
+                with self._errors(key, is_write=is_write):
                     return action()
-            except StoreReadOnlyError:
+            except (StoreReadOnlyError, StoreDeniedError, StoreDamagedError):
                 raise
             except StoreError:
                 continue
-        with self._errors(key):
+        with self._errors(key, is_write=is_write):
             return action()
 
     @contextlib.contextmanager
-    def _errors(self, key: str) -> Iterator[None]:
+    def _errors(self, key: str, *, is_write: bool = False) -> Iterator[None]:
         try:
             yield
         except ClientError as err:
-            raise self._refusal(key, err) from err
+            raise self._refusal(key, err, is_write=is_write) from err
         except (BotoCoreError, HTTPError, OSError) as err:
-            raise StoreError(f"The store of bucket {self._place.bucket} cannot be reached: {err}.") from err
+            # The address may come from the environment, with a password in it.
+            said = _USER_IN_URL.sub("//", str(err))
+            raise StoreError(f"The store of bucket {self._place.bucket} cannot be reached: {said}.") from err
 
-    def _refusal(self, key: str, err: Any) -> Exception:
+    def _refusal(self, key: str, err: Any, *, is_write: bool) -> Exception:
         said = err.response.get("Error", {})
         status = err.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         if status in _REFUSED or said.get("Code") == "PreconditionFailed":
@@ -308,14 +337,10 @@ class S3Objects:
             f"The store of bucket {self._place.bucket} answered {status}"
             f" {said.get('Code', '')}: {said.get('Message', 'no reason given')}."
         )
-        kind = (
-            StoreReadOnlyError
-            if status in _FORBIDDEN
-            else StoreFullError
-            if status in _NO_SPACE
-            else StoreError
-        )
-        return kind(text)
+        if status in _FORBIDDEN:
+            kind = StoreReadOnlyError if is_write else StoreDeniedError
+            return kind(text, remedy=_REMEDIES.get(said.get("Code", "")))
+        return (StoreFullError if status in _NO_SPACE else StoreError)(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class VersionedObjects(S3Objects):
                 raise
             return ObjectVersion(
                 version_id=answer.get("VersionId", "null"),
-                data=answer["Body"].read(),
+                data=self._body(key, answer),
                 tag=Tag(answer["ETag"]),
                 modified_at=answer["LastModified"].timestamp(),
                 marks=dict(answer.get("Metadata", {})),
@@ -77,10 +77,18 @@ class VersionedObjects(S3Objects):
         return self._repeat(key, read)
 
     def get_marks(self, key: str, version_id: str) -> dict[str, str]:
-        """Return what the writer of a version wrote beside it."""
+        """Return what the writer of a version wrote beside it; nothing where others removed it since."""
         wanted = self._wanted(key, version_id)
-        answer: Mapping[str, Any] = self._repeat(key, lambda: self._client.head_object(**wanted))
-        return dict(answer.get("Metadata", {}))
+
+        def read() -> dict[str, str]:
+            try:
+                return dict(self._client.head_object(**wanted).get("Metadata", {}))
+            except ClientError as err:
+                if err.response.get("Error", {}).get("Code") in _GONE:
+                    return {}
+                raise
+
+        return self._repeat(key, read)
 
     def put_marked(self, key: str, data: bytes, *, expect: Expect, marks: Mapping[str, str]) -> Tag:
         """Write an object with something about it beside it.
@@ -108,6 +116,7 @@ class VersionedObjects(S3Objects):
                         modified_at=row["LastModified"].timestamp(),
                         is_latest=row["IsLatest"],
                     )
+            # To the end, whatever keys come between: SeaweedFS has an order of its own.
             if not answer.get("IsTruncated"):
                 return
             request["KeyMarker"] = answer["NextKeyMarker"]
@@ -127,7 +136,7 @@ class VersionedObjects(S3Objects):
         """Remove versions of an object whose history means nothing, such as a lease."""
         for version_id in version_ids:
             wanted = self._wanted(key, version_id)
-            self._repeat(key, functools.partial(self._client.delete_object, **wanted))
+            self._repeat(key, functools.partial(self._client.delete_object, **wanted), is_write=True)
 
     def _discard(self, key: str) -> None:
         self.drop_versions(key, [one.version_id for one in self.versions(key, with_deletions=True)])

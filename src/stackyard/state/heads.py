@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from stackyard.objects import ABSENT, ConflictError, Objects, StoreBusyError
 from stackyard.state import codec, layout, ledger
 from stackyard.state.model import Action, Actor, StateHead
-from stackyard.state.names import check_name
+from stackyard.state.names import check_name, is_name
 from stackyard.state.refusals import UnknownStateError
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Heads:
         """Yield the name of every state, in order."""
         after = ""
         while entries := self._objects.list(layout.HEADS, after=after):
-            yield from (layout.state_of(entry.key) for entry in entries)
+            # What others put there under a name that no state has is not ours.
+            yield from (name for entry in entries if is_name(name := layout.state_of(entry.key)))
             after = entries[-1].key
 
     def change(self, name: str, decide: Callable[[StateHead | None, float], Decision[T]]) -> T:

@@ -6,7 +6,7 @@ import re
 
 from stackyard.errors import InvalidInputError
 
-__all__ = ["StateNameError", "check_name", "is_below", "name_of", "object_part"]
+__all__ = ["StateNameError", "check_name", "is_below", "is_name", "name_of", "object_part"]
 
 _PART = re.compile(r"[A-Za-z0-9_@:+=,~.-]+")
 _LONGEST = 400
@@ -29,11 +29,15 @@ def check_name(name: str) -> str:
     Raises:
         StateNameError: It is none.
     """
-    parts = name.split("/")
-    fits = all(_PART.fullmatch(part) and part.strip(".") for part in parts)
-    if not fits or len(name) > _LONGEST:
+    if not is_name(name):
         raise StateNameError(f"{name[:100]!r} cannot be the name of a state.")
     return name
+
+
+def is_name(name: str) -> bool:
+    """Tell whether a state may have this name."""
+    fits = all(_PART.fullmatch(part) and part.strip(".") for part in name.split("/"))
+    return fits and len(name) <= _LONGEST
 
 
 def object_part(name: str) -> str:
