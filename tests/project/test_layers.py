@@ -12,8 +12,8 @@ SRC = Path(__file__).parents[2] / "src" / "stackyard"
 # From the design: a package may import from the groups left of its own, and from the left in its own group.
 LAYERS: tuple[Sequence[str], ...] = (
     (
-        "errors diagnostics visible redaction events files documents addresses yamledit directories process "
-        "dag schedule serving objects ssh git proxmox"
+        "errors diagnostics visible redaction events files documents addresses yamledit directories "
+        "http_failures process dag schedule serving objects ssh git proxmox"
     ).split(),
     ("secrets", "desired"),
     ("site", "deployment", "manifest", "cluster", "stacks"),

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from stackyard.http_failures import describe_failure, describe_system
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _reason(err: Exception) -> str:
         return "Connection timed out"
     if isinstance(cause, ConnectionRefusedError):
         return "Connection refused"
-    return str(cause.strerror) if isinstance(cause, OSError) and cause.strerror else str(err)
+    return describe_system(cause) if isinstance(cause, OSError) else describe_failure(err)
 
 
 def _is_here(host: str) -> bool:

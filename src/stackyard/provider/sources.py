@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import aiohttp
 
 from stackyard.errors import FileError, UnreachableError
+from stackyard.http_failures import describe_failure
 from stackyard.provider.problems import AttributeValueError
 
 if TYPE_CHECKING:
@@ -134,6 +135,6 @@ async def _fetch(url: str, target: Path, *, insecure: bool) -> None:
                 async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
                     stream.write(chunk)
     except (aiohttp.ClientError, TimeoutError) as err:
-        raise SourceError(f"Cannot read {url}: {str(err) or type(err).__name__}.") from err
+        raise SourceError(f"Cannot read {url}: {describe_failure(err)}.") from err
     except OSError as err:
         raise FileError.from_os_error(err, "write", target) from err

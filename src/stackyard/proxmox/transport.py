@@ -13,6 +13,7 @@ import yarl
 
 from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.documents.limits import LARGE
+from stackyard.http_failures import describe_failure
 from stackyard.proxmox.failures import Call, ProxmoxUnreachableError, Refusal, UntrustedServerError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ __all__ = [
     "Transport",
     "UnusableAnswerError",
     "Upload",
+    "is_here",
+    "untrusted_text",
 ]
 
 _PREFIX = "/api2/json"
@@ -111,7 +114,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
             # The proxy of the environment is for other machines.
-            trust_env=not _is_here(self._base),
+            trust_env=not is_here(self._base),
         )
         return self
 
@@ -142,9 +145,9 @@ class Transport:
                 async with self._session.request(call.method, url, **options) as response:
                     return self._read(response.status, response.reason or "", await _body(response))
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as err:
-            raise UntrustedServerError(call, _untrusted(self._base, err)) from err
+            raise UntrustedServerError(call, untrusted_text(self._base, err)) from err
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
-            raise NotSentError(str(err)) from err
+            raise NotSentError(describe_failure(err)) from err
         except TimeoutError as err:
             raise LostAnswerError(Lost.TIMEOUT) from err
         except (aiohttp.ClientError, OSError) as err:
@@ -182,7 +185,8 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return b"".join(parts)
 
 
-def _is_here(base: str) -> bool:
+def is_here(base: str) -> bool:
+    """Tell whether an address is on this machine, for which no proxy is used."""
     host = yarl.URL(base).host or ""
     if host == "localhost":
         return True
@@ -205,9 +209,10 @@ def _add_body(options: dict[str, Any], body: Body, opened: contextlib.ExitStack)
         options["data"] = form
 
 
-def _untrusted(
+def untrusted_text(
     base: str, err: aiohttp.ClientConnectorCertificateError | aiohttp.ServerFingerprintMismatch
 ) -> str:
+    """Say why a server is not trusted."""
     if isinstance(err, aiohttp.ServerFingerprintMismatch):
         return f"The certificate of {base} has the fingerprint {err.got.hex(':').upper()}, not the one given."
     why = getattr(err.certificate_error, "verify_message", "") or str(err.certificate_error)

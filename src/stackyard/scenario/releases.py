@@ -16,6 +16,7 @@ import aiohttp
 from yarl import URL
 
 from stackyard.errors import FileError, StackyardError, UnreachableError
+from stackyard.http_failures import describe_failure
 from stackyard.scenario.sums import hash_of
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class _Download:
         raise AssertionError("a count does not end")
 
     async def _again(self, name: str, attempt: int, err: Exception) -> None:
-        reason = str(err) or type(err).__name__
+        reason = describe_failure(err)
         if attempt >= _ATTEMPTS:
             raise ReleaseUnreachableError(f"{_shown(self.folder / name)}: {reason}.") from err
         self.step.log(f"{name}: {reason}; going on from there")

@@ -19,6 +19,7 @@ from yarl import URL
 from stackyard import events
 from stackyard.engine.tools.archive import extracting
 from stackyard.engine.tools.ways import ToolReleaseError
+from stackyard.http_failures import describe_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +178,7 @@ async def _receive(
                     raise ToolReleaseError(f"{shown} is over {largest_bytes} bytes, which cannot be right.")
                 on_chunk(chunk, total)
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
-        raise ToolReleaseError(f"{shown} cannot be reached: {err}.") from err
+        raise ToolReleaseError(f"{shown} cannot be reached: {describe_failure(err)}.") from err
     except ValueError as err:
         # Not quoted: it may hold a password.
         raise ToolReleaseError(
@@ -186,7 +187,9 @@ async def _receive(
     except TimeoutError as err:
         raise ToolReleaseError(f"{shown} sent nothing for too long, after {_amount(done, total)}.") from err
     except (aiohttp.ClientError, ConnectionError) as err:
-        raise ToolReleaseError(f"{shown} was cut off after {_amount(done, total)}: {err}.") from err
+        raise ToolReleaseError(
+            f"{shown} was cut off after {_amount(done, total)}: {describe_failure(err)}."
+        ) from err
 
 
 def _amount(done: int, total: int | None) -> str:
