@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import enum
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 import stackyard
-from stackyard import events, files, provider, proxmox
+from stackyard import events, provider, proxmox
 from stackyard.desired import problems
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.engine import tofu
@@ -26,6 +26,7 @@ from stackyard.errors import InvalidInputError, Location
 from stackyard.objects import open_objects
 from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.planfile import read_key, tofu_encryption
+from stackyard.path.provider_environment import bpg_environment, provider_environment
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, Rendered, render
 from stackyard.state import StateService, UnknownStateError, refusals
@@ -221,8 +222,11 @@ async def opened(
                 _provider(resolved, settings) as served,
                 knocking(resolved.jump) as knock,
             ):
+                credentials = await _credentials(resolved, settings, prepared.workspace.folder)
                 workdir = _workdir(engine, resolved, settings, prepared, backend, served)
                 await _initialise(prepared.workspace, workdir, settings, emit)
+                # Only now: preparing needs no credentials, and downloads providers with the system's trust.
+                workdir = replace(workdir, environment={**workdir.environment, **credentials})
                 await _recover(workdir, name, emit)
                 yield Run(
                     resolved=resolved,
@@ -297,7 +301,7 @@ def _workdir(
     served: provider.Served | None,
 ) -> Workdir:
     name = resolved.target.state_name
-    environment = {**backend.environment(name), **_credentials(resolved, settings)}
+    environment = dict(backend.environment(name))
     if engine.flavour is Flavour.TOFU:
         environment["TF_ENCRYPTION"] = tofu_encryption(prepared.key)
     return Workdir(
@@ -356,34 +360,11 @@ def _provider_block(resolved: Resolved) -> Provider:
     return Provider() if ssh is None else Provider(ssh_user=ssh.user, ssh_nodes=ssh.nodes)
 
 
-def _credentials(resolved: Resolved, settings: Settings) -> Mapping[str, str]:
+async def _credentials(resolved: Resolved, settings: Settings, folder: Path) -> Mapping[str, str]:
     """Return what bpg's provider is told by its environment; the built-in one is told in this process."""
-    return _provider_environment(resolved) if settings.provider is ProviderChoice.BPG else {}
-
-
-def _provider_environment(resolved: Resolved) -> Mapping[str, str]:
-    connection, ssh = resolved.connection, resolved.ssh
-    environment = {"PROXMOX_VE_ENDPOINT": connection.endpoint}
-    credentials = connection.credentials
-    if isinstance(credentials, proxmox.Token):
-        environment["PROXMOX_VE_API_TOKEN"] = credentials.text
-    elif isinstance(credentials, proxmox.Login):
-        environment |= {
-            "PROXMOX_VE_USERNAME": credentials.username,
-            "PROXMOX_VE_PASSWORD": credentials.password,
-        }
-    if not connection.trust.verify or connection.trust.fingerprint is not None:
-        # The built-in provider pins the certificate; bpg's can only leave it unchecked.
-        environment["PROXMOX_VE_INSECURE"] = "true"
-    if connection.trust.fingerprint is not None:
-        environment["PROXMOX_VE_FINGERPRINT"] = connection.trust.fingerprint
-    if ssh is not None and ssh.password is not None:
-        environment["PROXMOX_VE_SSH_PASSWORD"] = ssh.password
-    elif ssh is not None and ssh.key_file is not None:
-        environment["PROXMOX_VE_SSH_PRIVATE_KEY"] = files.read_text(ssh.key_file)
-    elif "SSH_AUTH_SOCK" in os.environ:
-        environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": os.environ["SSH_AUTH_SOCK"]}
-    return environment
+    if settings.provider is not ProviderChoice.BPG:
+        return {}
+    return await bpg_environment(resolved, folder)
 
 
 @contextlib.asynccontextmanager
@@ -392,7 +373,7 @@ async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[pro
         yield None
         return
     options = provider.Options(
-        environment=_provider_environment(resolved),
+        environment=provider_environment(resolved),
         journal=settings.base / "journal",
         state=resolved.target.state_name,
         folder=Workspace.of(settings.base, resolved.target).folder,

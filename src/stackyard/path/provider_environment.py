@@ -1,0 +1,88 @@
+"""What a Proxmox provider finds in its environment: the endpoint, the credentials, whom to trust.
+
+The built-in provider pins a fingerprint itself. bpg's provider cannot: it verifies by authorities and names,
+or does not verify. It is given the pinned certificate as its only authority, so that no other server gets the
+token. Verification is off only where the user says so (`PROXMOX_VE_INSECURE`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stackyard import directories, files, proxmox
+from stackyard.proxmox.certificate import CertificateNamesError, pinned_certificate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stackyard.path.target import Resolved
+
+__all__ = ["bpg_environment", "provider_environment"]
+
+_CERTIFICATE_FILE = "proxmox-certificate.pem"
+_NO_AUTHORITIES = "no-authorities"
+
+
+def provider_environment(resolved: Resolved) -> Mapping[str, str]:
+    """Return what the built-in provider is given."""
+    connection, ssh = resolved.connection, resolved.ssh
+    environment = {"PROXMOX_VE_ENDPOINT": connection.endpoint}
+    credentials = connection.credentials
+    if isinstance(credentials, proxmox.Token):
+        environment["PROXMOX_VE_API_TOKEN"] = credentials.text
+    elif isinstance(credentials, proxmox.Login):
+        environment |= {
+            "PROXMOX_VE_USERNAME": credentials.username,
+            "PROXMOX_VE_PASSWORD": credentials.password,
+        }
+    if not connection.trust.verify:
+        environment["PROXMOX_VE_INSECURE"] = "true"
+    if connection.trust.fingerprint is not None:
+        environment["PROXMOX_VE_FINGERPRINT"] = connection.trust.fingerprint
+    if ssh is not None and ssh.password is not None:
+        environment["PROXMOX_VE_SSH_PASSWORD"] = ssh.password
+    elif ssh is not None and ssh.key_file is not None:
+        environment["PROXMOX_VE_SSH_PRIVATE_KEY"] = files.read_text(ssh.key_file)
+    elif "SSH_AUTH_SOCK" in os.environ:
+        environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": os.environ["SSH_AUTH_SOCK"]}
+    return environment
+
+
+async def bpg_environment(resolved: Resolved, folder: Path) -> Mapping[str, str]:
+    """Return what bpg's provider is given; a fingerprint becomes the only authority that it trusts.
+
+    This is for plan, apply and destroy. To download providers, the engine needs the system's authorities.
+
+    Args:
+        resolved: The target.
+        folder: The private work folder of the target, for the certificate.
+
+    Raises:
+        UntrustedServerError: The server has another certificate than the pinned one.
+        CertificateNamesError: The provider would not accept the pinned one: other names, or expired.
+        ProxmoxUnreachableError: The server does not answer.
+        FileError: The folder cannot be written.
+    """
+    environment = provider_environment(resolved)
+    trust = resolved.connection.trust
+    if trust.fingerprint is None or not trust.verify:
+        return environment
+    try:
+        pem = await pinned_certificate(resolved.connection)
+    except CertificateNamesError as err:
+        raise CertificateNamesError(
+            err.call,
+            f"{err.detail} bpg's provider checks that, also with a pinned fingerprint.",
+            remedy=f"{err.default_remedy} The built-in provider needs the fingerprint alone.",
+        ) from err
+    certificate = folder / _CERTIFICATE_FILE
+    files.replace_file(certificate, pem)
+    # Go adds the authorities of a folder to those of the file: without one of ours it reads the system's.
+    empty = directories.ensure_private(folder / _NO_AUTHORITIES)
+    return {
+        **environment,
+        "SSL_CERT_FILE": str(certificate.absolute()),
+        "SSL_CERT_DIR": str(empty.absolute()),
+    }
