@@ -30,7 +30,9 @@ DNS: dict[str, Any] = {
     "disk": 4,
 }
 VERSION = """
-terraform { required_providers { proxmox = { source = "bpg/proxmox" } } }
+terraform {
+  required_providers { proxmox = { source = "bpg/proxmox" } }
+}
 data "proxmox_virtual_environment_version" "it" {}
 output "release" { value = data.proxmox_virtual_environment_version.it.release }
 """
@@ -71,7 +73,8 @@ def test_a_server_in_the_place_of_the_pinned_one_never_gets_the_token(yard: Yard
             check=False,
         )
 
-    assert engine("init").returncode == 0
+    begun = engine("init")
+    assert begun.returncode == 0, begun.stdout + begun.stderr
     resolved = EnvironmentSource.find(str(yard.folder)).resolve("t", None)
     given = dict(asyncio.run(bpg_environment(resolved, folder)))
     right = engine("plan", **given)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stackyard.errors import ExitStatus, FileError
-from stackyard.files import read_text, replace_file, sync_folder
+from stackyard.files import ForeignLinkError, make_file, open_file, read_text, replace_file, sync_folder
 
 
 def listed(folder: Path) -> list[str]:
@@ -190,3 +191,111 @@ def test_a_folder_that_is_not_there_cannot_be_synced(tmp_path: Path) -> None:
     sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "missing")
+
+
+# --- Paths in folders that others can write to
+
+
+def mallory(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """Make some files and links look like another user's, as `chown` does where one may."""
+    foreign = {(status.st_dev, status.st_ino) for status in map(os.lstat, paths)}
+    real = os.fstat
+
+    def fstat(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        if (status.st_dev, status.st_ino) not in foreign:
+            return status
+        return os.stat_result((*status[:4], 4242, *status[5:]))
+
+    monkeypatch.setattr(os, "fstat", fstat)
+
+
+@pytest.mark.parametrize("write", [replace_file, make_file])
+def test_a_link_of_another_user_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+) -> None:
+    ours, link = tmp_path / "authorized_keys", tmp_path / "plan.out"
+    ours.write_bytes(b"ours")
+    link.symlink_to(ours)
+    mallory(monkeypatch, link)
+    with pytest.raises(ForeignLinkError, match=r"'plan\.out' belongs to user 4242"):
+        write(link, b"plan")
+    assert ours.read_bytes() == b"ours"
+    assert listed(tmp_path) == ["authorized_keys", "plan.out"]
+
+
+def test_a_folder_that_is_a_link_of_another_user_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "reports").symlink_to("home")
+    mallory(monkeypatch, tmp_path / "reports")
+    for path in ("reports/.profile", "reports/../reports/.profile", "home/../reports/.profile"):
+        with pytest.raises(ForeignLinkError):
+            replace_file(tmp_path / path, b"x")
+        with pytest.raises(ForeignLinkError):
+            open_file(tmp_path / path)
+    assert listed(tmp_path / "home") == []
+
+
+def test_a_log_is_not_written_to_the_file_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("theirs")
+    mallory(monkeypatch, log)
+    with pytest.raises(ForeignLinkError):
+        open_file(log)
+    assert log.read_text() == "theirs"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_link_that_really_is_another_users_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("target")
+    os.lchown(tmp_path / "link", 65534, 65534)
+    with pytest.raises(ForeignLinkError, match="belongs to nobody"):
+        replace_file(tmp_path / "link", b"data")
+    assert listed(tmp_path) == ["link"]
+
+
+def test_a_part_of_the_path_that_is_exchanged_meanwhile_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder that was looked at is the one that is written to, whatever has its name by then."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "home").mkdir()
+    real = os.fsync
+
+    def exchange(descriptor: int) -> None:
+        if (tmp_path / "shared").is_dir() and not (tmp_path / "shared").is_symlink():
+            (tmp_path / "shared").rename(tmp_path / "moved")
+            (tmp_path / "shared").symlink_to("home")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", exchange)
+    replace_file(tmp_path / "shared" / "file", b"data")
+    assert listed(tmp_path / "home") == []
+    assert listed(tmp_path / "moved") == ["file"]
+
+
+def test_an_open_file_is_private_and_goes_on_or_begins_again(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    before = os.umask(0)
+    try:
+        with open_file(path) as stream:
+            stream.write(b"one")
+    finally:
+        os.umask(before)
+    assert mode_of(path) == 0o600
+    with open_file(path, is_appended=True) as stream:
+        assert stream.tell() == 3
+        stream.write(b"two")
+    assert path.read_bytes() == b"onetwo"
+    with open_file(path) as stream:
+        stream.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_log_may_go_to_a_device() -> None:
+    with open_file(Path("/dev/null")) as stream:
+        stream.write(b"x")

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from stackyard.errors import FileError
+from stackyard import files
 from stackyard.process.command import (
     Completed,
     ProcessFailedError,
@@ -37,7 +37,6 @@ __all__ = ["Detached", "start_detached"]
 
 # What a shell or a parent may have made it ignore.
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-_PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +135,8 @@ def _spawn(command: Command, log: Path) -> tuple[int, IO[bytes]]:
 
 
 def _open_log(log: Path) -> int:
-    try:
-        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, _PRIVATE)
-    except OSError as err:
-        raise FileError.from_os_error(err, "write", log) from err
+    with files.open_file(log) as stream:
+        return os.dup(stream.fileno())
 
 
 def _read_log(log: Path) -> str:

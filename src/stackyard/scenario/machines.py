@@ -26,6 +26,7 @@ __all__ = ["Local", "Machine", "Remote", "Work"]
 OnLine = Callable[[str], None]
 
 _FIRST_PAUSE_S = 0.1
+_READABLE = 0o644
 _LONGEST_PAUSE_S = 5.0
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
@@ -189,7 +190,7 @@ class Local:
         """Copy a file from another place of this machine."""
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            await asyncio.to_thread(shutil.copyfile, path, target)
+            await asyncio.to_thread(_copy, Path(path), target)
         except OSError as err:
             raise FileError.from_os_error(err, "copy", path) from err
 
@@ -267,7 +268,7 @@ class Remote:
         shell = await self._connected()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("ab") as stream:
+            with files.open_file(target, mode=_READABLE, is_appended=True) as stream:
                 await ssh.receive_file(shell, path, stream, offset=stream.tell())
         except OSError as err:
             raise FileError.from_os_error(err, "write", target) from err
@@ -305,6 +306,11 @@ class Remote:
 
 def _given(work: Work) -> bytes | None:
     return _ended(work.stdin).encode() if work.stdin else None
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as content, files.open_file(target, mode=_READABLE) as stream:
+        shutil.copyfileobj(content, stream)
 
 
 def _ended(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from yarl import URL
 
+from stackyard import files
 from stackyard.errors import FileError, StackyardError, UnreachableError
 from stackyard.http_failures import describe_failure
 from stackyard.scenario.sums import hash_of
@@ -36,6 +37,7 @@ _CHUNK_BYTES = 256 * 1024
 _LARGEST_SUMS_BYTES = 1024 * 1024
 _ATTEMPTS = 4
 _PAUSE_S = 0.2
+_READABLE = 0o644
 
 
 class ReleaseError(StackyardError):
@@ -216,7 +218,7 @@ class _Download:
             done = done if is_rest else 0
             length = response.content_length
             total = None if length is None else done + length
-            with target.open("ab" if is_rest else "wb") as stream:
+            with files.open_file(target, mode=_READABLE, is_appended=is_rest) as stream:
                 async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                     done += stream.write(chunk)
                     self.step.progressed(done, total, "bytes")
@@ -260,7 +262,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _join(parts: list[Path], target: Path) -> None:
-    with target.open("wb") as stream:
+    with files.open_file(target, mode=_READABLE) as stream:
         for part in parts:
             with part.open("rb") as source:
                 while chunk := source.read(_CHUNK_BYTES):
