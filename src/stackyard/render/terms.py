@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ __all__ = [
 Json = Any
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
+_LONE_RETURN = re.compile(r"(\$*)\r(?!\n)")
 
 
 class Written(str):
@@ -55,8 +57,13 @@ def label(key: str) -> str:
 
 
 def literal(text: str) -> Written:
-    """Return a text so that OpenTofu reads it as it is."""
-    return Written(text.replace("${", "$${").replace("%{", "%%{"))
+    """Return a text so that OpenTofu reads it as it is.
+
+    After a carriage return without a line feed the engine reads no `${` in the rest of a text, escaped or
+    not. Such a one is written as an expression of its own, together with dollars that would escape it.
+    """
+    escaped = text.replace("${", "$${").replace("%{", "%%{")
+    return Written(_LONE_RETURN.sub(lambda found: expression(f'"{found[1]}\\r"'), escaped))
 
 
 def variable(secret: Secret) -> str:
@@ -65,17 +72,35 @@ def variable(secret: Secret) -> str:
 
 
 def template(text: Text) -> Written:
-    """Return a text with its secrets as variables."""
+    """Return a text with its secrets as variables; the texts beside them stay exactly what they are."""
     parts = (text,) if isinstance(text, str) else text
-    return Written("".join(_part(part) for part in parts))
+    # Texts are joined before they are escaped: `$` in one and `{` in the next would begin an expression.
+    runs = [
+        (kind, list(run)) for kind, run in itertools.groupby(parts, key=lambda part: isinstance(part, str))
+    ]
+    written = []
+    for number, (is_text, run) in enumerate(runs):
+        if is_text:
+            written.append(_beside("".join(map(str, run)), is_last=number == len(runs) - 1))
+        else:
+            written += [_reference(part) for part in run if isinstance(part, Secret)]
+    return Written("".join(written))
 
 
-def _part(part: str | Secret) -> Written:
-    if not isinstance(part, Secret):
-        return literal(part)
-    value = f"var.{variable(part)}"
-    quoted = f"jsonencode({value})"
-    return expression(f"substr({quoted}, 1, length({quoted}) - 2)" if part.is_escaped else value)
+def _beside(text: str, *, is_last: bool) -> Written:
+    """Return a text; dollars at its end become an expression where one follows, which they would escape."""
+    head = text if is_last else text.rstrip("$")
+    dollars = text[len(head) :]
+    return Written(literal(head) + (expression(f'"{dollars}"') if dollars else ""))
+
+
+def _reference(secret: Secret) -> Written:
+    value = f"var.{variable(secret)}"
+    if not secret.is_escaped:
+        return expression(value)
+    # Not by position: a position counts what is seen as one character, which may be a quote and an accent.
+    quote = r'"\""'
+    return expression(f"trimsuffix(trimprefix(jsonencode({value}), {quote}), {quote})")
 
 
 def address(kind: str, key: str) -> str:

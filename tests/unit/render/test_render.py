@@ -56,7 +56,8 @@ def test_keys_that_look_like_escapes_stay_apart() -> None:
 
 @given(st.text())
 def test_any_text_is_read_back_as_it_was(text: str) -> None:
-    written = literal(text)
+    # A lone carriage return is an expression, with the dollars before it.
+    written = re.sub(r'\$\{"(\$*)\\r"\}', lambda found: f"{found[1]}\r", literal(text))
     assert not re.search(r"(?<!\$)\$\{|(?<!%)%\{", written)
     assert written.replace("$${", "${").replace("%%{", "%{") == text
 
@@ -139,7 +140,8 @@ def test_more_than_proxmox_can_say_becomes_user_data_that_says_all_of_it() -> No
     values = {"p": '$6$sa"lt\\$hash', "t": 'to"ken'}
     for name, value in values.items():
         quoted = f"jsonencode(var.secret_{name})"
-        data = data.replace(f"${{substr({quoted}, 1, length({quoted}) - 2)}}", json.dumps(value)[1:-1])
+        written = f'${{trimsuffix(trimprefix({quoted}, "\\""), "\\"")}}'
+        data = data.replace(written, json.dumps(value)[1:-1])
     config = yaml.safe_load(data.replace("$${", "${"))
     assert data.startswith("#cloud-config\n")
     assert [user["name"] for user in config["users"]] == ["ops", "dev"]
