@@ -9,6 +9,7 @@ believed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import mimetypes
 import re
@@ -18,7 +19,7 @@ import time
 import urllib.parse
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
@@ -26,13 +27,17 @@ from stackyard.http_failures import describe_failure, describe_system
 from stackyard.lab.problems import PveError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
 __all__ = ["Fetcher", "Metadata", "stand_in_size", "url_filename"]
 
 _CHUNK = 1024 * 1024
 _TIMEOUT_S = 600.0
+# As many as wget follows, and more than any image has.
+_MOST_REDIRECTS = 20
+_REDIRECTS = (301, 302, 303, 307, 308)
+_LARGEST_BYTES = 64 * 2**30
 _MIB = 2**20
 # The least size of a stand-in and how much more it may have, by what the name says.
 _SIZES: Mapping[str, tuple[int, int]] = {
@@ -89,10 +94,7 @@ class Fetcher:
             kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
             return Metadata(filename=name, size=stand_in_size(url), mimetype=kind)
         try:
-            async with (
-                _session(url) as session,
-                session.head(url, allow_redirects=True, ssl=verify) as response,
-            ):
+            async with self._answered("HEAD", url, ssl=verify) as response:
                 if response.status != 200:
                     raise PveError(f"invalid server response: '{response.status} {response.reason}'")
                 return _metadata(url, response)
@@ -108,7 +110,7 @@ class Fetcher:
             PveError: It could not be had; the text is what Proxmox makes of wget's last line.
         """
         try:
-            async with _session(url) as session, session.get(url, ssl=verify) as response:
+            async with self._answered("GET", url, ssl=verify) as response:
                 if response.status != 200:
                     now = time.strftime("%Y-%m-%d %H:%M:%S")
                     raise PveError(f"download failed: {now} ERROR {response.status}: {response.reason}.")
@@ -116,6 +118,8 @@ class Fetcher:
                 with target.open("wb") as stream:
                     async for chunk in response.content.iter_chunked(_CHUNK):
                         size += await asyncio.to_thread(stream.write, chunk)
+                        if size > _LARGEST_BYTES:
+                            raise PveError(f"download failed: over {_LARGEST_BYTES} bytes.")
                 return size
         except aiohttp.ClientSSLError as err:
             host = urllib.parse.urlsplit(url).hostname
@@ -134,14 +138,49 @@ class Fetcher:
         try:
             if not self.is_real(url):
                 return
-            async with (
-                _session(url) as session,
-                session.request(method, url, data=body or None, headers=dict(headers)) as response,
-            ):
-                if response.status >= 400:
+            async with self._answered(method, url, data=body or None, headers=dict(headers)) as response:
+                if response.status >= 300:
                     raise PveError(f"HTTP error: {response.status} {response.reason}")
         except (aiohttp.ClientError, TimeoutError, ValueError) as err:
             raise PveError(f"Connection Failed: Connect error: {_reason(err)}") from err
+
+    @contextlib.asynccontextmanager
+    async def _answered(self, method: str, url: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask for a URL, and for those that it leads to; each has to be one that is really asked.
+
+        A redirect could lead to a service that only this machine reaches, or away from it. What is sent is
+        sent to the first alone.
+
+        Raises:
+            PveError: A redirect leads elsewhere, or there are too many.
+        """
+        for _ in range(_MOST_REDIRECTS):
+            async with (
+                _session(url) as session,
+                session.request(method, url, allow_redirects=False, **options) as response,
+            ):
+                to = response.headers.get("Location")
+                if response.status not in _REDIRECTS or to is None or method not in ("GET", "HEAD"):
+                    yield response
+                    return
+                url = self._next(url, to)
+        raise PveError(f"download failed: {_MOST_REDIRECTS} redirections exceeded.")
+
+    def _next(self, url: str, to: str) -> str:
+        """Return where a redirect leads."""
+        try:
+            following = urllib.parse.urljoin(url, to)
+            parts = urllib.parse.urlsplit(following)
+            is_allowed = parts.scheme in ("http", "https") and parts.username is None and bool(parts.hostname)
+            is_allowed = is_allowed and (parts.scheme == "https" or not url.startswith("https:"))
+            # A server elsewhere has no business with what this machine serves to itself.
+            from_here = _is_here(urllib.parse.urlsplit(url).hostname or "")
+            is_allowed = is_allowed and (from_here or not _is_here(parts.hostname or ""))
+        except ValueError:
+            is_allowed = False
+        if not is_allowed or not self.is_real(following):
+            raise PveError("download failed: a redirect leads to an address that the lab does not ask.")
+        return following
 
 
 def _session(url: str) -> aiohttp.ClientSession:

@@ -58,9 +58,11 @@ _PRESETS = ("vm-xsmall", "xsmall", "vm-small", "small")
 _SPECS = ("test", "base")
 _SERVER = "_server"
 _LOOK_S = 60.0
+# With a pin the key is known, whoever signed the certificate; else the authorities of the guest decide.
 _HEALTH = """\
 . {settings}
-curl -fsS -k --max-time 20 ${{STACKYARD_PIN:+--pinnedpubkey "$STACKYARD_PIN"}} "$STACKYARD_SERVER/health"
+curl -fsS --proto =https --max-time 20 ${{STACKYARD_PIN:+-k --pinnedpubkey "$STACKYARD_PIN"}} \
+    "$STACKYARD_SERVER/health"
 """
 
 
