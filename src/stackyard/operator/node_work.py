@@ -174,7 +174,10 @@ class NodeWork:
             verb, node, self.guests[node.name], up, subtree=subtree, request=request
         )
         self.tracker.add(node.name, *delegated.phases)
-        ended, depth = delegated.outcome.nodes, self.undertaking.manifest.depth(node.name) + 1
+        # A host speaks for what runs inside of it: what it says of others, or of itself, does not count.
+        names = {one.name for one in inside} | set(subtree.by_name)
+        ended = [outcome for outcome in delegated.outcome.nodes if outcome.name in names]
+        depth = self.undertaking.manifest.depth(node.name) + 1
         for outcome in ended:
             if outcome.name in self.undertaking.manifest.by_name:
                 self.tracker.put(_seen_from_here(outcome, self.tracker, depth))

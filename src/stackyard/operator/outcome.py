@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.addresses import parse_address
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -79,6 +81,14 @@ class Phase:
         )
 
 
+def _address(said: object) -> str | None:
+    """Return an address that was reported, printed from what was parsed; None for anything else."""
+    try:
+        return None if said is None else str(parse_address(said))
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutcome:
     """What became of one node.
@@ -143,8 +153,8 @@ class NodeOutcome:
             name=str(document["name"]),
             type=str(document.get("type", "vm")),
             status=NodeStatus(document["status"]),
-            vm_id=document.get("vm_id"),
-            address=document.get("ip"),
+            vm_id=None if document.get("vm_id") is None else int(document["vm_id"]),
+            address=_address(document.get("ip")),
             host=str(document["host"]),
             depth=int(document.get("depth", 0)),
             created=bool(document.get("created", False)),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import asyncssh
 
-from stackyard import directories
+from stackyard import directories, files
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,25 +44,25 @@ class KnownHosts:
     def remember(self, host: Host, key: str) -> None:
         """Add a key."""
         directories.ensure_private(self.path.parent)
-        with open(self.path, "a", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
-            # Several connections to the same new host may end here at once.
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        # Several connections to the same new host may end here at once. The file is replaced whole: one that
+        # was cut off would have forgotten hosts, and their next key would be believed.
+        with files.hold_folder(self.path.parent):
             if key not in self.keys(host):
-                stream.write(f"{_name(host)} {key}\n")
+                known = self.path.read_text() if self.path.exists() else ""
+                ended = known if known.endswith("\n") or not known else f"{known}\n"
+                files.replace_file(self.path, f"{ended}{_name(host)} {key}\n".encode())
 
 
 def forget_hosts(path: Path, aliases: Collection[str]) -> None:
     """Forget the keys of hosts that were remembered by an alias, because they are no more."""
     gone = set(aliases)
-    try:
-        with path.open("r+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            kept = [line for line in stream if line.split(" ", 1)[0] not in gone]
-            stream.seek(0)
-            stream.writelines(kept)
-            stream.truncate()
-    except FileNotFoundError:
+    if not path.exists():
         return
+    with files.hold_folder(path.parent):
+        lines = path.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if line.split(" ", 1)[0] not in gone]
+        if kept != lines:
+            files.replace_file(path, "".join(kept).encode())
 
 
 def _name(host: Host) -> str:

@@ -77,9 +77,18 @@ async def bootstrap(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
     """Make an inner host ready; what is there already is left as it is.
 
     Raises:
-        InnerHostError: It lacks something, or refuses.
+        InnerHostError: It lacks something, refuses, or answers what no Proxmox node answers.
         SshError: The connection broke; the next time goes on from there.
     """
+    try:
+        return await _make_ready(inner, wanted, steps)
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise InnerHostError(
+            f"{inner.name} answered something that cannot be understood: {type(err).__name__}: {err}."
+        ) from err
+
+
+async def _make_ready(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
     with steps.step("check_host", "Looking at the host"):
         name = await _look(inner)
     site = f"{_SITES}/{inner.name}"

@@ -42,8 +42,8 @@ VERSION = 1
 # Nothing that a person or a program writes as text has this character in it.
 _START = b"\x1e"
 _MARK_BYTES = 16
-# An outcome of a hundred thousand nodes has less.
-_LONGEST_BYTES = 256 * 2**20
+# An outcome of ten thousand nodes has less.
+_LONGEST_BYTES = 64 * 2**20
 
 BEAT = b'{"beat":1}\n'
 STOP = b'{"stop":1}\n'
@@ -185,13 +185,15 @@ class Records:
         Raises:
             BrokenRecordsError: Records are missing or make no sense.
         """
-        self._unfinished += data
-        *lines, rest = bytes(self._unfinished).split(b"\n") if b"\n" in data else [bytes(self._unfinished)]
-        if len(rest) > _LONGEST_BYTES:
-            raise BrokenRecordsError(f"A line of more than {_LONGEST_BYTES} bytes came.")
-        self._unfinished = bytearray(rest)
-        for line in lines:
+        first, *others = data.split(b"\n")
+        for other in (first, *others)[: len(others)]:
+            line = bytes(self._unfinished + other)
+            self._unfinished.clear()
             yield from self._line(line)
+        # Added in place: a line that has no end would else be copied with each piece of it.
+        self._unfinished += others[-1] if others else first
+        if len(self._unfinished) > _LONGEST_BYTES:
+            raise BrokenRecordsError(f"A line of more than {_LONGEST_BYTES} bytes came.")
 
     def close(self) -> Iterator[str]:
         """Take the end of the output; return what is left of other text.
@@ -216,6 +218,8 @@ class Records:
         try:
             document = parse_json(text)
             record = Record(number=document["n"], kind=Kind(document["kind"]), body=document["body"])
+            if type(record.number) is not int or not isinstance(record.body, dict):
+                raise TypeError("it has no number, or no body")
         except (ValueError, KeyError, TypeError) as err:
             raise BrokenRecordsError(f"The record after {self._last} cannot be read: {err}.") from err
         if record.number != self._last + 1 or self._is_over:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,6 +41,15 @@ def masked(value: Any, redact: Callable[[str], str]) -> Any:
     return [masked(part, redact) for part in value] if isinstance(value, list | tuple) else value
 
 
+@functools.cache
+def _kinds(kind: type[events.Event], field: str) -> tuple[type, ...]:
+    """Return what a field of an event may be."""
+    hint = typing.get_type_hints(kind)[field]
+    kinds = typing.get_args(hint) or (hint,)
+    # JSON has one kind of number.
+    return (*kinds, int) if float in kinds else kinds
+
+
 def relayed(body: Mapping[str, Any], host: str) -> events.Event | None:
     """Return a record as an event of the outer run; nothing for a kind that this version does not know."""
     kind = _TYPES.get(str(body.get("type")))
@@ -54,7 +65,10 @@ def relayed(body: Mapping[str, Any], host: str) -> events.Event | None:
         word = _WORDS.get((kind.type, field.name))
         try:
             values[field.name] = value if word is None else word(value)
-        except ValueError:
+        except (ValueError, TypeError):
+            return None
+        # A text where a number is shown would break the view of the whole run.
+        if not isinstance(values[field.name], _kinds(kind, field.name)):
             return None
     try:
         return kind(**values)

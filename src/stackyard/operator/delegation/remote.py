@@ -51,6 +51,9 @@ class Channel(Protocol):
 
 # How long to wait for the rest of the other output of a program that has ended.
 _LAST_WORDS_S = 2.0
+_LONGEST_LINE_BYTES = 64 * 1024
+# How much of a line is quoted in an error.
+_QUOTED_CHARACTERS = 500
 
 
 class DelegationTimeoutError(StackyardError):
@@ -182,12 +185,14 @@ class _Heard:
             *lines, unfinished = (unfinished + data).split(b"\n")
             for line in lines:
                 self._take(line.decode(errors="replace").rstrip("\r"))
+            # A line without end is cut: it must not fill the memory.
+            unfinished = unfinished[-_LONGEST_LINE_BYTES:]
         if unfinished:
             self._take(unfinished.decode(errors="replace"))
 
     def _take(self, part: Record | str) -> None:
         if isinstance(part, str):
-            self._stray = [*self._stray[-9:], part]
+            self._stray = [*self._stray[-9:], part[:_QUOTED_CHARACTERS]]
             self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=part))
         elif part.kind is Kind.EVENT:
             event = relayed(part.body, self._host)
@@ -206,14 +211,14 @@ class _Heard:
             raise BrokenRecordsError(f"{self._host} ended its run without a result.")
         try:
             return RunOutcome.from_json(self._result)
-        except (KeyError, TypeError, ValueError) as err:
+        except (AttributeError, KeyError, TypeError, ValueError) as err:
             raise BrokenRecordsError(f"The result of {self._host} cannot be read: {err}.") from err
 
 
 def _as_error(host: str, body: Mapping[str, Any]) -> RemoteRunError:
-    findings = "".join(
-        f"\n- {found.get('summary', '')}: {found.get('detail', '')}" for found in body.get("diagnostics", ())
-    )
+    listed = body.get("diagnostics")
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    findings = "".join(f"\n- {one.get('summary', '')}: {one.get('detail', '')}" for one in found)
     said = f"{body.get('summary', '')} ({body.get('code', '')}): {body.get('detail', '')}"
     remedy = str(body.get("remedy") or RemoteRunError.default_remedy)
     return RemoteRunError(f"On {host}: {said}{findings}", remedy=remedy)

@@ -24,6 +24,7 @@ __all__ = ["receive_stream", "runtime_of", "send_archive", "unpack_archive"]
 
 _CHUNK_BYTES = 2**20
 _OLD_DAYS = 7
+_QUOTED_BYTES = 2000
 
 
 def runtime_of(archive: Archive) -> str:
@@ -95,7 +96,8 @@ async def receive_stream(inner: InnerHost, script: str, chunks: AsyncGenerator[b
         await channel.end_input()
         said = b""
         while data := await channel.read_aside():
-            said += data
+            # Its end says why; a host that writes without end must not fill our memory.
+            said = (said + data)[-_QUOTED_BYTES:]
         status = await channel.status()
     if status is None:
         raise SshError(f"The connection to {inner.shell.host} broke while a file was sent.")
