@@ -42,9 +42,9 @@ def masked(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 @functools.cache
-def _kinds(kind: type[events.Event], field: str) -> tuple[type, ...]:
+def _kinds(type_: str, field: str) -> tuple[type, ...]:
     """Return what a field of an event may be."""
-    hint = typing.get_type_hints(kind)[field]
+    hint = typing.get_type_hints(_TYPES[type_])[field]
     kinds = typing.get_args(hint) or (hint,)
     # JSON has one kind of number.
     return (*kinds, int) if float in kinds else kinds
@@ -68,7 +68,7 @@ def relayed(body: Mapping[str, Any], host: str) -> events.Event | None:
         except (ValueError, TypeError):
             return None
         # A text where a number is shown would break the view of the whole run.
-        if not isinstance(values[field.name], _kinds(kind, field.name)):
+        if not isinstance(values[field.name], _kinds(kind.type, field.name)):
             return None
     try:
         return kind(**values)

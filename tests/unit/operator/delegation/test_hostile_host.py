@@ -16,7 +16,7 @@ from stackyard import events, ssh
 from stackyard.errors import StackyardError
 from stackyard.operator.delegation import bootstrap, protocol, remote
 from stackyard.operator.delegation.inner_host import InnerHost, InnerHostError, Steps
-from stackyard.operator.delegation.protocol import BrokenRecordsError, Order, Records
+from stackyard.operator.delegation.protocol import BrokenRecordsError, Order, Records, RemoteRunError
 from stackyard.operator.delegation.relaying import relayed
 from stackyard.operator.delegation.remote import Limits, run_order
 from stackyard.operator.outcome import NodeOutcome
@@ -114,7 +114,7 @@ def test_a_result_that_is_none_is_refused(result: Any) -> None:
 @pytest.mark.parametrize("diagnostics", [None, 5, "x", [5, None, "x"], [{"summary": 5}]])
 def test_an_error_is_quoted_whatever_its_parts_are(diagnostics: Any) -> None:
     body = {"summary": "s", "code": "E-X", "detail": "d", "diagnostics": diagnostics, "remedy": 5}
-    with pytest.raises(remote.RemoteRunError, match="On inner: s"):
+    with pytest.raises(RemoteRunError, match="On inner: s"):
         heard(Saying(iter([record(1, "error", body), record(2, "end", {"count": 2})])))
 
 
