@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.operating import Ground, Played, guest, laid_out, manifest_text
+from tests.support.operating import Ground, Played, all_well, guest, laid_out, manifest_text
 
 from stackyard.errors import UsageError
 from stackyard.guard import GuardRefusedError
-from stackyard.operator.outcome import NodeStatus, RunOutcome
+from stackyard.manifest.model import Manifest
+from stackyard.operator.outcome import NodeStatus, RunOutcome, Verb
 from stackyard.operator.record import RunState
+from stackyard.operator.request import Request
 
 IMAGE = "proxmox_download_file.image_x2f_debian-12"
 
@@ -363,3 +366,23 @@ def test_reports_are_written_beside_the_record(ground: Ground, tmp_path: Path) -
     written = sorted(path.suffix for path in (tmp_path / "reports").iterdir())
     assert written == [".json", ".md", ".xml"]
     assert any(path.endswith("record.json") for path in outcome.logs)
+
+
+def test_a_host_that_reports_about_guests_beside_it_is_not_believed(ground: Ground) -> None:
+    """A host that was taken over must not decide what is recorded, or rolled back, of its neighbours."""
+    outer = guest("outer", 1120, type="pve", memory=4096, disk=32)
+    text = manifest_text("forged", guest("peer", 1121), outer, guest("leaf", 100, parent="outer"))
+
+    def forged(verb: Verb, subtree: Manifest, request: Request) -> RunOutcome:
+        said = all_well(verb, subtree, request)
+        lies = [
+            dataclasses.replace(said.nodes[0], name=name, vm_id=666, address="10.6.6.6")
+            for name in ("peer", "outer", "nobody")
+        ]
+        return dataclasses.replace(said, nodes=(*said.nodes, *lies))
+
+    outcome = ground.run("create", text, Played(inside=forged))
+    assert outcome.success, outcome
+    found = {node.name: (node.vm_id, node.address == "10.6.6.6") for node in outcome.nodes}
+    assert found == {"peer": (1121, False), "outer": (1120, False), "leaf": (100, False)}
+    assert ground.run("destroy", text).success
