@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AgeIdentity", "Keyring", "KeyringError", "run_key_command"]
 
+# How much of the complaints of a command is shown: the end says what went wrong.
+_SHOWN_CHARACTERS = 1000
 _COMMAND_TIMEOUT_S = 120.0
 
 
@@ -99,6 +101,12 @@ def run_key_command(words: tuple[str, ...], env: Mapping[str, str], *, named: st
     command = process.Command(argv=words, env=env, timeout_s=_COMMAND_TIMEOUT_S)
     try:
         output = _blocking(command)
+    except (process.ProcessFailedError, process.ProcessTimeoutError) as err:
+        # Not what it printed: that may be the key.
+        said = err.stderr.strip()[-_SHOWN_CHARACTERS:]
+        raise KeyringError(
+            f"The command of {named}, `{shlex.join(words)}`, failed." + (f"\n{said}" if said else "")
+        ) from None
     except StackyardError as err:
         raise KeyringError(f"The command of {named} gave no key. {err.detail}") from err
     if not output.strip():

@@ -46,12 +46,14 @@ class PeerCertificate:
         common_name: The common name, empty where it has none.
         names: The DNS names, addresses, mail addresses and URIs that it is for.
         fingerprint: The SHA-256, as `AB:CD:...`.
+        not_after: When it expires, in seconds since 1970: a connection may last longer.
     """
 
     subject: str
     common_name: str
     names: tuple[str, ...]
     fingerprint: str
+    not_after: float
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
@@ -109,4 +111,5 @@ def _described(der: bytes) -> PeerCertificate:
         common_name=str(common[0].value) if common else "",
         names=certificate_names(certificate),
         fingerprint=fingerprint(certificate),
+        not_after=certificate.not_valid_after_utc.timestamp(),
     )

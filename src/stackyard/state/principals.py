@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+_FINGERPRINT = re.compile(r"(?:[0-9A-F]{2}:){31}[0-9A-F]{2}")
 _FORMAT = 1
 # An older copy knows principals that were removed since; the audit log still says which.
 _RESTORE = (
@@ -232,8 +233,9 @@ def find_by_certificate(
 ) -> Principal | None:
     """Return the principal that a client certificate belongs to."""
     for principal in principals:
-        is_theirs = principal.certificate and principal.certificate in (common_name, fingerprint)
-        if is_theirs and _is_valid(principal, now):
+        # Never one for the other: clients may be free to choose their names.
+        shown = fingerprint if _FINGERPRINT.fullmatch(principal.certificate) else common_name
+        if principal.certificate and principal.certificate == shown and _is_valid(principal, now):
             return principal
     return None
 

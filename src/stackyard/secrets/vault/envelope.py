@@ -94,8 +94,9 @@ def parse_envelope(text: str, named: str) -> Envelope:
     first, *lines = text.split()
     match = _HEADER.fullmatch(first)
     if match is None or match["version"] not in ("1.1", "1.2") or match["cipher"] != "AES256":
+        header = _printable(first[:60])
         raise VaultFormatError(
-            f"{named} has the header `{first[:60]}`; only versions 1.1 and 1.2 with AES256 are known."
+            f"{named} has the header `{header}`; only versions 1.1 and 1.2 with AES256 are known."
         )
     try:
         salt, signature, data = (
@@ -104,6 +105,11 @@ def parse_envelope(text: str, named: str) -> Envelope:
     except (binascii.Error, ValueError) as err:
         raise VaultFormatError(f"{named} is cut off or changed.") from err
     return Envelope(match["label"], salt, signature, data)
+
+
+def _printable(text: str) -> str:
+    """Return a text without anything that a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def seal(plain: bytes, password: bytes, label: str | None = None) -> str:

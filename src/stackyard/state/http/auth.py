@@ -154,6 +154,8 @@ class Authenticator:
 
     def _by_certificate(self, request: web.BaseRequest, known: tuple[Principal, ...]) -> Principal | None:
         shown = serving.peer_certificate(request)
-        if shown is None:
+        now = self._clock()
+        # It was valid when the connection was made, which may be long ago.
+        if shown is None or shown.not_after <= now:
             return None
-        return find_by_certificate(known, shown.common_name, shown.fingerprint, self._clock())
+        return find_by_certificate(known, shown.common_name, shown.fingerprint, now)
