@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -252,3 +253,13 @@ def test_a_repository_of_somebody_else_is_read_only_where_git_is_told_to_trust_i
 
 async def _opened(source: Path) -> None:
     assert await find_repository(source) is not None
+
+
+def test_git_is_started_in_one_place_alone() -> None:
+    """What is switched off there is switched off everywhere."""
+    source = Path(running.__file__).parents[1]
+    starts = re.compile(r"[\[(]\s*\"git\"\s*,\s*(?!\"--version\")")
+    found = [path for path in source.rglob("*.py") if starts.search(path.read_text())]
+    # These list words, and start nothing.
+    words = {"engine/tools/catalogue.py", "lab/params/firewall_formats.py", "lab/seeds/big.py"}
+    assert {path.relative_to(source).as_posix() for path in found} - words == {"git/running.py"}
