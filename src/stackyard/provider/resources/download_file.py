@@ -66,23 +66,37 @@ async def _fetch(work: Work, state: Object) -> None:
         await _clear(work, state)
     entry = entry or await journal.begin(subject, node=state["node_name"], vm_id=0)
     try:
-        await _download(work, state)
-    except proxmox.ProxmoxError as err:
-        # Said at once or by the task, depending on the version of Proxmox.
-        is_there = _EXISTS in err.detail
-        if not is_there or not state["overwrite_unmanaged"]:
-            if is_there or not _may_have_left_something(err):
-                await journal.close(entry)
-            raise
-        await remove_file(work, _place(state), state["id"])
-        await _download(work, state)
+        await _download_over(work, state)
+    except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
+        if await _left_nothing(work, state, err):
+            await journal.close(entry)
+        raise
     finally:
         journal.leave(entry)
 
 
-def _may_have_left_something(err: proxmox.ProxmoxError) -> bool:
-    """Tell whether a download that failed may have written a file, or may still write it."""
-    return is_unsure(err) or isinstance(err, proxmox.TaskFailedError | proxmox.TaskTimeoutError)
+async def _download_over(work: Work, state: Object) -> None:
+    """Download, in place of a file that nothing manages where the user lets that go."""
+    try:
+        await _download(work, state)
+    except proxmox.ProxmoxError as err:
+        # Said at once or by the task, depending on the version of Proxmox.
+        if _EXISTS not in err.detail or not state["overwrite_unmanaged"]:
+            raise
+        await remove_file(work, _place(state), state["id"])
+        await _download(work, state)
+
+
+async def _left_nothing(
+    work: Work, state: Object, err: proxmox.ProxmoxError | proxmox.ProxmoxUnreachableError
+) -> bool:
+    """Tell whether a download that failed wrote no file and will write none."""
+    if isinstance(err, proxmox.TaskFailedError) and _EXISTS not in err.detail:
+        return await find_file(work, _place(state), state["id"], state["content_type"]) is None
+    if isinstance(err, proxmox.AnswerLostError | proxmox.TaskTimeoutError):
+        return False
+    # A refused call was looked after; a read that failed says nothing.
+    return _EXISTS in err.detail or err.call.method != "GET"
 
 
 async def _clear(work: Work, state: Object) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from stackyard import proxmox
 from stackyard.provider import sources
 from stackyard.provider.checks import matches, one_of
+from stackyard.provider.creating import note_seen, subject_named, was_not_done
 from stackyard.provider.datastore_files import (
     Place,
     VolumeId,
@@ -32,6 +33,7 @@ from stackyard.provider.values import UNKNOWN, Object, is_whole
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from stackyard.errors import StackyardError
     from stackyard.provider.kinds import Work
     from stackyard.provider.planning import Planned
 
@@ -94,20 +96,46 @@ def _source(work: Work, file: Object) -> str:
 
 
 async def _create(work: Work, planned: Object) -> Object:
-    volume, place = _volume(planned), _place(planned)
-    if await find_file(work, place, str(volume), volume.content) is not None:
+    volume, place, journal = _volume(planned), _place(planned), work.session.journal
+    subject = subject_named(work, _identity(planned, str(volume)))
+    entry = journal.take(subject)
+    # What a killed run of ours wrote may be half a file; it is written again.
+    if entry is None and await find_file(work, place, str(volume), volume.content) is not None:
         if not planned["overwrite"]:
             raise AttributeValueError(f"The file {volume} is there already.", ("overwrite",))
         work.warn("A file was overwritten", f"{volume} was there already.")
     async with _content(work, planned) as content:
-        if volume.content in _THROUGH_API:
-            await _upload(work, planned, volume, content)
-        else:
-            await _write(work, planned, volume, content)
+        entry = entry or await journal.begin(subject, node=place.node, vm_id=0)
+        try:
+            await _put(work, planned, volume, content)
+        except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
+            if was_not_done(err) or await _left_nothing(work, place, volume, err):
+                await journal.close(entry)
+            raise
+        finally:
+            journal.leave(entry)
     state = {**planned, "id": str(volume), "file_name": volume.name, "content_type": volume.content}
     work.keep(state)
     await wait_for_file(work, place, volume)
-    return await _read(work, state) or state
+    return await _current(work, state) or state
+
+
+async def _left_nothing(work: Work, place: Place, volume: VolumeId, err: StackyardError) -> bool:
+    """Tell whether an upload that failed wrote no file and will write none."""
+    if not isinstance(err, proxmox.RefusedError | proxmox.TaskFailedError):
+        return False
+    return await find_file(work, place, str(volume), volume.content) is None
+
+
+def _identity(state: Object, volume: str) -> str:
+    return f"{state['node_name']}/{volume}"
+
+
+async def _put(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+    if volume.content in _THROUGH_API:
+        await _upload(work, planned, volume, content)
+    else:
+        await _write(work, planned, volume, content)
 
 
 @contextlib.asynccontextmanager
@@ -158,6 +186,11 @@ async def _write(work: Work, planned: Object, volume: VolumeId, content: Callabl
 
 
 async def _read(work: Work, state: Object) -> Object | None:
+    await note_seen(work, _identity(state, str(state["id"])))
+    return await _current(work, state)
+
+
+async def _current(work: Work, state: Object) -> Object | None:
     found = await find_file(work, _place(state), state["id"], str(state.get("content_type") or ""))
     if found is None:
         return None
@@ -192,6 +225,7 @@ async def _update(_work: Work, _prior: Object, planned: Object) -> Object:
 
 
 async def _delete(work: Work, state: Object) -> None:
+    await note_seen(work, _identity(state, str(state["id"])))
     await remove_file(work, _place(state), state["id"])
 
 
