@@ -171,8 +171,8 @@ async def take(it: Bench, holder: str) -> None:
     if holder == "qemu":
         await it.session.client.post("/nodes/pve2/qemu", {"vmid": 300, "name": "other"})
         return
-    params = {"vmid": 300, "hostname": "other", "ostemplate": TEMPLATE, "rootfs": "local-lvm:1"}
-    await it.session.client.post("/nodes/pve2/lxc", params)
+    params: dict[str, str | int] = {"vmid": 300, "hostname": "other", "ostemplate": TEMPLATE}
+    await it.session.client.post("/nodes/pve2/lxc", {**params, "rootfs": "local-lvm:1"})
 
 
 def test_a_vm_id_that_is_taken_after_the_look_is_the_same_error(tmp_path: Path) -> None:
