@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import selectors
 import shlex
 import signal
@@ -36,6 +37,7 @@ from typing import TextIO
 
 from tests.support import forked_client
 from tests.support.forked_client import NUMBER, PROGRAM, ask, read_exactly, read_number
+from tests.support.processes import open_descriptors
 
 __all__ = ["Forked", "fork_program", "run_forked", "write_forked_program"]
 
@@ -44,6 +46,8 @@ ROOT = Path(__file__).parents[2]
 LATER = ("aiohttp.web", "asyncssh", "boto3", "botocore.client", "grpc.aio", "stackyard.lab")
 PACKAGES = "cli path state engine controller provider deployment inventory operator scenario".split()
 STREAMS = 3
+# What a server in the background holds for as long as its process lives, so that others know of it.
+HELD_TO_THE_END = re.compile(r"/stackyard/(controllers|labs|services|lab|state)[^ ]*/lock$")
 
 
 # --- The side of the tests
@@ -265,9 +269,19 @@ def _standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     )
 
 
+def _left_open(before: set[str]) -> list[str]:
+    """Return the descriptors that the program left open."""
+    if open_descriptors() - before:
+        # A library may leave a connection that was broken off to the collector; the program froze all at its end.
+        gc.unfreeze()
+        gc.collect()
+    return [one for one in sorted(open_descriptors() - before) if not HELD_TO_THE_END.search(one)]
+
+
 def _run(entry: str) -> int:
     """Run the program, and do at its end what Python does."""
     module, _, name = entry.partition(":")
+    before = open_descriptors()
     try:
         getattr(importlib.import_module(module), name)()
     except SystemExit as err:
@@ -277,6 +291,11 @@ def _run(entry: str) -> int:
         status = 1
     else:
         status = 0
+    left = _left_open(before)
+    if left and entry == PROGRAM:
+        # Whoever started it looks at its status and at what it wrote: every test of a command tests this.
+        sys.stderr.write(f"left open: {left}\n")
+        status = 99
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -92,17 +92,18 @@ class _Places:
             if origin.is_many and source is not None:
                 pairs = list(_pairs(source, origin, target))
             for one, other in pairs:
-                yield self._move(
-                    self._place(one, source, "source"), self._place(other, destination, "destination")
-                )
+                with (
+                    contextlib.closing(self._place(one, source, "source")) as begin,
+                    contextlib.closing(self._place(other, destination, "destination")) as end,
+                ):
+                    yield self._move(begin, end)
 
     def _move(self, source: Place, destination: Place) -> Moved:
         from stackyard.state.moving import move_state  # lazy: only when this verb runs
 
         if source.label == destination.label:
             raise UsageError(f"{source.label} is both the source and the destination.")
-        with contextlib.closing(source), contextlib.closing(destination):
-            return move_state(source, destination, keep_source=self.given["keep_source"], note=self._note)
+        return move_state(source, destination, keep_source=self.given["keep_source"], note=self._note)
 
     def _note(self, text: str) -> None:
         self.session.emit(events.LogLine(level=events.LogLevel.INFO, source="state", text=text))
