@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import stat
 import sys
 
 __all__ = ["run"]
+
+_SAFE_UMASK = stat.S_IWGRP | stat.S_IWOTH
 
 
 def run() -> None:
@@ -15,12 +18,22 @@ def run() -> None:
     # An early Ctrl-C waits for the views, which say that it stopped; `main` lets it through.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _hold_standard_descriptors()
+    _keep_others_from_writing()
     from stackyard.cli.main import main  # lazy: a Ctrl-C while this loads would be a traceback
 
     status = main(sys.argv[1:])
     # All that is left goes with the process; to look for garbage among it takes longer than many a command.
     gc.freeze()
     sys.exit(status)
+
+
+def _keep_others_from_writing() -> None:
+    """Make nothing that other users may write, whatever the umask of who started us.
+
+    One that lets a group write is somebody's choice; one that lets everybody write is none.
+    """
+    given = os.umask(_SAFE_UMASK)
+    os.umask(given if given & stat.S_IWOTH else given | _SAFE_UMASK)
 
 
 def _hold_standard_descriptors() -> None:

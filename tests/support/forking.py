@@ -272,7 +272,7 @@ def _standard_streams() -> tuple[TextIO, TextIO, TextIO]:
 def _left_open(before: set[str]) -> list[str]:
     """Return the descriptors that the program left open."""
     if open_descriptors() - before:
-        # A library may leave a connection that was broken off to the collector; the program froze all at its end.
+        # A library may leave a broken connection to the collector, which the program froze at its end.
         gc.unfreeze()
         gc.collect()
     return [one for one in sorted(open_descriptors() - before) if not HELD_TO_THE_END.search(one)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import TYPE_CHECKING
 
 import orjson
 
+from stackyard import files
 from stackyard.errors import BusyError, FileError, Location
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class SqliteDisk:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._make_private()
         try:
             self._connection = sqlite3.connect(
                 path, timeout=0.0, isolation_level=None, check_same_thread=False
@@ -65,6 +68,19 @@ class SqliteDisk:
                 raise
         except sqlite3.Error as err:
             raise self._error(err) from err
+
+    def _make_private(self) -> None:
+        """Make the file for its owner alone before SQLite makes it for everybody: tokens are in it."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
+            try:
+                os.fchmod(descriptor, files.PRIVATE)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            # SQLite says what is wrong with it, in words that users of a lab know; who may not change the
+            # mode may still use the file.
+            return
 
     def load(self) -> Iterator[tuple[str, str, Document]]:
         """Yield every stored document."""
