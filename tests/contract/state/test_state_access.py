@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ssl
+import threading
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -13,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.support.processes import PATIENCE_S
 from tests.support.state_client import Client, basic, lock_body, served, state_body
 
 from stackyard import serving
@@ -258,3 +261,27 @@ def test_the_representation_of_a_principal_tells_no_token() -> None:
     assert isinstance(principal, Principal)
     assert principal.may(Right.READ, "any/state")
     assert not principal.may(Right.WRITE, "any/state")
+
+
+def test_many_who_ask_for_the_health_leave_threads_to_those_who_log_in() -> None:
+    service, looking, is_back = make_service(), threading.Event(), threading.Event()
+    listing = service.objects.list
+
+    def stalled(*arguments: Any, **options: Any) -> Any:
+        looking.set()
+        assert is_back.wait(PATIENCE_S)
+        return listing(*arguments, **options)
+
+    async def run() -> list[int]:
+        async with served(service) as client:
+            asked = [asyncio.create_task(client.request("GET", "/health")) for _ in range(100)]
+            await asyncio.to_thread(looking.wait, PATIENCE_S)
+            try:
+                async with asyncio.timeout(PATIENCE_S / 2):
+                    assert (await client.get("a")).status == 404
+            finally:
+                is_back.set()
+            return [reply.status for reply in await asyncio.gather(*asked)]
+
+    service.objects.list = stalled  # type: ignore[method-assign]
+    assert asyncio.run(run()) == [200] * 100

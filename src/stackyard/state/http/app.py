@@ -98,7 +98,7 @@ class StateApp:
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._refused = RefusedLogins(service.audit, self.call)
-        self._refreshing: asyncio.Task[None] | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
 
     def close(self) -> None:
         """Write down what is still to be written, and let go of the threads."""
@@ -273,7 +273,7 @@ class StateApp:
             StoreError: It does not.
             StoreBusyError: Other processes keep it busy.
         """
-        await self._call(self._store_health.check)
+        await self._once("health", self._store_health.check)
 
     async def _health(self) -> web.Response:
         try:
@@ -314,7 +314,7 @@ class StateApp:
 
     async def _login(self, request: web.BaseRequest) -> Principal:
         if self._auth.is_stale and self._auth.own_answers(request) is None:
-            await self._refreshed()
+            await self._once("principals", self._auth.refresh)
         try:
             principal = self._auth.login(request)
             serving.mark_known(request)
@@ -326,12 +326,13 @@ class StateApp:
                 await self._auth.hold_back()
             raise
 
-    async def _refreshed(self) -> None:
-        """Read the principals once for all who ask meanwhile: wrong credentials must not take all threads."""
-        if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.create_task(self._call(self._auth.refresh))
-            self._refreshing.add_done_callback(_retrieve)
-        await asyncio.shield(self._refreshing)
+    async def _once(self, what: str, function: Callable[[], None]) -> None:
+        """Do something once for all who ask meanwhile: who has not logged in must not take all threads."""
+        running = self._running.get(what)
+        if running is None or running.done():
+            running = self._running[what] = asyncio.create_task(self._call(function))
+            running.add_done_callback(_retrieve)
+        await asyncio.shield(running)
 
     async def _call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         return await self.call(functools.partial(function, *args, **kwargs))
