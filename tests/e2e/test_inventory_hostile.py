@@ -14,7 +14,7 @@ import pytest
 
 from stackyard.desired import Desired
 from stackyard.inventory import Fact, IncompleteError, Inventory, read_facts, render
-from stackyard.inventory.ansible import as_list, as_yaml, group_name
+from stackyard.inventory.ansible import as_list, as_yaml, group_name, marked
 from stackyard.inventory.contract import Origin, parse
 
 pytestmark = pytest.mark.timeout(300)
@@ -157,3 +157,19 @@ def test_a_text_that_no_template_can_be_written_in_stays_plain() -> None:
     assert "!unsafe" not in as_yaml(made)
     assert "__ansible_unsafe" not in json.dumps(as_list(made))
     assert [group_name(name) for name in ("all", "_meta", "web")] == ["all_", "_meta_", "web"]
+
+
+def test_variables_of_a_spec_are_not_run_by_ansible(tmp_path: Path) -> None:
+    """They go to the playbook of a site as a file of extra variables."""
+    canary = tmp_path / "canary"
+    given = {"local_user": payload(canary), "packages": [payload(canary), "curl"], "ssh_port": 22}
+    (tmp_path / "extravars").write_text(json.dumps(marked(given)))
+    (tmp_path / "play.yml").write_text(
+        "- hosts: localhost\n  gather_facts: false\n  connection: local\n  tasks:\n"
+        "    - ansible.builtin.copy:\n"
+        '        content: "{{ [local_user, packages, ssh_port] | to_json }}"\n'
+        "        dest: said.json\n"
+    )
+    ansible(tmp_path, "ansible-playbook", "-i", "localhost,", "-e", "@extravars", "play.yml")
+    assert json.loads((tmp_path / "said.json").read_text()) == list(given.values())
+    assert not canary.exists()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stackyard.inventory.contract import Inventory
 
-__all__ = ["as_list", "as_yaml", "group_name"]
+__all__ = ["as_list", "as_yaml", "group_name", "marked"]
 
 _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 _APP_TAG = "app_"
@@ -52,7 +52,7 @@ def group_name(text: str) -> str:
 
 def as_list(inventory: Inventory) -> dict[str, Any]:
     """Return what a dynamic inventory answers to `--list`."""
-    hosts = {key: _marked(_variables(row)) for key, row, _ in inventory.hosts()}
+    hosts = {key: marked(_variables(row)) for key, row, _ in inventory.hosts()}
     groups = _groups(inventory)
     return {
         "_meta": {"hostvars": hosts},
@@ -96,12 +96,12 @@ def _variables(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**variables, **known}
 
 
-def _marked(value: Any) -> Any:
+def marked(value: Any) -> Any:
     """Return a value with the mark of JSON on every text in it that could be a template."""
     if isinstance(value, dict):
-        return {name: _marked(one) for name, one in value.items()}
+        return {name: marked(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_marked(one) for one in value]
+        return [marked(one) for one in value]
     return {"__ansible_unsafe": value} if _may_be_template(value) else value
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard import events, files, process, ssh
+from stackyard.inventory.ansible import marked
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
 from stackyard.path.reaching import AGENT_VARIABLE
 from stackyard.site.specs import spec_variables
@@ -118,7 +119,8 @@ def _write(folder: Path, guest: str, place: _Place, document: Mapping[str, Any])
         "ansible_ssh_common_args": options,
     }
     _put(folder / "inventory" / "hosts.json", orjson.dumps({"all": {"hosts": {guest: variables}}}))
-    _put(folder / "env" / "extravars", orjson.dumps(spec_variables(dict(document))))
+    # What a site says is no template: without a playbook of its own, it reaches the guest as it is.
+    _put(folder / "env" / "extravars", orjson.dumps(marked(spec_variables(dict(document)))))
     _put(folder / "env" / "settings", orjson.dumps({"suppress_env_files": True}))
 
 

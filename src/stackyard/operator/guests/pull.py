@@ -218,7 +218,8 @@ class _Marker:
         if not self.document:
             return f"its first boot has left no word. {self.lines}".strip()
         if self.document.get("status") != "complete":
-            return f"{self.document.get('error', 'a step failed')}. {self.lines}".strip()
+            why = last_lines(str(self.document.get("error", "a step failed")))
+            return f"{why}. {self.lines}".strip()
         shown = str(self.document.get("digest", ""))[:12]
         return f"it has applied another version ({shown or 'unknown'}, wanted {digest[:12]})."
 
