@@ -59,7 +59,12 @@ def hostile(canary: Path) -> Inventory:
 
 
 def ansible(folder: Path, *arguments: str) -> str:
-    env = {**os.environ, "HOME": str(folder), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_LOCALHOST_WARNING": "0"}
+    env = {
+        **os.environ,
+        "HOME": str(folder),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+    }
     ended = subprocess.run(
         [str(BIN / arguments[0]), *arguments[1:]],
         cwd=folder,

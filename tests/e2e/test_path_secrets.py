@@ -15,6 +15,7 @@ import pytest
 import yaml
 from tests.support.cli import fresh
 from tests.support.engine import real_engine
+from tests.support.lab_forging import Forgery, forged
 from tests.support.path import Yard, make_yard
 from tests.support.path_kills import children_of
 from tests.support.path_runs import DNS, WEB, watch_calls
@@ -153,3 +154,30 @@ def test_a_saved_plan_holds_no_secret_even_when_it_is_opened(yard: Yard) -> None
     assert found_in(path.read_bytes()) == []
     # Inside the envelope is what OpenTofu encrypted itself.
     assert found_in(PlanFile.load(path, read_key()).plan) == []
+
+
+def test_a_destruction_shows_no_secret_that_the_cluster_says(yard: Yard, tmp_path: Path) -> None:
+    """They are in the data of guests and in the state; here the cluster repeats them wherever it can."""
+    yard.run("apply", "t", "--no-verify")
+    said = " ".join(CANARIES.values())
+    forgeries: dict[str, Forgery] = {
+        "GET /nodes/*/500/config": lambda answer: {**answer, "description": said, "tags": said},
+        "GET /nodes/*/501/config": lambda answer: {**answer, "description": said},
+        "GET /nodes/*/tasks/*/log": lambda rows: [{"n": 1, "t": said}, *rows],
+    }
+    fault = yard.running.add_fault("task", task="qmdestroy", text=f"it holds {said}")
+    journal, ear = watch_calls(yard.running), Eavesdropper()
+    journal.on_call = ear.look
+    with forged(forgeries):
+        ends = [yard.run("drift", "t", "-v"), yard.run("plan", "t", "-v", "--events")]
+        allowed = ("destroy", "t", "--yes", "--allow-destroy", "web,dns", "-v")
+        ends.append(yard.run(*allowed, status=1))
+        assert "qmdestroy" in ends[-1].stderr
+        yard.running.remove_fault(fault)
+        ends.append(yard.run(*allowed, "--events"))
+    journal.on_call = None
+    assert yard.guests() == {}
+    assert ear.leaks == set()
+    assert [found_in(text.encode()) for ended in ends for text in (ended.stdout, ended.stderr)] == [[]] * 8
+    outside = {name for name in leaks_below(yard.folder) if not name.startswith(".stackyard/state/")}
+    assert outside == {"secrets.yaml"}

@@ -7,13 +7,13 @@ compared before it is masked, so a change of a secret is still a change.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.engine.version import EngineBrokenError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["SENSITIVE", "UNKNOWN", "Action", "Change", "Changes", "Difference", "Path", "read_changes"]
 
@@ -134,6 +134,29 @@ class Changes:
     def count(self, *actions: Action) -> int:
         """Return how many resources one of these happens to."""
         return sum(change.action in actions for change in self.planned)
+
+    def redacted(self, redact: Callable[[str], str]) -> Changes:
+        """Return the same with secrets masked in what is shown: others may have written one down anywhere."""
+        return Changes(
+            planned=tuple(_redacted(change, redact) for change in self.planned),
+            drifted=tuple(_redacted(change, redact) for change in self.drifted),
+        )
+
+
+def _redacted(change: Change, redact: Callable[[str], str]) -> Change:
+    shown = tuple(
+        replace(one, before=_masked(one.before, redact), after=_masked(one.after, redact))
+        for one in change.differences
+    )
+    return replace(change, differences=shown)
+
+
+def _masked(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _masked(one, redact) for key, one in value.items()}
+    return [_masked(one, redact) for one in value] if isinstance(value, list) else value
 
 
 def read_changes(document: Mapping[str, Any]) -> Changes:

@@ -271,7 +271,8 @@ async def _make(
 async def changes_of(run: Run, path: Path) -> Changes:
     """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
     document = _archived(run, path)
-    return read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
+    read = read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
+    return read.redacted(run.workdir.redactor)
 
 
 def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
