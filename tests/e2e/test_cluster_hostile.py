@@ -17,7 +17,10 @@ from stackyard.engine.version import Flavour
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
-EVIL = "{{ lookup('pipe','touch canary') }} ${file(\"/etc/passwd\")} $(touch canary) \x1b[2J\u202e\n- x: y\n'\"\\"
+EVIL = (
+    "{{ lookup('pipe','touch canary') }} ${file(\"/etc/passwd\")} $(touch canary) "
+    "\x1b[2J\u202e\n- x: y\n'\"\\"
+)
 CONFIG = "GET /nodes/*/qemu/*/config"
 
 
@@ -57,7 +60,7 @@ FORGERIES: dict[str, dict[str, Forgery]] = {
     "ids": {"GET /cluster/resources": lambda rows: [{**row, "vmid": EVIL} for row in rows]},
     "rows": {"GET /cluster/resources": lambda _: [EVIL]},
     "a configuration": {CONFIG: lambda _: [EVIL]},
-    "values": {CONFIG: lambda answer: dict.fromkeys(answer, [EVIL])},
+    "values": {CONFIG: lambda answer: {key: [EVIL] for key in answer}},
     "keys": {CONFIG: lambda answer: {**answer, EVIL: EVIL}},
 }
 
