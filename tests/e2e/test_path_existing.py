@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
-from tests.support.path import Yard, make_yard
+from tests.support.path import Yard, make_yard, mirror_of
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
@@ -93,6 +94,28 @@ def test_a_guest_that_the_token_cannot_see_is_unknown_and_never_gone(yard: Yard)
     assert list((yard.folder / ".stackyard" / "journal").glob("*.json")) == []
     (yard.folder / "secrets.yaml").write_bytes(secrets)
     assert yard.json("plan", "t")["has_changes"] is False
+
+
+@pytest.mark.bpg
+def test_the_real_provider_forgets_nothing_that_is_hidden_or_moved(yard: Yard, tmp_path: Path) -> None:
+    binary = os.environ.get("STACKYARD_TEST_BPG")
+    if not binary:
+        pytest.skip("STACKYARD_TEST_BPG does not name the binary of bpg/proxmox")
+    config = mirror_of(Path(binary), Path(yard.env["STACKYARD_TOFU"]), tmp_path)
+    bpg = yard.with_env(STACKYARD_PROVIDER="bpg", STACKYARD_TOFU_CONFIG=str(config))
+    yard.write_env("t", [vm("a", vmid=500), {**DNS, "vmid": 501, "started": False}])
+    yard.run("apply", "t", "--no-verify")
+    api = proxmoxer_client(yard.running)
+    wait(api, api.nodes("pve1").lxc("501").migrate.post(target="pve2"))
+    planned = bpg.json("plan", "t")
+    assert actions(planned) == {}
+    assert [found["code"] for found in planned["guard"]["warnings"]] == ["W-GUARD-ELSEWHERE"]
+    bpg.run("apply", "t", "--no-verify")
+    assert set(yard.guests()) == {500, 501}
+    before = state_of(yard, "env/t/lab")
+    hide(yard, 500)
+    assert bpg.json("plan", "t", status=1)["error"]["code"] == "E-PLAN-NOT-VISIBLE"
+    assert state_of(yard, "env/t/lab") == before
 
 
 def test_a_node_that_does_not_answer_is_no_answer(yard: Yard) -> None:
