@@ -38,7 +38,7 @@ DESTROYS_GUEST = Kind(
 DESTROYS_PROTECTED = Kind(
     code="E-GUARD-DESTROYS-PROTECTED",
     summary="A protected guest would be destroyed",
-    remedy="Take its protection off in one apply, and destroy it in the next.",
+    remedy="Keep it in the input; or take its protection off in one apply, and destroy it in the next.",
 )
 DESTROYS_OBJECT = Kind(
     code="E-GUARD-DESTROYS-OBJECT",
