@@ -341,3 +341,24 @@ def test_a_run_that_waited_applies_the_input_as_it_is_then(yard: Yard) -> None:
 def wait_until_waited(states: StateService, name: str) -> None:
     while not states.head(name).waiting:
         threading.Event().wait(0.02)
+
+
+def test_an_entry_of_the_journal_hides_no_guest_of_somebody_else(yard: Yard) -> None:
+    """Entries of refused creates, as older versions left them, do not keep the guard quiet."""
+    yard.write_env("t", [vm("web", vmid=500)])
+    yard.run("apply", "t", "--no-verify")
+    wait(proxmoxer_client(yard.running), proxmoxer_client(yard.running).nodes("pve1").qemu("500").delete())
+    proxmoxer_client(yard.running).nodes("pve1").qemu.post(vmid=500, name="theirs")
+    (yard.folder / ".stackyard" / "state" / "objects.sqlite").unlink()
+    entry = {
+        "token": "5f0c6d1e-0000-4000-8000-000000000000",
+        "state": "env/t/lab",
+        "subject": {"type_name": "proxmox_virtual_environment_vm", "name": "web", "key": "id 500"},
+        "node": "pve1",
+        "vm_id": 500,
+        "upid": "",
+    }
+    journal = yard.folder / ".stackyard" / "journal"
+    (journal / f"{entry['token']}.json").write_text(json.dumps(entry))
+    assert yard.codes("apply", "t", "--no-verify") == ["E-GUARD-UNMANAGED-GUEST"]
+    assert yard.guests()[500]["config"]["name"] == "theirs"

@@ -27,6 +27,7 @@ from stackyard.path.planfile import Binding, PlanFile, open_encrypted
 from stackyard.path.settle import Surroundings, settle
 from stackyard.path.shared_files import look_at_files
 from stackyard.path.survey import survey
+from stackyard.path.sweeping import find_unfinished
 from stackyard.path.visibility import require_visible
 from stackyard.render.references import address_of
 
@@ -181,12 +182,14 @@ class _Scene:
         owners: What other states have there.
         settled: The model, fitted to the guests that exist.
         staged: The state to plan with, where it is not the stored one.
+        unfinished: The ids of guests that a killed run of ours was creating.
     """
 
     cluster: Cluster
     owners: Owners
     settled: Settled
     staged: bytes | None
+    unfinished: frozenset[int]
 
 
 async def _look(run: Run, wishes: Wishes) -> _Scene:
@@ -196,12 +199,13 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
         cluster = await survey(run.client, nodes, known.vm_ids)
         await require_visible(run.client, known, cluster)
         owners = await read_owners(run, cluster)
+        unfinished = await find_unfinished(run, cluster)
         files = await look_at_files(run, run.resolved.desired, known, cluster, mode=wishes.mode)
     around = Surroundings(
         known=known,
         cluster=cluster,
         managed=owners.states,
-        unfinished=_unfinished(run),
+        unfinished={entry.subject.name: entry.vm_id for entry in unfinished if entry.subject.name},
         permits=wishes.allowances.permits,
     )
     settled = settle(files.desired, around)
@@ -214,12 +218,13 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
     settled = dataclasses.replace(
         settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
     )
-    return _Scene(cluster=cluster, owners=owners, settled=settled, staged=known.edited(edit))
-
-
-def _unfinished(run: Run) -> dict[str, int]:
-    entries = () if run.served is None else run.served.journal.entries
-    return {entry.subject.name: entry.vm_id for entry in entries if entry.vm_id and entry.subject.name}
+    return _Scene(
+        cluster=cluster,
+        owners=owners,
+        settled=settled,
+        staged=known.edited(edit),
+        unfinished=frozenset(entry.vm_id for entry in unfinished),
+    )
 
 
 def _to_complete(known: KnownState, wishes: Wishes) -> frozenset[str]:
@@ -283,21 +288,14 @@ def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
 
 
 def _judge(run: Run, wishes: Wishes, changes: Changes, scene: _Scene) -> Verdict:
-    cluster = _without_unfinished(run, scene.cluster)
+    # What a killed run of ours was creating is no stranger: the provider takes it over.
+    guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
+    cluster = dataclasses.replace(scene.cluster, guests=guests)
     verdict = inspect(changes, wishes.allowances, cluster, scene.owners)
     verdict = verdict.joined(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
     if wishes.mode is not tofu.PlanMode.NORMAL:
         return verdict
     return verdict.joined(inspect_placement(scene.settled.desired, changes, scene.cluster))
-
-
-def _without_unfinished(run: Run, cluster: Cluster) -> Cluster:
-    """Return the cluster without what a killed run of ours was making: the provider takes that over."""
-    if run.served is None:
-        return cluster
-    ours = {(entry.vm_id, entry.node) for entry in run.served.journal.entries}
-    guests = tuple(guest for guest in cluster.guests if (guest.vm_id, guest.node) not in ours)
-    return dataclasses.replace(cluster, guests=guests)
 
 
 def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:

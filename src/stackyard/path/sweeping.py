@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,16 @@ from stackyard.state.inside import read_view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stackyard.guard import Cluster, ClusterGuest
     from stackyard.path.run import Run
     from stackyard.provider.journal import Entry
 
-__all__ = ["guests_in_state", "sweep_unfinished"]
+__all__ = ["find_unfinished", "guests_in_state", "sweep_unfinished"]
 
 _KINDS = {VM: "qemu", CONTAINER: "lxc"}
 _TASK_S = 600.0
+# A guest that is still being created carries no mark yet, and nobody else can have it.
+_MAKING = ("create", "clone")
 
 
 def guests_in_state(run: Run) -> dict[int, str]:
@@ -93,9 +97,44 @@ async def _node_of(client: proxmox.Client, entry: Entry) -> str | None:
     return next((str(row["node"]) for row in rows if row["vmid"] == entry.vm_id), None)
 
 
+async def find_unfinished(run: Run, cluster: Cluster) -> tuple[Entry, ...]:
+    """Return the entries of the journal whose guests are there and are ours.
+
+    An entry alone proves nothing: somebody else may have taken the id since. A guest is ours that carries the
+    mark or the name of the entry, or that is still being created.
+
+    Raises:
+        ProxmoxError: The cluster does not answer.
+    """
+    if run.served is None:
+        return ()
+    there = {guest.vm_id: guest for guest in cluster.guests}
+    pairs = [(entry, there[entry.vm_id]) for entry in run.served.journal.entries if entry.vm_id in there]
+    configs = await asyncio.gather(*(_config(run.client, guest) for _, guest in pairs))
+    return tuple(
+        entry
+        for (entry, _), config in zip(pairs, configs, strict=True)
+        if _is_ours(config, entry) or _has_name(config, entry) or config.get("lock") in _MAKING
+    )
+
+
+async def _config(client: proxmox.Client, guest: ClusterGuest) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = await client.get(
+            f"/nodes/{quoted(guest.node)}/{guest.kind}/{guest.vm_id}/config"
+        )
+    except proxmox.RefusedError:
+        return {}
+    return found
+
+
 def _is_ours(config: dict[str, Any], entry: Entry) -> bool:
     """Tell whether a guest is the one of an entry: it carries the token, or the name and our tag."""
     if config.get("vmgenid") == entry.token or entry.token in str(config.get("description", "")):
         return True
+    return _has_name(config, entry) and OWNER_TAG in str(config.get("tags"))
+
+
+def _has_name(config: dict[str, Any], entry: Entry) -> bool:
     name = config.get("name") or config.get("hostname")
-    return bool(entry.subject.name) and name == entry.subject.name and OWNER_TAG in str(config.get("tags"))
+    return bool(entry.subject.name) and name == entry.subject.name
