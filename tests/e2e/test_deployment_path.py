@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,9 @@ from tests.support.provider import lab_api, lab_table
 from tests.support.seaweed import require_seaweed
 
 from stackyard.lab.ha.config import RESOURCES, RULES
+from stackyard.objects import open_objects
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
+from stackyard.state import Actor, StateService
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -73,6 +76,45 @@ def test_the_container_of_the_seed_goes_all_the_way_and_back(rig: Rig) -> None:
 
     words: list[str] = yard.json("destroy", "deployment", status=1)["error"]["remedy"].split()
     yard.run("destroy", "deployment", "--allow-destroy", words[words.index("--allow-destroy") + 1])
+    assert yard.guests() == {}
+
+
+def test_an_object_that_is_written_while_a_run_waits_is_the_one_that_is_applied(rig: Rig) -> None:
+    yard = rig.yard
+    rig.plant(OBJECT)
+    yard.run("apply", "deployment", "--no-verify")
+    objects = open_objects(yard.folder / ".stackyard" / "state")
+    states, actor = StateService(objects), Actor(principal="test")
+    (name,) = states.names()
+    states.locks.lock(name, b'{"ID": "ours", "Operation": "apply", "Who": "me"}', actor)
+    yard.run("deployment", "edit", "--set", "containers.my-container.memory_dedicated=1024")
+    ended: list[int] = []
+    waiting = threading.Thread(
+        target=lambda: ended.append(yard.run("apply", "deployment", "--no-verify", status=None).status)
+    )
+    waiting.start()
+    try:
+        while not states.head(name).waiting:
+            threading.Event().wait(0.02)
+        yard.run("deployment", "edit", "--set", "containers.my-container.memory_dedicated=1536")
+        states.locks.unlock(name, "ours", actor)
+        waiting.join()
+    finally:
+        objects.close()
+    assert ended == [0]
+    assert yard.guests()[123]["config"]["memory"] == 1536
+
+
+def test_a_deployment_whose_object_is_gone_can_be_shown_and_destroyed(rig: Rig) -> None:
+    yard = rig.yard
+    rig.plant(OBJECT)
+    yard.run("apply", "deployment", "--no-verify")
+    (yard.folder / ".stackyard" / "deployment" / "objects.sqlite").unlink()
+    assert yard.json("plan", "deployment", status=65)["error"]["code"] == "E-DEPLOYMENT-MISSING"
+    assert yard.json("output", "deployment", "-H", "pve1")["guests"]["my-container"]["vm_id"] == 123
+    words: list[str] = yard.json("destroy", "deployment", "-H", "pve1", status=1)["error"]["remedy"].split()
+    named = words[words.index("--allow-destroy") + 1]
+    yard.run("destroy", "deployment", "-H", "pve1", "--allow-destroy", named)
     assert yard.guests() == {}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from stackyard import events
-from stackyard.errors import UsageError
+from stackyard.errors import InvalidInputError, UsageError
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
@@ -47,6 +47,8 @@ __all__ = [
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 _DEPLOYMENT = "deployment"
+# The error of a deployment object that is not there.
+_MISSING = "E-DEPLOYMENT-MISSING"
 # The kinds of targets that a site has.
 _KINDS = ("env", "manifest", "site")
 # Runs on the one object queue behind each other, and do not fail because another is at work.
@@ -182,16 +184,23 @@ class Chosen:
             if found is None:
                 raise
             source = sources[found.kind]
-            self._session.emit(
-                events.LogLine(
-                    level=events.LogLevel.WARNING,
-                    source=found.kind,
-                    text=f"{found.target} is no longer in {found.source or 'its source'}; "
-                    f"the state {found.state} says what it has.",
-                )
+            self._warn(
+                found.kind,
+                f"{found.target} is no longer in {found.source or 'its source'}; "
+                f"the state {found.state} says what it has.",
             )
             return source, base, source.resolve_state(found.name, found.node)
-        return source, base, source.resolve(name, self._values["host"])
+        try:
+            return source, base, source.resolve(name, self._values["host"])
+        except InvalidInputError as err:
+            # An object that is not there any more leaves a state, as a file does.
+            if not self._by_state or err.code != _MISSING or not _holds(base, source, name):
+                raise
+            self._warn(source.kind, f"{err.detail} Its state says what it has.")
+            return source, base, source.resolve_state(name, self._values["host"])
+
+    def _warn(self, kind: str, text: str) -> None:
+        self._session.emit(events.LogLine(level=events.LogLevel.WARNING, source=kind, text=text))
 
     def _read_again(self) -> Resolved:
         """Return the target as the input says it now."""
@@ -222,6 +231,11 @@ class Chosen:
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+
+
+def _holds(base: Path, source: Source, name: str) -> bool:
+    """Tell whether a state of a target holds something."""
+    return _applied_target(base, f"{source.kind}:{name}", None) is not None
 
 
 def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:

@@ -220,5 +220,7 @@ def _as_error(host: str, body: Mapping[str, Any]) -> RemoteRunError:
     found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     findings = "".join(f"\n- {one.get('summary', '')}: {one.get('detail', '')}" for one in found)
     said = f"{body.get('summary', '')} ({body.get('code', '')}): {body.get('detail', '')}"
-    remedy = str(body.get("remedy") or RemoteRunError.default_remedy)
+    # What another machine advises is shown as its words, not as ours.
+    said_remedy = body.get("remedy")
+    remedy = f"{host} says: {said_remedy}" if said_remedy else RemoteRunError.default_remedy
     return RemoteRunError(f"On {host}: {said}{findings}", remedy=remedy)
