@@ -112,11 +112,9 @@ def permit_options(function: Function) -> Function:
 def repair_options(function: Function) -> Function:
     """Add what becomes part of a plan on request."""
     options = (
-        click.option(
-            "--accept-renames", is_flag=True, help="Plan guests under a new key as the same guests."
-        ),
+        click.option("--accept-renames", is_flag=True, help="Plan renamed guests as the same guests."),
         click.option("--adopt", is_flag=True, help="Plan to take over guests that no state manages."),
-        _names("--recreate", "Plan to destroy these guests and create them again."),
+        _names("--recreate", "Plan to create these guests again and lose their disks."),
     )
     for option in reversed(options):
         function = option(function)

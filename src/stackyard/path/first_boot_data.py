@@ -33,14 +33,16 @@ __all__ = ["NOT_APPLIED", "data_notes", "keep_images", "next_boots"]
 OTHER_IMAGE = Kind(
     code="W-GUARD-OTHER-IMAGE",
     summary="A guest was created from another image than the input says",
-    remedy="Write the old image back; or destroy the guest and create it from the new one with --recreate.",
+    remedy="Write the old image back; or create the guest again and lose its disks, "
+    "with --recreate NAME --allow-destroy NAME.",
     severity=Severity.WARNING,
 )
 OTHER_DATA = Kind(
     code="W-GUARD-OTHER-DATA",
     summary="Data for cloud-init has changed since the guest started",
-    remedy="Stop the guest and start it: cloud-init then runs as at a first boot, and removes nothing. "
-    "`--recreate` destroys the guest and creates it with the new data.",
+    remedy="Shut the guest down and start it from Proxmox, when it suits: cloud-init runs again, adds users "
+    "and packages, removes none, and may make new SSH host keys. `--recreate NAME --allow-destroy NAME` "
+    "creates the guest again.",
     severity=Severity.WARNING,
 )
 # What no apply changes in guests that exist.

@@ -72,7 +72,7 @@ class EmptyInputError(InvalidInputError):
 
 
 class InputChangedError(InvalidInputError):
-    """The input was changed while a run waited for its lock, so that it now means something else."""
+    """While a run waited for its lock, the input was changed so that the target belongs to another state."""
 
     code = "E-INPUT-CHANGED"
     summary = "The input changed while the run waited"
@@ -260,8 +260,8 @@ async def _locked(backend: Embedded, name: str, settings: Settings) -> AsyncIter
 
 
 def _unlocking(err: refusals.StateLockedError) -> str:
-    name, lock_id = err.detail.partition(" ")[0], err.holder.info.id
-    return f" If it is certain that it is dead: stackyard state unlock {name} {lock_id}"
+    lock_id = err.holder.info.id
+    return f" If it is certain that it is dead: stackyard state unlock {lock_id} --reason TEXT"
 
 
 async def _recover(workdir: Workdir, name: str, emit: events.Emit) -> None:

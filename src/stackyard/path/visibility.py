@@ -33,8 +33,9 @@ NO_PRIVILEGE = Kind(
 )
 NO_ANSWER = Kind(
     code="E-PLAN-NODE-SILENT",
-    summary="A node does not say whether a guest is still there",
-    remedy="Start the node, or wait until it answers; `pvecm delnode` removes one that will not come back.",
+    summary="A node is offline, so that nothing shows whether a guest is still there",
+    remedy="Start the node, or wait until it answers. A node that never comes back has to be removed from "
+    "the cluster, as the manual of Proxmox VE describes.",
 )
 STILL_THERE = Kind(
     code="E-PLAN-STILL-THERE",

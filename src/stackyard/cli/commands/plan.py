@@ -40,7 +40,7 @@ __all__ = ["plan", "plan_document"]
 def plan(session: Session, /, **values: Any) -> Result:
     """Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.
 
-    Nothing is changed, in the state neither. What the guard would refuse is shown with the option that would
+    Guests and the state stay as they are. What the guard would refuse is shown with the option that would
     permit it; `apply` stops there.
     """
     return session.run(_plan(session, values))

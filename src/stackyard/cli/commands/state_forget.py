@@ -20,7 +20,7 @@ __all__ = ["forget"]
 def forget(name: str, addresses: tuple[str, ...], choice: StoreChoice) -> Result:
     """Take resources out of a state; what they stand for stays as it is.
 
-    For a guest that is certainly gone and cannot be seen to be, or that another state has too. The versions
+    Like `tofu state rm`: for a guest that you know was deleted, or that another state has too. The versions
     before it stay: `stackyard state rollback` undoes it.
 
     \b

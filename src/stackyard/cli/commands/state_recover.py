@@ -37,10 +37,9 @@ _FILE, _STORE = "file", "store"
 def recover(name: str, path: str | None, use: str | None, choice: StoreChoice) -> Result:
     """Compare a state that an apply could not store with the stored one, and take one of the two.
 
-    An apply whose store was away leaves what it made in `errored.tfstate`. The next run stores that by
-    itself where nothing was stored since. Where something was, this verb shows what differs, and --use says
-    which of the two is right. Neither is lost: the stored one stays among the versions, and the file is kept
-    under another name.
+    If an apply cannot reach the state store, it leaves the new state in `errored.tfstate`. The next run
+    stores it, unless the stored state has changed since. Then compare the two here, and choose with --use.
+    Neither is lost: the stored one stays among the versions, and the file is kept under another name.
 
     \b
     stackyard state recover env/dev/pve1               what the file has and the store has not
