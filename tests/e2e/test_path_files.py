@@ -104,3 +104,49 @@ def test_new_data_for_cloud_init_is_said_to_be_unread_until_the_guest_has_read_i
     )
     yard.run("apply", "t", "--recreate", "web", "--allow-destroy", "web", "--no-verify")
     assert yard.json("drift", "t")["not_applied"] == []
+
+
+def test_a_guest_that_was_deleted_by_hand_is_created_from_the_image_of_the_input(yard: Yard) -> None:
+    yard.write_env("t", [{**WEB, "started": False}])
+    yard.run("apply", "t", "--no-verify")
+    path = yard.folder / "site.yaml"
+    site = yaml.safe_load(path.read_text())
+    site["images"]["newer"] = {**site["images"]["debian-12"], "file_name": "newer.qcow2"}
+    path.write_text(yaml.safe_dump(site))
+    yard.write_env("t", [{**WEB, "image": "newer", "started": False}])
+    proxmoxer_client(yard.running).nodes("pve1").qemu("500").delete()
+    planned = yard.json("plan", "t", "--allow-destroy", "debian-12.qcow2")
+    assert warnings(planned) == []
+    (created,) = [change for change in planned["changes"] if change["subject"].startswith("VM ")]
+    assert created["action"] == "create"
+    yard.run("apply", "t", "--no-verify", "--allow-destroy", "debian-12.qcow2")
+    assert yard.json("plan", "t")["has_changes"] is False
+
+
+def test_a_saved_plan_does_not_delete_a_file_that_came_into_use_since(yard: Yard) -> None:
+    yard.write_env("t", [{**WEB, "started": False}, {**WEB, "name": "w", "vmid": 502, "image": "debian-13"}])
+    yard.run("apply", "t", "--no-verify")
+    yard.write_env("t", [{**WEB, "name": "w", "vmid": 502, "image": "debian-13"}])
+    allowed = ("--allow-destroy", "web,debian-12.qcow2")
+    yard.run("plan", "t", *allowed, "--out", "t.plan")
+    yard.write_env("u", [{**WEB, "name": "db", "vmid": 501, "started": False}])
+    yard.run("apply", "u", "--no-verify")
+    error = yard.json("apply", "t", "--plan", "t.plan", *allowed, "--no-verify", status=65)["error"]
+    assert error["code"] == "E-PLAN-MOVED"
+    assert "local:import/debian-12.qcow2" in files(yard, "import")
+
+
+def test_a_file_under_another_key_is_the_same_file(yard: Yard) -> None:
+    path = yard.folder / "site.yaml"
+    site = yaml.safe_load(path.read_text())
+    named = {**site["images"]["debian-12"], "file_name": "one.qcow2"}
+    path.write_text(yaml.safe_dump({**site, "images": {**site["images"], "first": named}}))
+    yard.write_env("t", [{**WEB, "image": "first", "started": False}])
+    yard.run("apply", "t", "--no-verify")
+    path.write_text(yaml.safe_dump({**site, "images": {**site["images"], "second": named}}))
+    yard.write_env("t", [{**WEB, "image": "second", "started": False}])
+    planned = yard.json("plan", "t")
+    assert {change["action"] for change in planned["changes"]} <= {"update", "no-op"}
+    yard.run("apply", "t", "--no-verify")
+    assert "local:import/one.qcow2" in files(yard, "import")
+    assert yard.json("plan", "t")["has_changes"] is False

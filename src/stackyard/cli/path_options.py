@@ -21,7 +21,7 @@ from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
-from stackyard.path.target import Tidy, find_target
+from stackyard.path.target import TargetUnknownError, Tidy, find_target
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Chosen:
         named = self._values["target"]
         try:
             source, name = find_target(named, sources)
-        except UsageError:
+        except TargetUnknownError:
             found = _applied_target(base, named, self._values["host"]) if self._by_state else None
             if found is None:
                 raise
@@ -192,7 +192,8 @@ class Chosen:
             return source, base, source.resolve(name, self._values["host"])
         except InvalidInputError as err:
             # An object that is not there any more leaves a state, as a file does.
-            if not self._by_state or err.code != _MISSING or not _holds(base, source, name):
+            is_held = self._by_state and err.code == _MISSING
+            if not is_held or _applied_target(base, f"{source.kind}:{name}", None) is None:
                 raise
             self._warn(source.kind, f"{err.detail} Its state says what it has.")
             return source, base, source.resolve_state(name, self._values["host"])
@@ -229,11 +230,6 @@ class Chosen:
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
-
-
-def _holds(base: Path, source: Source, name: str) -> bool:
-    """Tell whether a state of a target holds something."""
-    return _applied_target(base, f"{source.kind}:{name}", None) is not None
 
 
 def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:

@@ -28,6 +28,8 @@ class Finding:
     kind: Kind
     detail: str
     permit: Permit | None = None
+    # Which guest it is about, for whoever decides by it.
+    subject: str = ""
 
     def diagnostic(self) -> Diagnostic:
         """Return it as every finding is shown."""

@@ -32,8 +32,9 @@ MANAGED_ELSEWHERE = Kind(
 )
 OWNER_UNKNOWN = Kind(
     code="E-GUARD-OWNER-UNKNOWN",
-    summary="A guest is in the way, and a state that may manage it cannot be read",
-    remedy="Give the new guest another vm id and name; a state that the engine encrypts cannot be read here.",
+    summary="A guest is in the way, and another state may manage it",
+    remedy="Give the new guest another vm id and name. A state that the engine encrypts cannot be read; one "
+    "that was applied through another endpoint is told apart after its next apply.",
 )
 IN_TWO_STATES = Kind(
     code="E-GUARD-IN-TWO-STATES",
@@ -48,11 +49,18 @@ class Owners:
 
     Attributes:
         states: The state that has a guest, by vm id.
+        maybe: A state that has a guest of that id, perhaps on another cluster with nodes of the same names.
         unreadable: States that cannot be looked into.
     """
 
     states: Mapping[int, str] = field(default_factory=dict)
+    maybe: Mapping[int, str] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+
+    def suspects(self, vm_id: int) -> tuple[str, ...]:
+        """Return the states that may have a guest, and of which nobody can tell."""
+        maybe = self.maybe.get(vm_id)
+        return self.unreadable if maybe is None else (maybe, *self.unreadable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +80,9 @@ class Adoption:
 def adoptions(changes: Changes, cluster: Cluster, owners: Owners) -> tuple[Adoption, ...]:
     """Return the guests in the way of new ones that can be taken over: certainly no other state has them."""
     found = _in_the_way(changes, cluster)
-    return tuple(one for one in found if one.guest.vm_id not in owners.states and not owners.unreadable)
+    return tuple(
+        one for one in found if one.guest.vm_id not in owners.states and not owners.suspects(one.guest.vm_id)
+    )
 
 
 def _in_the_way(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
@@ -102,9 +112,8 @@ def find_collisions(changes: Changes, cluster: Cluster, owners: Owners) -> Itera
         said = f"{adoption.name} would be made, but {who} is there"
         if state is not None:
             yield Finding(kind=MANAGED_ELSEWHERE, detail=f"{said}, and the state {state} manages it.")
-        elif owners.unreadable:
-            names = ", ".join(owners.unreadable)
-            yield Finding(kind=OWNER_UNKNOWN, detail=f"{said}, and {names} cannot be read.")
+        elif suspects := owners.suspects(guest.vm_id):
+            yield Finding(kind=OWNER_UNKNOWN, detail=f"{said}, and {', '.join(suspects)} may manage it.")
         else:
             yield Finding(kind=UNMANAGED, detail=f"{said} and nothing manages it.")
 

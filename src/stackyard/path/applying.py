@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from stackyard.engine import tofu
 from stackyard.engine.changes import Action
 from stackyard.errors import StackyardError
 from stackyard.path.migration import migrate_containers
-from stackyard.path.registry import record_target
+from stackyard.path.registry import record_applied, record_target
 from stackyard.path.verifying import GuestUp, verify_guest
 from stackyard.render.references import address_of
 
@@ -61,6 +62,7 @@ async def apply_plan(
         TofuError: Some changes failed, each reported; the others were made and stored.
         PlanStaleError: The state has changed since; nothing was applied.
     """
+    began_at = time.time()
     watching = _Watching(run, _to_watch(made) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
@@ -69,6 +71,7 @@ async def apply_plan(
                 # The guard has agreed: what the plan was made on becomes the state.
                 await asyncio.to_thread(run.lock.store, made.staged)
             applied = await _applied(run, made, watching.emit)
+            await record_applied(run, made, began_at)
         if run.served is not None:
             await run.served.journal.confirm_all()
         await migrate_containers(run, made.migrations)

@@ -15,7 +15,7 @@ from stackyard.desired import DeclaredFile, Vm
 from stackyard.diagnostics import Kind, Severity
 from stackyard.engine.changes import Action
 from stackyard.guard import Finding
-from stackyard.guard.subjects import owner_of
+from stackyard.guard.subjects import is_guest, owner_of
 from stackyard.render.references import address_of
 from stackyard.render.terms import label
 
@@ -52,20 +52,21 @@ _DATA, _WRITTEN, _WRITTEN_AT = "data", "written", "written_at"
 
 
 def keep_images(
-    desired: Desired, known: KnownState, recreated: Collection[str]
+    desired: Desired, known: KnownState, exists: Collection[int], recreated: Collection[str]
 ) -> tuple[Desired, tuple[Finding, ...]]:
     """Return the model with each existing disk made from the image that it was made from, and say so.
 
     Args:
         desired: The model.
         known: What the state has.
+        exists: The ids of the guests that the cluster has.
         recreated: Names of guests that are created again, from what the input says.
     """
     volumes = {file.key: file.volume_id for file in desired.files}
     notes: list[Finding] = []
 
     def kept(vm: Vm) -> Vm:
-        sources = {} if vm.name in recreated else _known_sources(vm, known)
+        sources = {} if vm.name in recreated else _known_sources(vm, known, exists)
         changed = {}
         for index, disk in enumerate(vm.disks):
             wanted = volumes.get(disk.file.file) if isinstance(disk.file, DeclaredFile) else disk.file
@@ -73,7 +74,8 @@ def keep_images(
             if was and wanted is not None and was != wanted:
                 changed[index] = disk.model_copy(update={"file": was})
                 said = f"{vm.name}: {disk.interface} was made from {was} and stays as it is"
-                notes.append(Finding(kind=OTHER_IMAGE, detail=f"{said}; the input says {wanted}."))
+                detail = f"{said}; the input says {wanted}."
+                notes.append(Finding(kind=OTHER_IMAGE, detail=detail, subject=vm.name))
         if not changed:
             return vm
         return vm.model_copy(update={"disks": tuple(changed.get(i, disk) for i, disk in enumerate(vm.disks))})
@@ -82,10 +84,12 @@ def keep_images(
     return (desired.model_copy(update={"vms": vms}) if notes else desired), tuple(notes)
 
 
-def _known_sources(vm: Vm, known: KnownState) -> dict[str, str]:
-    """Return the images that the disks of a guest were made from, by interface."""
+def _known_sources(vm: Vm, known: KnownState, exists: Collection[int]) -> dict[str, str]:
+    """Return the images that the disks of a guest were made from, by interface; nothing where it is gone."""
     instance = known.guests.get(address_of(vm))
-    disks = None if instance is None else instance.attributes.get("disk")
+    if instance is None or instance.attributes.get("vm_id") not in exists:
+        return {}
+    disks = instance.attributes.get("disk")
     rows = [row for row in disks if isinstance(row, dict)] if isinstance(disks, list) else []
     return {
         str(row.get("interface")): source
@@ -124,11 +128,32 @@ def _has_read(boot: Mapping[str, str], wanted: str, now: ClusterGuest | None) ->
 
 
 def next_boots(
-    desired: Desired, changes: Changes, cluster: Cluster, boots: Mapping[str, Mapping[str, str]]
+    desired: Desired,
+    changes: Changes,
+    cluster: Cluster,
+    boots: Mapping[str, Mapping[str, str]],
+    began_at: float,
 ) -> dict[str, dict[str, str]]:
-    """Return what is known of each guest's data once a plan is applied."""
-    new = {change.name for change in changes.planned if change.action in (Action.CREATE, Action.REPLACE)}
-    rewritten = {owner_of(change) for change in changes.planned if change.action is not Action.NOTHING}
+    """Return what is known of each guest's data after a plan was applied.
+
+    Args:
+        desired: What was applied.
+        changes: What the plan did.
+        cluster: What the cluster had before.
+        boots: What was known before.
+        began_at: When the apply began, in seconds since 1970; a guest started since has read its data.
+    """
+    touched = [change for change in changes.planned if change.action not in (Action.NOTHING, Action.READ)]
+    new = {
+        change.name
+        for change in touched
+        if is_guest(change) and change.action in (Action.CREATE, Action.REPLACE)
+    }
+    rewritten = {owner_of(change) for change in touched} | {
+        change.name
+        for change in touched
+        if is_guest(change) and any(one.path[0] == "initialization" for one in change.differences)
+    }
     running = {guest.vm_id: guest for guest in cluster.guests}
     found: dict[str, dict[str, str]] = {}
     for guest in desired.guests:
@@ -136,7 +161,7 @@ def next_boots(
         boot = dict(boots.get(guest.key) or ({_DATA: ""} if name in rewritten else {_DATA: wanted}))
         if name in new or _has_read(boot, wanted, running.get(guest.vm_id or 0)):
             boot = {_DATA: wanted}
-        elif boot[_DATA] != wanted and boot.get(_WRITTEN) != wanted:
-            boot |= {_WRITTEN: wanted, _WRITTEN_AT: str(time.time())}
+        elif name in rewritten and boot[_DATA] != wanted:
+            boot |= {_WRITTEN: wanted, _WRITTEN_AT: str(began_at)}
         found[guest.key] = boot
     return found

@@ -14,7 +14,7 @@ from stackyard.documents.jsontext import parse_json
 from stackyard.documents.limits import LARGE
 from stackyard.guard.subjects import short_type
 from stackyard.state import StateDeletedError
-from stackyard.state.inside import EncryptedStateError, read_view
+from stackyard.state.inside import EncryptedStateError, address_in, read_view
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -89,22 +89,22 @@ class KnownState:
 
 
 class _Editor:
-    """Applies an edit to the rows of a state; rows of modules, which stackyard does not make, stay."""
+    """Applies an edit to the rows of a state."""
 
     def __init__(self, edit: StateEdit) -> None:
         self._edit = edit
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        address = f"{row['type']}.{row['name']}"
-        if row.get("mode") != "managed" or row.get("module"):
+        if row.get("mode") != "managed":
             return row
-        if address in self._edit.forget:
-            return {**row, "instances": [one for one in row["instances"] if one.get("deposed")]}
-        return {**row, "instances": [self._instance(address, one) for one in row["instances"]]}
+        kept = []
+        for instance in row["instances"]:
+            address = address_in(row, instance)
+            if address not in self._edit.forget:
+                kept.append(self._instance(address, instance))
+        return {**row, "instances": kept}
 
     def _instance(self, address: str, instance: dict[str, Any]) -> dict[str, Any]:
-        if instance.get("deposed"):
-            return instance
         if address in self._edit.complete:
             instance = {key: value for key, value in instance.items() if key != "status"}
         node = self._edit.nodes.get(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from typing import TYPE_CHECKING
 
 from stackyard.guard import Owners
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from stackyard.state.document import Holding
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["is_elsewhere", "node_fingerprints", "read_owners"]
+__all__ = ["Place", "node_fingerprints", "place_of", "read_owners"]
+
+
+class Place(enum.Enum):
+    """Where the guests of a state are."""
+
+    HERE = "here"
+    ELSEWHERE = "elsewhere"
+    UNKNOWN = "unknown"
 
 
 async def read_owners(run: Run, cluster: Cluster) -> Owners:
@@ -33,11 +42,16 @@ async def read_owners(run: Run, cluster: Cluster) -> Owners:
     if not found and not managed.unreadable:
         return Owners()
     prints = await node_fingerprints(run)
-    elsewhere = {state for state in (*found, *managed.unreadable) if is_elsewhere(run, state, nodes, prints)}
+    places = {state: place_of(run, state, nodes, prints) for state in (*found, *managed.unreadable)}
     return Owners(
-        states={vm_id: state for state, ids in found.items() if state not in elsewhere for vm_id in ids},
-        unreadable=tuple(state for state in managed.unreadable if state not in elsewhere),
+        states=_by_id(found, places, Place.HERE),
+        maybe=_by_id(found, places, Place.UNKNOWN),
+        unreadable=tuple(state for state in managed.unreadable if places[state] is not Place.ELSEWHERE),
     )
+
+
+def _by_id(found: Mapping[str, set[int]], places: Mapping[str, Place], place: Place) -> dict[int, str]:
+    return {vm_id: state for state, ids in found.items() if places[state] is place for vm_id in ids}
 
 
 def _guests(held: tuple[Holding, ...], nodes: set[str]) -> set[int]:
@@ -58,11 +72,21 @@ async def node_fingerprints(run: Run) -> Mapping[str, str]:
     return {str(row["node"]): str(row.get("ssl_fingerprint", "")) for row in rows}
 
 
-def is_elsewhere(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> bool:
-    """Tell whether a state is certainly for another cluster, one whose nodes may have the same names."""
+def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> Place:
+    """Tell whether a state is for the cluster of a run, or for another whose nodes may have the same names.
+
+    Args:
+        run: The run.
+        state: The other state.
+        nodes: The nodes of the cluster.
+        prints: The fingerprints of their certificates.
+    """
     record: TargetRecord | None = run.states.targets.read(state)
     if record is None or record.endpoint == run.resolved.connection.endpoint or not record.nodes:
-        return False
-    return not any(
-        name in nodes and prints.get(name) == fingerprint for name, fingerprint in record.nodes.items()
-    )
+        return Place.HERE
+    common = nodes.intersection(record.nodes)
+    if not common:
+        return Place.ELSEWHERE
+    is_same = any(prints.get(name) and prints[name] == record.nodes[name] for name in common)
+    # Certificates are renewed: that none is the same proves nothing.
+    return Place.HERE if is_same else Place.UNKNOWN

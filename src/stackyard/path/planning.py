@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import stackyard
 from stackyard import events
 from stackyard.engine import tofu
-from stackyard.engine.changes import Changes, read_changes
+from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.errors import UsageError
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
-from stackyard.guard.subjects import name_in, short_type
-from stackyard.path.first_boot_data import data_notes, keep_images
+from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
+from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
-from stackyard.path.planfile import Binding, PlanFile, open_encrypted
+from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.settle import Surroundings, settle
-from stackyard.path.shared_files import look_at_files
+from stackyard.path.shared_files import Files, look_at_files
 from stackyard.path.survey import survey
 from stackyard.path.sweeping import find_unfinished
 from stackyard.path.visibility import require_visible
@@ -131,9 +131,14 @@ async def planned(run: Run, wishes: Wishes | None = None) -> AsyncIterator[Made]
         scene = await _look(run, wanted)
         run.lock.staged = scene.staged
         try:
-            made = await _make(run, wanted, scene, path)
-            blocks = _blocks(wanted, made.verdict)
-            if blocks:
+            made = await _make(run, wanted, scene, path, scene.blocks)
+            created = _created_anyway(made, wanted)
+            if created:
+                # What is created in any case is created from what the input says.
+                scene = await _look(run, wanted, created)
+                made = await _make(run, wanted, scene, path, scene.blocks)
+            blocks = _blocks(wanted, made.verdict, scene.blocks)
+            if blocks != scene.blocks:
                 made = await _make(run, wanted, scene, path, blocks)
             yield made
         finally:
@@ -158,6 +163,11 @@ async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[M
         path.touch(mode=0o600)
         path.write_bytes(saved.plan)
         scene = await _look(run, wishes)
+        if (scene.staged, scene.settled.migrations) != (saved.staged, saved.migrations):
+            raise PlanMovedError(
+                "Since the plan was made, a guest was moved or a file came into use elsewhere; or the plan "
+                "moves a guest, and --allow-migrate is not given again."
+            )
         with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
             changes = await changes_of(run, path)
         yield Made(
@@ -183,6 +193,7 @@ class _Scene:
         settled: The model, fitted to the guests that exist.
         staged: The state to plan with, where it is not the stored one.
         unfinished: The ids of guests that a killed run of ours was creating.
+        blocks: What every plan of the target does besides: files under another name.
     """
 
     cluster: Cluster
@@ -190,17 +201,26 @@ class _Scene:
     settled: Settled
     staged: bytes | None
     unfinished: frozenset[int]
+    blocks: Mapping[str, Any]
 
 
-async def _look(run: Run, wishes: Wishes) -> _Scene:
+async def _look(run: Run, wishes: Wishes, created: frozenset[str] = frozenset()) -> _Scene:
+    """Look at everything that a plan depends on.
+
+    Args:
+        run: The target.
+        wishes: What the user asks for.
+        created: Names of guests that will be created, whatever they were made from before.
+    """
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
         known = await asyncio.to_thread(read_known_state, run.states, run.resolved.target.state_name)
         cluster = await survey(run.client, nodes, known.vm_ids)
         await require_visible(run.client, known, cluster)
         owners = await read_owners(run, cluster)
-        unfinished = await find_unfinished(run, cluster)
-        files = await look_at_files(run, run.resolved.desired, known, cluster, mode=wishes.mode)
+        unfinished = await find_unfinished(run, cluster, owners)
+        record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
+        files = await look_at_files(run, Files(known=known, cluster=cluster, record=record), mode=wishes.mode)
     around = Surroundings(
         known=known,
         cluster=cluster,
@@ -209,8 +229,8 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
         permits=wishes.allowances.permits,
     )
     settled = settle(files.desired, around)
-    desired, notes = keep_images(settled.desired, known, wishes.recreate)
-    record = run.states.targets.read(run.resolved.target.state_name)
+    exists = {guest.vm_id for guest in cluster.guests}
+    desired, notes = keep_images(settled.desired, known, exists, wishes.recreate | created)
     notes = (*notes, *data_notes(desired, known, cluster, record))
     # A plan for some targets deletes no file of the others.
     forget = frozenset() if wishes.targets else files.forget
@@ -218,12 +238,14 @@ async def _look(run: Run, wishes: Wishes) -> _Scene:
     settled = dataclasses.replace(
         settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
     )
+    moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
     return _Scene(
         cluster=cluster,
         owners=owners,
         settled=settled,
         staged=known.edited(edit),
         unfinished=frozenset(entry.vm_id for entry in unfinished),
+        blocks=moves,
     )
 
 
@@ -312,12 +334,26 @@ def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
     return tuple(guests[name] for name in sorted(names))
 
 
-def _blocks(wishes: Wishes, verdict: Verdict) -> dict[str, Any]:
+def _created_anyway(made: Made, wishes: Wishes) -> frozenset[str]:
+    """Return the guests that keep their image in the plan, and are created by it."""
+    kept = {one.subject for one in made.verdict.warnings if one.kind is OTHER_IMAGE}
+    new = {
+        name_of(change)
+        for change in made.changes.planned
+        if is_guest(change) and change.action in (Action.CREATE, Action.REPLACE)
+    }
+    return frozenset(kept & new) - wishes.recreate
+
+
+def _blocks(wishes: Wishes, verdict: Verdict, always: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the blocks that make renames and adoptions part of a plan, where the user said so."""
     moves = [move for rename in verdict.renames for move in rename.moves] if wishes.accept_renames else []
     adoptions = verdict.adoptions if wishes.adopt else ()
     blocks = {
-        "moved": [{"from": source, "to": destination} for source, destination in moves],
+        "moved": [
+            *always.get("moved", ()),
+            *({"from": source, "to": destination} for source, destination in moves),
+        ],
         "import": [{"to": adoption.address, "id": adoption.import_id} for adoption in adoptions],
     }
     return {name: entries for name, entries in blocks.items() if entries}

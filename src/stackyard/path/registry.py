@@ -7,6 +7,8 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
+from stackyard.engine.tofu import PlanMode
+from stackyard.objects import StoreDamagedError
 from stackyard.path.first_boot_data import next_boots
 from stackyard.path.owners import node_fingerprints
 from stackyard.path.shared_files import shared_names
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run
     from stackyard.state import StateService
 
-__all__ = ["find_states", "find_without_input", "record_target"]
+__all__ = ["find_states", "find_without_input", "record_applied", "record_target"]
 
 
 async def record_target(run: Run, made: Made) -> TargetRecord:
@@ -47,11 +49,35 @@ async def record_target(run: Run, made: Made) -> TargetRecord:
             endpoint=resolved.connection.endpoint,
             nodes=nodes,
             applied_at=time.time(),
-            files=shared_names(made.desired),
-            first_boots=next_boots(made.desired, made.changes, made.cluster, known.first_boots),
+            # What is used stays known until nothing of the target is left.
+            files=tuple(sorted({*known.files, *shared_names(made.desired, made.cluster)})),
         )
 
     return await asyncio.to_thread(run.states.targets.change, target.state_name, decide)
+
+
+async def record_applied(run: Run, made: Made, began_at: float) -> None:
+    """Write down what an apply that went well has changed: what guests were created from, what they use.
+
+    Args:
+        run: The target.
+        made: The plan.
+        began_at: When the apply began, in seconds since 1970.
+
+    Raises:
+        StoreError: It cannot be stored.
+    """
+    if made.binding.mode != PlanMode.NORMAL.value:
+        return
+
+    def decide(before: TargetRecord | None) -> TargetRecord:
+        if before is None:
+            raise StoreDamagedError(f"The record of {run.resolved.target} was removed meanwhile.")
+        boots = next_boots(made.desired, made.changes, made.cluster, before.first_boots, began_at)
+        files = shared_names(made.desired, made.cluster)
+        return dataclasses.replace(before, files=files, first_boots=boots)
+
+    await asyncio.to_thread(run.states.targets.change, run.resolved.target.state_name, decide)
 
 
 def find_states(states: StateService, kinds: Collection[str]) -> Iterator[TargetRecord]:

@@ -20,7 +20,7 @@ from stackyard.guard import Finding
 from stackyard.guard.destruction import FILES
 from stackyard.guard.subjects import short_type
 from stackyard.path.known_state import read_known_state
-from stackyard.path.owners import is_elsewhere, node_fingerprints
+from stackyard.path.owners import Place, node_fingerprints, place_of
 from stackyard.proxmox import quoted
 from stackyard.render.references import address_of_file
 from stackyard.state.managed import read_managed
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from stackyard.path.known_state import KnownState
     from stackyard.path.run import Run
     from stackyard.state.inside import Instance
+    from stackyard.state.targets import TargetRecord
 
-__all__ = ["SharedFiles", "look_at_files", "shared_names"]
+__all__ = ["Files", "SharedFiles", "look_at_files", "shared_names"]
 
 FILE_DIFFERS = Kind(
     code="E-GUARD-FILE-DIFFERS",
@@ -62,55 +63,93 @@ class SharedFiles:
         refused: Files that are in the way of others.
         notes: Files that stay.
         forget: Addresses of files that leave the state and stay on their storage.
+        moves: Files that are in the state under one address and in the model under another.
     """
 
     desired: Desired
     refused: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     forget: frozenset[str] = frozenset()
+    moves: tuple[tuple[str, str], ...] = ()
 
 
-def shared_names(desired: Desired) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What is known before files are looked at.
+
+    Attributes:
+        known: What the state has.
+        cluster: What the cluster has.
+        record: What the registry has of the target.
+    """
+
+    known: KnownState
+    cluster: Cluster
+    record: TargetRecord | None
+
+
+def shared_names(desired: Desired, cluster: Cluster) -> tuple[str, ...]:
     """Return the files that a model uses and does not own, as the registry names them."""
     shared = (file for file in desired.files if file.kind != "snippet" and file.is_shared)
-    return tuple(sorted(_name(file.node, file.volume_id) for file in shared))
+    return tuple(sorted(_name(cluster, file.node, file.volume_id) for file in shared))
 
 
-def _name(node: str, volume: str) -> str:
-    return f"{node} {volume}"
+def _name(cluster: Cluster, node: str, volume: str) -> str:
+    """Return the one name of a file: on a storage that nodes share, it is the same on all of them."""
+    storage = cluster.storage(node, volume.partition(":")[0])
+    return f"{'*' if storage is not None and storage.is_shared else node} {volume}"
 
 
-async def look_at_files(
-    run: Run, desired: Desired, known: KnownState, cluster: Cluster, *, mode: PlanMode
-) -> SharedFiles:
+async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFiles:
     """Look which files of a target are there already, and which of those that leave it others use.
 
     Raises:
         ProxmoxError: The cluster does not answer.
         StoreError: The store cannot say.
     """
+    desired, known, cluster = run.resolved.desired, before.known, before.cluster
     if not known.is_readable:
         return SharedFiles(desired=desired)
     new = () if mode is not PlanMode.NORMAL else tuple(_new_files(run, desired, known))
     leaving = tuple(_leaving(desired, known, mode))
+    moves = _moves(new, leaving)
+    new = tuple(file for file in new if address_of_file(file) not in moves.values())
+    leaving = tuple(one for one in leaving if one.address not in moves)
     listed = await _listed(run, new)
-    there = [file for file in new if _name(file.node, file.volume_id) in listed]
+    there = [file for file in new if (file.node, file.volume_id) in listed]
     if not there and not leaving:
-        return SharedFiles(desired=desired)
+        return SharedFiles(desired=desired, moves=tuple(moves.items()))
     others = await _Others.read(run, cluster)
-    verdicts = await asyncio.gather(*(_compare(run, file, listed, others) for file in there))
-    differing = {file.key: why for file, why in zip(there, verdicts, strict=True) if why}
+    used = set() if before.record is None else set(before.record.files)
+    to_compare = [file for file in there if _name(cluster, file.node, file.volume_id) not in used]
+    verdicts = await asyncio.gather(*(_compare(run, file, listed, others) for file in to_compare))
+    differing = {file.key: why for file, why in zip(to_compare, verdicts, strict=True) if why}
     same = {file.key for file in there if file.key not in differing}
     kept = {one.address: who for one in leaving if (who := await _user_of(run, one, others, cluster))}
     return SharedFiles(
         desired=_marked(desired, same),
         refused=tuple(Finding(kind=FILE_DIFFERS, detail=why) for why in differing.values()),
         notes=tuple(
-            Finding(kind=FILE_KEPT, detail=f"{known.instances[address].attributes.get('id')}: {who} uses it.")
+            Finding(kind=FILE_KEPT, detail=f"{known.instances[address].attributes.get('id')}: {who}.")
             for address, who in kept.items()
         ),
         forget=frozenset(kept),
+        moves=tuple(moves.items()),
     )
+
+
+def _moves(new: Iterable[Download | Upload], leaving: Iterable[Instance]) -> dict[str, str]:
+    """Return the files that only have another address: the same volume, of the same kind of resource."""
+    by_volume = {
+        (one.type, one.attributes.get("node_name"), one.attributes.get("id")): one.address for one in leaving
+    }
+    found = {}
+    for file in new:
+        address = address_of_file(file)
+        old = by_volume.get((address.partition(".")[0], file.node, file.volume_id))
+        if old is not None:
+            found[old] = address
+    return found
 
 
 def _marked(desired: Desired, keys: set[str]) -> Desired:
@@ -142,12 +181,14 @@ def _leaving(desired: Desired, known: KnownState, mode: PlanMode) -> Iterator[In
         yield instance
 
 
-async def _listed(run: Run, files: Iterable[Download | Upload]) -> Mapping[str, Mapping[str, Any]]:
-    """Return what the storages list, by the names that the registry uses."""
+async def _listed(
+    run: Run, files: Iterable[Download | Upload]
+) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    """Return what the storages list, by node and volume."""
     places = sorted({(file.node, file.datastore, file.content) for file in files})
     answers = await asyncio.gather(*(_content(run.client, *place) for place in places))
     return {
-        _name(node, str(row["volid"])): row
+        (node, str(row["volid"])): row
         for (node, _, _), rows in zip(places, answers, strict=True)
         for row in rows
     }
@@ -169,39 +210,53 @@ async def _content(
 class _Others:
     """What other states on the same cluster have and use of files: the states, by the name of the file."""
 
+    cluster: Cluster
     owners: Mapping[str, str]
     users: Mapping[str, str]
 
     @classmethod
     async def read(cls, run: Run, cluster: Cluster) -> _Others:
-        managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
+        own = run.resolved.target.state_name
+        managed = await asyncio.to_thread(read_managed, run.states, but=own)
         nodes = {node.name for node in cluster.nodes}
         prints = await node_fingerprints(run)
-        here = [state for state in managed.holdings if not is_elsewhere(run, state, nodes, prints)]
+
+        def is_here(state: str) -> bool:
+            return place_of(run, state, nodes, prints) is not Place.ELSEWHERE
+
         owners = {
-            _name(node, identity): state
-            for state in here
-            for kind, node, identity in managed.holdings[state]
+            _name(cluster, node, identity): state
+            for state, held in managed.holdings.items()
+            if is_here(state)
+            for kind, node, identity in held
             if short_type(kind) in FILES
         }
         users = {
             name: record.state
             for record in run.states.targets.all()
-            # What a target used counts as long as something of it is left.
-            if record.state in here and managed.holdings[record.state]
+            # What a target used counts as long as something of it is left, or nobody can tell.
+            if record.state != own and managed.holdings.get(record.state) != () and is_here(record.state)
             for name in record.files
         }
-        return cls(owners=owners, users=users)
+        return cls(cluster=cluster, owners=owners, users=users)
+
+    def owner_of(self, node: str, volume: str) -> str | None:
+        return self.owners.get(_name(self.cluster, node, volume))
+
+    def user_of(self, node: str, volume: str) -> str | None:
+        return self.users.get(_name(self.cluster, node, volume)) or self.owner_of(node, volume)
 
 
 async def _compare(
-    run: Run, file: Download | Upload, listed: Mapping[str, Mapping[str, Any]], others: _Others
+    run: Run,
+    file: Download | Upload,
+    listed: Mapping[tuple[str, str], Mapping[str, Any]],
+    others: _Others,
 ) -> str:
     """Say why the file that is there is not the one that is wanted; nothing where it is."""
-    name = _name(file.node, file.volume_id)
-    size = listed[name].get("size")
+    size = listed[file.node, file.volume_id].get("size")
     said = f"{file.volume_id} is on {file.node} already"
-    owner = others.owners.get(name)
+    owner = others.owner_of(file.node, file.volume_id)
     if owner is not None and isinstance(file, Download):
         known = await asyncio.to_thread(read_known_state, run.states, owner)
         return _against(known.instances.values(), file, f"{said}, for {owner}")
@@ -226,7 +281,8 @@ def _against(instances: Iterable[Instance], file: Download, said: str) -> str:
     """Compare a download with the one that another state has of the same name."""
     for one in instances:
         values = one.attributes
-        if (values.get("node_name"), values.get("id")) != (file.node, file.volume_id):
+        # Another node may have downloaded it to a storage that they share.
+        if values.get("id") != file.volume_id:
             continue
         if values.get("url") != file.url:
             return f"{said}, from {values.get('url')}; here it comes from {file.url}."
@@ -239,19 +295,24 @@ async def _user_of(run: Run, instance: Instance, others: _Others, cluster: Clust
     """Say who else uses a file; nothing where nobody does."""
     values = instance.attributes
     node, volume = str(values.get("node_name")), str(values.get("id"))
-    state = others.users.get(_name(node, volume)) or others.owners.get(_name(node, volume))
+    state = others.user_of(node, volume)
     if state is not None:
-        return f"the state {state}"
+        return f"the state {state} uses it"
     return await _guest_with(run, cluster, volume) if values.get("content_type") in _IN_USE else ""
 
 
 async def _guest_with(run: Run, cluster: Cluster, volume: str) -> str:
-    """Return a guest of somebody else whose configuration names a file."""
+    """Return a guest of somebody else whose configuration names a file, or may do so."""
     own = read_known_state(run.states, run.resolved.target.state_name).vm_ids
     guests = [guest for guest in cluster.guests if guest.vm_id not in own]
     paths = [f"/nodes/{quoted(guest.node)}/{guest.kind}/{guest.vm_id}/config" for guest in guests]
     answers = await asyncio.gather(*(run.client.get(path) for path in paths), return_exceptions=True)
     for guest, config in zip(guests, answers, strict=True):
+        who = f"{guest.name} ({guest.vm_id} on {guest.node})"
+        if isinstance(config, proxmox.ProxmoxError):
+            return f"{who} may use it, and its configuration cannot be read"
+        if isinstance(config, BaseException):
+            raise config
         if isinstance(config, dict) and any(volume in str(value) for value in config.values()):
-            return f"{guest.name} ({guest.vm_id} on {guest.node})"
+            return f"{who} uses it"
     return ""

@@ -12,11 +12,12 @@ from stackyard.proxmox import quoted
 from stackyard.render.references import CONTAINER, VM
 from stackyard.state import StateDeletedError
 from stackyard.state.inside import read_view
+from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.guard import Cluster, ClusterGuest
+    from stackyard.guard import Cluster, ClusterGuest, Owners
     from stackyard.path.run import Run
     from stackyard.provider.journal import Entry
 
@@ -62,10 +63,13 @@ async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple
     if run.served is None:
         return ()
     journal, known = run.served.journal, guests_in_state(run)
+    managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
+    others = {identity for held in managed.holdings.values() for kind, _, identity in held if kind in _KINDS}
     gone: list[str] = []
     for entry in journal.entries:
         kind = _KINDS.get(entry.subject.type_name)
-        if kind is None or entry.vm_id in known or not is_meant(entry):
+        # What another state has was made by another run, whatever it is called.
+        if kind is None or entry.vm_id in known or str(entry.vm_id) in others or not is_meant(entry):
             continue
         if await _remove(run.client, entry, kind):
             gone.append(f"{entry.subject.name or 'a guest'} ({entry.vm_id} on {entry.node})")
@@ -97,7 +101,7 @@ async def _node_of(client: proxmox.Client, entry: Entry) -> str | None:
     return next((str(row["node"]) for row in rows if row["vmid"] == entry.vm_id), None)
 
 
-async def find_unfinished(run: Run, cluster: Cluster) -> tuple[Entry, ...]:
+async def find_unfinished(run: Run, cluster: Cluster, owners: Owners) -> tuple[Entry, ...]:
     """Return the entries of the journal whose guests are there and are ours.
 
     An entry alone proves nothing: somebody else may have taken the id since. A guest is ours that carries the
@@ -108,7 +112,7 @@ async def find_unfinished(run: Run, cluster: Cluster) -> tuple[Entry, ...]:
     """
     if run.served is None:
         return ()
-    there = {guest.vm_id: guest for guest in cluster.guests}
+    there = {guest.vm_id: guest for guest in cluster.guests if guest.vm_id not in owners.states}
     pairs = [(entry, there[entry.vm_id]) for entry in run.served.journal.entries if entry.vm_id in there]
     configs = await asyncio.gather(*(_config(run.client, guest) for _, guest in pairs))
     return tuple(

@@ -31,6 +31,7 @@ __all__ = [
     "Mask",
     "Output",
     "StateView",
+    "address_in",
     "make_mask",
     "masked",
     "read_view",
@@ -178,14 +179,19 @@ def _says_secret(name: str) -> bool:
     return bool(_SECRET_WORDS.search(lowered)) and not _PUBLIC_WORDS.search(lowered)
 
 
+def address_in(row: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
+    """Return the address of an instance of a row of a state; a replaced one that still has to go says so."""
+    module = f"{row['module']}." if row.get("module") else ""
+    base = f"{module}{'data.' if row['mode'] == 'data' else ''}{row['type']}.{row['name']}"
+    deposed = instance.get("deposed")
+    return f"{base}{_index(instance.get('index_key'))}{f' (deposed {deposed})' if deposed else ''}"
+
+
 def _instances(row: Mapping[str, Any]) -> Iterator[Instance]:
     mode, kind = row["mode"], row["type"]
-    module = f"{row['module']}." if row.get("module") else ""
-    base = f"{module}{'data.' if mode == 'data' else ''}{kind}.{row['name']}"
     for instance in row.get("instances") or ():
-        deposed = instance.get("deposed")
         yield Instance(
-            address=f"{base}{_index(instance.get('index_key'))}{f' (deposed {deposed})' if deposed else ''}",
+            address=address_in(row, instance),
             mode=mode,
             type=kind,
             provider=row.get("provider", ""),
