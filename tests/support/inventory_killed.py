@@ -36,12 +36,29 @@ class Killing:
     def _is_inside(self, event: str, arguments: tuple[Any, ...]) -> bool:
         if event == "open" and not (arguments[1] is None and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             return False
-        return any(isinstance(one, str) and self._folder in one for one in map(_text, arguments))
+        if any(self._folder in place for one in arguments for place in _places(one)):
+            return True
+        # A file that is opened from a folder that is held open: the system does not say which.
+        return event == "open" and os.sep not in str(_text(arguments[0]))
 
     def strike(self) -> None:
         self.seen += 1
         if self.seen == self._nth:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _places(argument: Any) -> list[str]:
+    """Return the paths that an argument may stand for: a text, or the number of an open folder."""
+    text = _text(argument)
+    if isinstance(text, str):
+        return [text]
+    if isinstance(text, int) and text > 0:
+        try:
+            return [os.readlink(f"/proc/self/fd/{text}")]
+        except OSError:
+            # It is a mode, and no number of a folder.
+            return []
+    return []
 
 
 def _text(argument: Any) -> Any:

@@ -21,7 +21,7 @@ from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
-from stackyard.path.target import TargetUnknownError, Tidy, find_target
+from stackyard.path.target import Tidy, find_target
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
@@ -177,8 +177,11 @@ class Chosen:
         named = self._values["target"]
         try:
             source, name = find_target(named, sources)
-        except TargetUnknownError:
-            found = _applied_target(base, named, self._values["host"]) if self._by_state else None
+        except UsageError:
+            bare = named.rpartition(":")[2]
+            # A name that several sources have is a question, and not an input that is gone.
+            is_gone = self._by_state and not any(bare in source.names() for source in sources.values())
+            found = _applied_target(base, named, self._values["host"]) if is_gone else None
             if found is None:
                 raise
             source = sources[found.kind]

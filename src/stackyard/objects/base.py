@@ -118,6 +118,8 @@ class StoreReadOnlyError(StoreError):
 class StoreDeniedError(StoreError):
     """The store does not let us read: it does not know us, or we may not."""
 
+    code = "E-STORE-DENIED"
+    summary = "The object store cannot be read"
     default_remedy = "Check the credentials, and that they may read and list what is named."
 
 

@@ -46,6 +46,8 @@ class LeaseDamagedError(StoreDamagedError):
         tag: The content that was read.
     """
 
+    code = "E-LEASE-DAMAGED"
+    summary = "A lease cannot be read"
     default_remedy = (
         "Find out who wrote it. `stackyard deployment lease break --reason TEXT` replaces the lease of the"
         " deployment object; any other is removed with the tools of the store."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.redaction import Redactor
     from stackyard.ssh.host import Host
 
-__all__ = ["Resolved", "Source", "SshAccess", "Target", "TargetUnknownError", "Tidy", "find_target"]
+__all__ = ["Resolved", "Source", "SshAccess", "Target", "Tidy", "find_target"]
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -138,16 +138,11 @@ class Tidy(Protocol):
         ...
 
 
-class TargetUnknownError(UsageError):
-    """A command names a target that no source has."""
-
-
 def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     """Find the source that a target names: `KIND:NAME`, or a name alone where it is the only one.
 
     Raises:
-        TargetUnknownError: There is no such target.
-        UsageError: There is more than one.
+        UsageError: There is no such target, or more than one.
     """
     kind, colon, name = text.partition(":")
     if colon:
@@ -166,12 +161,12 @@ def find_target(text: str, sources: Mapping[str, Source]) -> tuple[Source, str]:
     if found:
         options = " or ".join(f"`{source.kind}:{text}`" for source in found)
         raise UsageError(f"`{text}` is more than one target: say {options}.")
-    raise TargetUnknownError(f"There is no target `{text}`.{_offer(sources.values(), text)}")
+    raise UsageError(f"There is no target `{text}`.{_offer(sources.values(), text)}")
 
 
 def _require_name(source: Source, name: str) -> None:
     if name not in source.names():
-        raise TargetUnknownError(f"There is no {source.kind} `{name}`.{_offer((source,), name)}")
+        raise UsageError(f"There is no {source.kind} `{name}`.{_offer((source,), name)}")
 
 
 def _offer(sources: Iterable[Source], text: str) -> str:

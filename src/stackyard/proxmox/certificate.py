@@ -6,6 +6,7 @@ still checks the host name and the dates, and so does this module, before any su
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,9 @@ class _Recorder(aiohttp.Fingerprint):
     def close(self) -> None:
         # Nothing of worth was sent: there is no need to wait for the other side to agree.
         if self.transport is not None:
-            self.transport.abort()
+            # Python 3.11.2 has no protocol any more in a transport that is closed already.
+            with contextlib.suppress(AttributeError):
+                self.transport.abort()
 
 
 async def pinned_certificate(connection: Connection) -> bytes:
