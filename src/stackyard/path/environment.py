@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stackyard.site.hosts import HostConfig
 
-__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_on"]
+__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_by_state", "resolved_on"]
 
 
 class NoTokenError(InvalidInputError):
@@ -64,14 +64,8 @@ class EnvironmentSource:
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
-
-        Raises:
-            NodeNotChosenError: No node is named, and there is more than one.
-            NoTokenError: There is no token for it.
-        """
-        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
-        return resolved_on(self.resolver, target, Desired())
+        """Return a target with nothing in it; see `resolved_by_state`."""
+        return resolved_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return an env on a node.
@@ -106,14 +100,8 @@ class SharedSource:
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
-
-        Raises:
-            NodeNotChosenError: No node is named, and there is more than one.
-            NoTokenError: There is no token for it.
-        """
-        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
-        return resolved_on(self.resolver, target, Desired())
+        """Return a target with nothing in it; see `resolved_by_state`."""
+        return resolved_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what all envs share, on a node.
@@ -126,6 +114,17 @@ class SharedSource:
         node = self.resolver.any_node(host)
         target = Target(kind=self.kind, name=name, node=node)
         return resolved_on(self.resolver, target, self.resolver.desired_shared(node))
+
+
+def resolved_by_state(resolver: ConfigResolver, kind: str, name: str, host: str | None) -> Resolved:
+    """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
+
+    Raises:
+        NodeNotChosenError: No node is named, and there is more than one.
+        NoTokenError: There is no token for it.
+    """
+    target = Target(kind=kind, name=name, node=resolver.any_node(host))
+    return resolved_on(resolver, target, Desired())
 
 
 def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:

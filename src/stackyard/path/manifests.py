@@ -6,13 +6,13 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.desired import Desired, Download
+from stackyard.desired import Download
 from stackyard.errors import InvalidInputError
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.manifest.scopes import desired_of
-from stackyard.path.environment import EnvironmentSource, resolved_on
+from stackyard.path.environment import EnvironmentSource, resolved_by_state, resolved_on
 from stackyard.path.first_boots import FirstBoots, own_boots
 from stackyard.path.target import Target
 from stackyard.site.build_guest import NodeChoice
@@ -20,6 +20,7 @@ from stackyard.site.build_guest import NodeChoice
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stackyard.desired import Desired
     from stackyard.manifest.model import Manifest
     from stackyard.path.target import Resolved
     from stackyard.site import ConfigResolver
@@ -60,14 +61,8 @@ class ManifestSource:
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
-
-        Raises:
-            NodeNotChosenError: No node is named, and there is more than one.
-            NoTokenError: There is no token for it.
-        """
-        target = Target(kind=self.kind, name=name, node=self.resolver.any_node(host))
-        return resolved_on(self.resolver, target, Desired())
+        """Return a target with nothing in it; see `resolved_by_state`."""
+        return resolved_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what a manifest has on a host.
