@@ -370,8 +370,8 @@ def test_reports_are_written_beside_the_record(ground: Ground, tmp_path: Path) -
 
 def test_a_host_that_reports_about_guests_beside_it_is_not_believed(ground: Ground) -> None:
     """A host that was taken over must not decide what is recorded, or rolled back, of its neighbours."""
-    outer = guest("outer", 1120, type="pve", memory=4096, disk=32)
-    text = manifest_text("forged", guest("peer", 1121), outer, guest("leaf", 100, parent="outer"))
+    outer = guest("outer", 1190, type="pve", memory=4096, disk=32)
+    text = manifest_text("forged", guest("peer", 1191), outer, guest("leaf", 100, parent="outer"))
 
     def forged(verb: Verb, subtree: Manifest, request: Request) -> RunOutcome:
         said = all_well(verb, subtree, request)
@@ -384,5 +384,5 @@ def test_a_host_that_reports_about_guests_beside_it_is_not_believed(ground: Grou
     outcome = ground.run("create", text, Played(inside=forged))
     assert outcome.success, outcome
     found = {node.name: (node.vm_id, node.address == "10.6.6.6") for node in outcome.nodes}
-    assert found == {"peer": (1121, False), "outer": (1120, False), "leaf": (100, False)}
+    assert found == {"peer": (1191, False), "outer": (1190, False), "leaf": (100, False)}
     assert ground.run("destroy", text).success
