@@ -125,7 +125,7 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     verdicts = await asyncio.gather(*(_compare(run, file, listed, others) for file in to_compare))
     differing = {file.key: why for file, why in zip(to_compare, verdicts, strict=True) if why}
     same = {file.key for file in there if file.key not in differing}
-    kept = {one.address: who for one in leaving if (who := await _user_of(run, one, others, cluster))}
+    kept = {one.address: who for one in leaving if (who := await _user_of(run, one, others, before))}
     return SharedFiles(
         desired=_marked(desired, same),
         refused=tuple(Finding(kind=FILE_DIFFERS, detail=why) for why in differing.values()),
@@ -291,20 +291,20 @@ def _against(instances: Iterable[Instance], file: Download, said: str) -> str:
     return f"{said}, which cannot be read."
 
 
-async def _user_of(run: Run, instance: Instance, others: _Others, cluster: Cluster) -> str:
+async def _user_of(run: Run, instance: Instance, others: _Others, before: Files) -> str:
     """Say who else uses a file; nothing where nobody does."""
     values = instance.attributes
     node, volume = str(values.get("node_name")), str(values.get("id"))
     state = others.user_of(node, volume)
     if state is not None:
         return f"the state {state} uses it"
-    return await _guest_with(run, cluster, volume) if values.get("content_type") in _IN_USE else ""
+    return await _guest_with(run, before, volume) if values.get("content_type") in _IN_USE else ""
 
 
-async def _guest_with(run: Run, cluster: Cluster, volume: str) -> str:
+async def _guest_with(run: Run, before: Files, volume: str) -> str:
     """Return a guest of somebody else whose configuration names a file, or may do so."""
-    own = read_known_state(run.states, run.resolved.target.state_name).vm_ids
-    guests = [guest for guest in cluster.guests if guest.vm_id not in own]
+    own = before.known.vm_ids
+    guests = [guest for guest in before.cluster.guests if guest.vm_id not in own]
     paths = [f"/nodes/{quoted(guest.node)}/{guest.kind}/{guest.vm_id}/config" for guest in guests]
     answers = await asyncio.gather(*(run.client.get(path) for path in paths), return_exceptions=True)
     for guest, config in zip(guests, answers, strict=True):
