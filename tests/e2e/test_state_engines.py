@@ -98,8 +98,7 @@ def test_force_unlock_breaks_the_lock_in_the_words_of_each_engine(engine: Engine
         assert [entry.lock_id for entry in broken] == [lock_id_of(lock)]
         assert (await folder.apply("first")).status == 0
 
-    # Terraform sends no ID, which is allowed only where the operator says so.
-    serve(tmp_path, work, Policy(empty_unlock=not is_tofu(engine)))
+    serve(tmp_path, work)
 
 
 def test_a_zombie_cannot_overwrite_what_came_after_it(engine: Engine, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from stackyard.serving.certificate import (
     kept_certificate,
     make_certificate,
 )
-from stackyard.serving.connection import ClientGoneError, mark_known
+from stackyard.serving.connection import ClientGoneError, connection_notes, mark_known
 from stackyard.serving.deadlines import ClientStalledError
 from stackyard.serving.gate import Handler
 from stackyard.serving.limits import Limits
@@ -43,6 +43,7 @@ __all__ = [
     "PeerCertificate",
     "Server",
     "Tls",
+    "connection_notes",
     "given_certificate",
     "is_chunked",
     "kept_certificate",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import http
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from stackyard.serving.gate import Gate
 
-__all__ = ["ClientGoneError", "Connection", "mark_known"]
+__all__ = ["ClientGoneError", "Connection", "connection_notes", "mark_known"]
 
 # For how long we go on reading after an early answer: closing at once would destroy the answer on its way.
 _LINGER_S = 1.0
@@ -50,13 +50,15 @@ class Connection(TimedConnection):
         on_closed: Called once, when the client is gone.
     """
 
-    __slots__ = ("_lost", "_on_closed", "admitted", "is_known")
+    __slots__ = ("_lost", "_on_closed", "admitted", "is_known", "notes")
 
     def __init__(self, gate: Gate, on_closed: Callable[[Connection], None]) -> None:
         super().__init__(gate)
         self.admitted = False
         # Whether its client has shown who it is: such a one makes room for others last.
         self.is_known = False
+        # What handlers note about its client.
+        self.notes: dict[str, Any] = {}
         self._on_closed = on_closed
         self._lost: asyncio.Future[None] | None = None
 
@@ -210,6 +212,11 @@ def mark_known(request: web.BaseRequest) -> None:
     """Note that the client of a request has shown who it is; its connection makes room for others last."""
     if isinstance(request.protocol, Connection):
         request.protocol.is_known = True
+
+
+def connection_notes(request: web.BaseRequest) -> dict[str, Any]:
+    """Return what was noted about the client of a request, which is kept as long as its connection."""
+    return request.protocol.notes if isinstance(request.protocol, Connection) else {}
 
 
 def _checked(answer: object, request: web.BaseRequest) -> web.StreamResponse:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard import events, serving
-from stackyard.state.http.app import STATES, StateApp
+from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
+from stackyard.state.http.layouts import STATES
 from stackyard.state.locking import describe_holder
 from stackyard.state.model import Actor
 from stackyard.state.names import check_name
@@ -136,6 +137,7 @@ async def embedded(
             Authenticator(service.principals, own=own),
             lease=lease,
             on_wait=_announcer(emit),
+            is_own=True,
         )
         limits = serving.Limits(max_body_bytes=256 * _MIB)
         try:

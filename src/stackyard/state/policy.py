@@ -18,7 +18,7 @@ class Policy:
             registered first, and a mistyped name is an error in place of an empty state.
         unlocked_writes: Whether a state may be written without a lock (`-lock=false`).
         empty_unlock: Whether an UNLOCK without a body breaks the lock: all that `terraform force-unlock`
-            sends.
+            sends. The client needs the right to break locks either way.
         max_drop_percent: A write that drops more of the resources than this is refused; None never refuses.
         keep_versions: How many versions are kept at least.
         keep_versions_s: Versions younger than this are kept whatever their number.
@@ -28,7 +28,7 @@ class Policy:
 
     create_states: bool = True
     unlocked_writes: bool = False
-    empty_unlock: bool = False
+    empty_unlock: bool = True
     max_drop_percent: int | None = None
     keep_versions: int = 1000
     keep_versions_s: float = 30 * 24 * _HOUR_S

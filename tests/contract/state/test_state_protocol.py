@@ -186,10 +186,10 @@ def test_both_forms_of_force_unlock_break_the_lock_and_fence_its_holder(store: S
             _, body = await asyncio.to_thread(service.contents.read_quarantined, name, kept[-1].id)
             assert body == state_body(2, note="mine")
 
-    serve(store, work, Policy(empty_unlock=True))
+    serve(store, work)
 
 
-def test_an_unlock_without_an_id_is_refused_unless_it_is_allowed(store: Store) -> None:
+def test_an_unlock_without_an_id_is_refused_where_the_service_says_so(store: Store) -> None:
     lock = lock_body()
 
     async def work(client: Client, service: StateService) -> None:
@@ -198,7 +198,7 @@ def test_an_unlock_without_an_id_is_refused_unless_it_is_allowed(store: Store) -
         assert (await client.unlock("a", b"")).status == 409
         assert (await client.lock("a", lock_body())).status == 423
 
-    serve(store, work)
+    serve(store, work, Policy(empty_unlock=False))
 
 
 def test_a_lock_that_could_never_be_unlocked_is_refused(store: Store) -> None:
@@ -394,7 +394,10 @@ def test_an_address_that_is_not_ours_is_never_answered_with_not_found(store: Sto
     async def work(client: Client, service: StateService) -> None:
         del service
         for path in ("/", "/state/a", "/states", "/v1/states/a"):
-            assert (await client.request("GET", path)).status == 409
+            for method, body in (("GET", None), ("LOCK", lock_body()), ("POST", state_body(1))):
+                refused = await client.request(method, path, body)
+                assert (refused.status, refused.document["error"]["code"]) == (400, "E-STATE-LAYOUT")
+                assert "/tfstate" in refused.document["error"]["detail"]
         assert (await client.request("DELETE", "/states/a")).status == 405
 
     serve(store, work)

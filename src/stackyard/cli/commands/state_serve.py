@@ -48,7 +48,11 @@ _MIB = 1024 * 1024
 @click.option("--require-client-cert", is_flag=True, help="Turn away clients without a certificate.")
 @click.option("--registered-only", is_flag=True, help="Serve only states that were registered before.")
 @click.option("--allow-unlocked-writes", is_flag=True, help="Take writes without a lock (-lock=false).")
-@click.option("--allow-empty-unlock", is_flag=True, help="Take the UNLOCK of `terraform force-unlock`.")
+@click.option(
+    "--allow-empty-unlock/--refuse-empty-unlock",
+    default=True,
+    help="Take the UNLOCK of `terraform force-unlock`, which names no lock, from who may break locks.",
+)
 @click.option(
     "--max-drop",
     type=click.IntRange(1, 100),

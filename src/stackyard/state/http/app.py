@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import time
-import urllib.parse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
@@ -19,12 +19,12 @@ from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body
 from stackyard.state.http.credentials import Scheme
 from stackyard.state.http.health import StoreHealth
+from stackyard.state.http.layouts import LocksOfConnection, is_engine, read_address
 from stackyard.state.http.metrics import Metrics
 from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Actor, Version
-from stackyard.state.names import check_name
 from stackyard.state.principals import Right
 from stackyard.state.refusals import NotHolderError, StateLockedError, StateRefusedError
 
@@ -39,12 +39,10 @@ if TYPE_CHECKING:
     from stackyard.state.run_lock import RunLock
     from stackyard.state.service import StateService
 
-__all__ = ["STATES", "StateApp"]
+__all__ = ["StateApp"]
 
 T = TypeVar("T")
 
-STATES = "/states/"
-_METHODS = "GET, POST, LOCK, UNLOCK"
 _WRITES = ("POST", "LOCK", "UNLOCK")
 _STORED = 200
 # More threads would only wait for the same disk; with S3 each waits for the network.
@@ -60,6 +58,19 @@ _LOOK_EVERY_S = 1.0
 _POLLS_OF_A_WAITER = 2
 
 
+@dataclass(slots=True)
+class _Asked:
+    """What is known of a request that is being answered.
+
+    Attributes:
+        method: What it does, in the words of the protocol.
+        lock: The lock that it is about, once that was read.
+    """
+
+    method: str
+    lock: LockInfo | None = None
+
+
 class StateApp:
     """Answers requests.
 
@@ -70,6 +81,7 @@ class StateApp:
         hold_s: How long the request of a client that waits for a lock is held open; 0 never.
         lease: The lease of the run that this process is, put on every lock that it grants.
         on_wait: Told when a client has to wait for a lock.
+        is_own: Whether only engines of this run ask, at the addresses that it gave them.
 
     Attributes:
         run_lock: The lock that the run holds on its state, under which its own engines work.
@@ -84,6 +96,7 @@ class StateApp:
         hold_s: float = 10.0,
         lease: str | None = None,
         on_wait: Callable[[str, StateLockedError], None] | None = None,
+        is_own: bool = False,
     ) -> None:
         self.service = service
         self.metrics = Metrics()
@@ -94,6 +107,7 @@ class StateApp:
         self._hold_s = hold_s
         self._lease = lease
         self._on_wait = on_wait
+        self._is_own = is_own
         self._workers = Workers(_THREADS)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
@@ -117,22 +131,22 @@ class StateApp:
             path: Its path and query as they were sent, where the service is below another server's path.
         """
         began = time.monotonic()
-        asked: list[LockInfo] = []
+        asked = _Asked(request.method)
         try:
             response = await self._answer(request, path or request.raw_path, asked)
         except StackyardError as err:
-            self._count(err, request.method)
-            if request.method in _WRITES and isinstance(err, StoreError):
-                size = request.content_length or 0 if request.method == "POST" else 0
+            self._count(err, asked.method)
+            if asked.method in _WRITES and isinstance(err, StoreError):
+                size = request.content_length or 0 if asked.method == "POST" else 0
                 self._store_health.note_failure(err, size)
-            response = answer_error(err, request.method, asked[0] if asked else None)
+            response = answer_error(err, asked.method, asked.lock)
         else:
-            if request.method in _WRITES and response.status == _STORED:
+            if asked.method in _WRITES and response.status == _STORED:
                 self._store_health.note_success()
-        self.metrics.answered(request.method, response.status, time.monotonic() - began)
+        self.metrics.answered(asked.method, response.status, time.monotonic() - began)
         return response
 
-    async def _answer(self, request: web.BaseRequest, raw: str, asked: list[LockInfo]) -> web.Response:
+    async def _answer(self, request: web.BaseRequest, raw: str, asked: _Asked) -> web.Response:
         path = raw.partition("?")[0]
         if path == "/health" and request.method == "GET":
             return await self._health()
@@ -140,23 +154,22 @@ class StateApp:
             text = self.metrics.text().encode()
             return serving.respond(200, text, content_type="text/plain; version=0.0.4; charset=utf-8")
         principal = await self._login(request)
-        if not path.startswith(STATES):
-            # Not 404, which an engine with a mistyped address would take for "no state yet".
-            raise StateRefusedError(f"{path[:100]} is not here; states are below {STATES}.")
-        name = _state_name(path)
+        address = read_address(path, request.method, is_literal=self._is_own)
+        asked.method = address.method or request.method
         answers = {"GET": self._get, "POST": self._post, "LOCK": self._lock, "UNLOCK": self._unlock}
-        answer = answers.get(request.method)
+        answer = answers.get(address.method)
         if answer is None:
-            return serving.respond(405, headers={"Allow": _METHODS})
-        return await answer(request, name, principal, asked)
+            return serving.respond(405, headers={"Allow": ", ".join(address.allowed)})
+        return await answer(request, address.name, principal, asked)
 
     # --- The methods
 
     async def _get(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
     ) -> web.Response:
         del asked
         _require(principal, Right.READ, name)
+        LocksOfConnection(request, principal.name).check_read(name)
         own = self._own(name, principal)
         if own is not None and own.staged is not None:
             return serving.respond(200, own.staged, headers={"Content-MD5": md5_of(own.staged)})
@@ -174,7 +187,7 @@ class StateApp:
         return content, "" if content is None else md5_of(content.body.data)
 
     async def _post(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
     ) -> web.Response:
         del asked
         _require(principal, Right.WRITE, name)
@@ -193,12 +206,12 @@ class StateApp:
         return self.service.contents.write(name, data, actor, lock_id=lock_id, md5=md5)
 
     async def _lock(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
     ) -> web.Response:
         _require(principal, Right.LOCK, name)
         data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
         info = parse_lock_info(data)
-        asked.append(info)
+        asked.lock = info
         own = self._own(name, principal)
         if own is not None:
             own.lend(info.id)
@@ -228,10 +241,11 @@ class StateApp:
             self._wake(name)
             raise StateLockedError("The client is gone.", holder=held)
         self.metrics.count("locks_granted")
-        return serving.respond(200, held.info.body())
+        LocksOfConnection(request, principal.name).add(name, info.id)
+        return serving.respond(200, b"" if is_engine(request) else held.info.body())
 
     async def _unlock(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: list[LockInfo]
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
     ) -> web.Response:
         _require(principal, Right.LOCK, name)
         data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
@@ -245,12 +259,13 @@ class StateApp:
             await self._call(locks.break_lock, name, None, actor, reason="force-unlock without an ID")
         else:
             info = parse_lock_info(data)
-            asked.append(info)
+            asked.lock = info
             if info.is_bare:
                 _require(principal, Right.BREAK, name)
                 await self._call(locks.break_lock, name, info.id, actor, reason="force-unlock")
             else:
                 await self._call(locks.unlock, name, info.id, actor)
+            LocksOfConnection(request, principal.name).remove(info.id)
         self._wake(name)
         return serving.respond(200)
 
@@ -263,7 +278,7 @@ class StateApp:
         if not self.service.policy.empty_unlock:
             raise NotHolderError(
                 f"An UNLOCK of {name} without an ID, as Terraform's force-unlock sends, is not allowed here.",
-                remedy="Use `stackyard state unlock`, or start the service with --allow-empty-unlock.",
+                remedy="Use `stackyard state unlock`, or start the service without --refuse-empty-unlock.",
             )
 
     async def check_store(self) -> None:
@@ -344,11 +359,6 @@ class StateApp:
             self.metrics.count("store_failures")
         elif isinstance(err, StateRefusedError | StateLockedError):
             self.metrics.count("writes_refused" if method == "POST" else "lock_conflicts")
-
-
-def _state_name(path: str) -> str:
-    # Decoded once: what is still encoded after that is no name.
-    return check_name(urllib.parse.unquote(path.removeprefix(STATES), errors="replace"))
 
 
 def _require(principal: Principal, right: Right, name: str) -> None:
