@@ -100,7 +100,7 @@ class Eavesdropper:
             with contextlib.suppress(OSError):
                 arguments = (folder / "cmdline").read_bytes()
                 environment = (folder / "environ").read_bytes()
-                # Looked at last, because a process may become an engine at any time; those of other tests are, too.
+                # Looked at last: a process may become an engine at any time; those of other tests do, too.
                 is_engine = (folder / "comm").read_text() == "tofu\n"
                 self.looked_at += 1
                 self.engines += is_engine
