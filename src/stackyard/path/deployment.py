@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ from stackyard.inventory.contract import EXTRAS
 from stackyard.objects import open_objects
 from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import NoTokenError, resolved_on
+from stackyard.path.reaching import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.redaction import NOTHING_SECRET
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.site import ConfigResolver
 from stackyard.site.discovery import SiteNotFoundError, find_site
+from stackyard.ssh.host import Host, OpenSsh
+from stackyard.ssh.user_keys import user_keys
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
@@ -193,10 +197,20 @@ def _ssh_from_environment(env: Any, desired: Desired) -> SshAccess | None:
     if not user:
         return None
     nodes = sorted({guest.node for guest in desired.guests})
+    other = Host(
+        address="",
+        username=user,
+        password=env.get("PROXMOX_VE_SSH_PASSWORD") or None,
+        private_key=env.get("PROXMOX_VE_SSH_PRIVATE_KEY") or None,
+        key_files=user_keys(),
+        agent_socket=env.get(AGENT_VARIABLE),
+        openssh=OpenSsh(has_user=True),
+    )
     return SshAccess(
         user=user,
         nodes=tuple((node, node, _SSH_PORT) for node in nodes),
-        password=env.get("PROXMOX_VE_SSH_PASSWORD") or None,
+        logins={node: dataclasses.replace(other, address=node) for node in nodes},
+        other=other,
     )
 
 

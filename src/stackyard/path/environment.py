@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard import directories, proxmox
 from stackyard.desired import Desired
 from stackyard.errors import InvalidInputError
-from stackyard.path.reaching import jump_of, named_key_file
+from stackyard.path.reaching import jump_of, node_host
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.site import ConfigResolver
 
@@ -155,8 +155,8 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     return SshAccess(
         user=chosen.ssh_user,
         nodes=tuple((host.node_name, host.ssh_host, host.ssh_port) for host in hosts),
-        password=site.secret_values.passwords.get(f"node_{chosen.name}"),
-        key_file=named_key_file(site),
+        logins={host.node_name: node_host(site, host) for host in hosts},
+        other=node_host(site, chosen),
     )
 
 

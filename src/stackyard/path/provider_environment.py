@@ -7,7 +7,6 @@ token. Verification is off only where the user says so (`PROXMOX_VE_INSECURE`).
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from stackyard import directories, files, proxmox
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stackyard.path.target import Resolved
+    from stackyard.path.target import Resolved, SshAccess
 
 __all__ = ["bpg_environment", "provider_environment"]
 
@@ -26,8 +25,8 @@ _NO_AUTHORITIES = "no-authorities"
 
 
 def provider_environment(resolved: Resolved) -> Mapping[str, str]:
-    """Return what the built-in provider is given."""
-    connection, ssh = resolved.connection, resolved.ssh
+    """Return what both providers are given; the built-in one is handed its logins besides."""
+    connection = resolved.connection
     environment = {"PROXMOX_VE_ENDPOINT": connection.endpoint}
     credentials = connection.credentials
     if isinstance(credentials, proxmox.Token):
@@ -41,13 +40,24 @@ def provider_environment(resolved: Resolved) -> Mapping[str, str]:
         environment["PROXMOX_VE_INSECURE"] = "true"
     if connection.trust.fingerprint is not None:
         environment["PROXMOX_VE_FINGERPRINT"] = connection.trust.fingerprint
-    if ssh is not None and ssh.password is not None:
-        environment["PROXMOX_VE_SSH_PASSWORD"] = ssh.password
-    elif ssh is not None and ssh.key_file is not None:
-        environment["PROXMOX_VE_SSH_PRIVATE_KEY"] = files.read_text(ssh.key_file)
-    elif "SSH_AUTH_SOCK" in os.environ:
-        environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": os.environ["SSH_AUTH_SOCK"]}
     return environment
+
+
+def _login_environment(access: SshAccess) -> Mapping[str, str]:
+    """Return everything that bpg's provider can log in with: it tries the agent, a key, then the password.
+
+    Raises:
+        SshConfigError: The settings of OpenSSH cannot be read.
+    """
+    from stackyard.ssh.openssh import resolve_login  # lazy: asyncssh, and the built-in provider needs none
+    from stackyard.ssh.shell import first_usable_key  # lazy: as above
+
+    login = resolve_login(next(iter(access.logins.values()), access.other))
+    environment = {} if login.password is None else {"PROXMOX_VE_SSH_PASSWORD": login.password}
+    if login.agent_socket is not None:
+        environment |= {"PROXMOX_VE_SSH_AGENT": "true", "SSH_AUTH_SOCK": login.agent_socket}
+    key = first_usable_key(login)
+    return environment if key is None else {**environment, "PROXMOX_VE_SSH_PRIVATE_KEY": key}
 
 
 async def bpg_environment(resolved: Resolved, folder: Path) -> Mapping[str, str]:
@@ -65,7 +75,9 @@ async def bpg_environment(resolved: Resolved, folder: Path) -> Mapping[str, str]
         ProxmoxUnreachableError: The server does not answer.
         FileError: The folder cannot be written.
     """
-    environment = provider_environment(resolved)
+    environment = dict(provider_environment(resolved))
+    if resolved.ssh is not None:
+        environment |= _login_environment(resolved.ssh)
     trust = resolved.connection.trust
     if trust.fingerprint is None or not trust.verify:
         return environment

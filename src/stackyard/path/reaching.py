@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from stackyard import directories
 from stackyard.site.pulling import OWN_KEY_FILE
-from stackyard.ssh.host import Host
+from stackyard.ssh.host import Host, OpenSsh
+from stackyard.ssh.user_keys import user_keys
 
 if TYPE_CHECKING:
     from stackyard.site.hosts import HostConfig
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AGENT_VARIABLE", "jump_of", "key_files", "known_hosts", "named_key_file", "node_host"]
 
-_USER_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 AGENT_VARIABLE = "SSH_AUTH_SOCK"
 
 
@@ -28,9 +28,8 @@ def key_files(site: Site) -> tuple[Path, ...]:
     named = named_key_file(site)
     if named is not None:
         return (named,)
-    home = Path("~").expanduser()
-    offered = (site.root / OWN_KEY_FILE, *(home / ".ssh" / n for n in _USER_KEYS))
-    return tuple(path for path in offered if path.is_file())
+    own = site.root / OWN_KEY_FILE
+    return (*((own,) if own.is_file() else ()), *user_keys())
 
 
 def named_key_file(site: Site) -> Path | None:
@@ -45,7 +44,7 @@ def known_hosts(site: Site) -> Path:
 
 
 def node_host(site: Site, node: HostConfig) -> Host:
-    """Return the SSH of a node itself."""
+    """Return the SSH of a node itself: the one login that checks, runs and the provider use."""
     return Host(
         address=node.ssh_host,
         port=node.ssh_port,
@@ -54,6 +53,7 @@ def node_host(site: Site, node: HostConfig) -> Host:
         key_files=key_files(site),
         agent_socket=os.environ.get(AGENT_VARIABLE),
         known_hosts=known_hosts(site),
+        openssh=OpenSsh(name=node.name, has_user=node.has_ssh_user, has_port=node.has_ssh_port),
     )
 
 

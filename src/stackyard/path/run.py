@@ -377,6 +377,8 @@ async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[pro
         journal=settings.base / "journal",
         state=resolved.target.state_name,
         folder=Workspace.of(settings.base, resolved.target).folder,
+        logins={} if resolved.ssh is None else resolved.ssh.logins,
+        other_login=None if resolved.ssh is None else resolved.ssh.other,
     )
     async with provider.serve(options) as served:
         yield served

@@ -10,7 +10,6 @@ from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from stackyard.desired import Desired, Secrets
     from stackyard.proxmox import Connection
@@ -59,14 +58,14 @@ class SshAccess:
     Attributes:
         user: Who logs in.
         nodes: Name, address and port of each node.
-        password: Their password, where one is known; keys come from the user's agent.
-        key_file: The private key that the site names for them, where it does.
+        logins: The login to each of them, by its name.
+        other: The login to the others, but for their addresses.
     """
 
     user: str
     nodes: tuple[tuple[str, str, int], ...]
-    password: str | None = None
-    key_file: Path | None = None
+    logins: Mapping[str, Host]
+    other: Host
 
     def __repr__(self) -> str:
         return f"SshAccess(user={self.user!r}, nodes={self.nodes!r})"

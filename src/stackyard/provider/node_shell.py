@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.addresses import usable_address
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SSH_PORT, SshNode
 from stackyard.proxmox import quoted
+from stackyard.ssh.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,9 +31,20 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
     """
     from stackyard import ssh  # lazy: asyncssh costs half a second, and few resources need it
 
-    settings = work.session.settings.ssh
+    async with ssh.connect(await _login(work, node)) as shell:
+        yield shell
+
+
+async def _login(work: Work, node: str) -> Host:
+    """Return the login that the caller has for a node, else what the provider block says."""
+    session = work.session
+    if node in session.logins:
+        return session.logins[node]
+    settings = session.settings.ssh
     known = settings.nodes.get(node) or SshNode(address=await _address(work, node), port=SSH_PORT)
-    host = ssh.Host(
+    if session.other_login is not None:
+        return dataclasses.replace(session.other_login, address=known.address, port=known.port)
+    return Host(
         address=known.address,
         port=known.port,
         username=settings.username,
@@ -39,8 +52,6 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
         private_key=settings.private_key,
         agent_socket=settings.agent_socket if settings.use_agent else None,
     )
-    async with ssh.connect(host) as shell:
-        yield shell
 
 
 def sudo(shell: ssh.Shell) -> str:

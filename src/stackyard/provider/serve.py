@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
+    from stackyard.ssh.host import Host
 
 __all__ = ["Options", "Served", "serve"]
 
@@ -42,6 +43,8 @@ class Options:
         journal: The folder where guests are written down before they are made (see `journal`); without one
             a run that is killed cannot find again what it was making.
         state: The name of the state that the engine works on, to tell its guests from those of others.
+        logins: The logins to nodes, by their names; the provider block says how to log in to others.
+        other_login: The login to nodes without one, but for the address.
         folder: Where the engine runs, from which the relative paths of a configuration count; the current
             folder when absent.
     """
@@ -50,6 +53,8 @@ class Options:
     journal: Path | None = None
     state: str = ""
     folder: Path | None = None
+    logins: Mapping[str, Host] = field(default_factory=dict)
+    other_login: Host | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,7 @@ class _Answering:
         from stackyard.provider.session import Session  # lazy: as above
 
         session = Session(self.journal, self._options.folder)
+        session.logins, session.other_login = self._options.logins, self._options.other_login
         sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
         server = grpc.aio.server(options=sizes)
         servicer = Servicer(self.registry(), session, self._options.environment)

@@ -16,7 +16,10 @@ from stackyard.provider.vm_ids import VmIds
 from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.provider.settings import Settings
+    from stackyard.ssh.host import Host
 
 __all__ = ["Session"]
 
@@ -36,6 +39,9 @@ class Session:
         self.journal = journal or Journal()
         # Where the engine runs, from which the relative paths of a configuration count.
         self.folder = folder or Path()
+        # How to log in to nodes, by name, and to the others but for the address, where the caller says it.
+        self.logins: Mapping[str, Host] = {}
+        self.other_login: Host | None = None
         self.stopping = asyncio.Event()
         self._configuring = asyncio.Lock()
         self.commits = GroupCommit()
@@ -79,7 +85,9 @@ class Session:
             self._resources.push_async_exit(opened.pop_all())
         self._client = client
         self._settings = settings
-        secrets = (settings.ssh.password or "", settings.ssh.private_key or "")
+        logins = (*self.logins.values(), *((self.other_login,) if self.other_login else ()))
+        secrets = [settings.ssh.password or "", settings.ssh.private_key or ""]
+        secrets += [secret for login in logins for secret in (login.password, login.private_key) if secret]
         self.redactor = client.redactor.with_secrets(secrets)
 
     async def close(self) -> None:

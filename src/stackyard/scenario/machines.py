@@ -229,7 +229,7 @@ class Remote:
         script = ssh.Script(
             text=work.script,
             stdin=work.stdin,
-            becomes_root=work.as_root and self.host.username != "root",
+            becomes_root=work.as_root and shell.host.username != "root",
             timeout_s=work.timeout_s,
         )
         try:

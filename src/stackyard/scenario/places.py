@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard import ssh
@@ -20,8 +19,11 @@ from stackyard.scenario.failures import RootNeededError
 from stackyard.scenario.machines import Local, Remote
 from stackyard.scenario.model import Place
 from stackyard.site.hosts import DEFAULT_SSH_USER, resolve_host
+from stackyard.ssh.user_keys import user_keys
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stackyard.redaction import Redactor
     from stackyard.scenario.machines import Machine
     from stackyard.scenario.model import Scenario
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Found", "find_machine"]
 
-# Tried in this order where no other key is named; those with a passphrase are for the agent.
-_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _ADDRESS = re.compile(r"(?:(?P<user>[^@:\s]+)@)?(?P<address>\[[^\]]+\]|[^@:\s]+)(?::(?P<port>\d{1,5}))?")
 
 
@@ -84,8 +84,9 @@ def _named(host: str, options: Options, site: Site | None, redactor: Redactor) -
     if site is None or (is_address and host not in {*site.nodes, *site.hosts}):
         return Found(machine=_at(host, options, site, redactor), name=None)
     where = node_host(site, resolve_host(site, host))
-    keys = where.key_files if options.identity is None else _key_files(options, site)
-    return Found(machine=Remote(dataclasses.replace(where, key_files=keys), redactor), name=host)
+    if options.identity is not None:
+        where = dataclasses.replace(where, key_files=_key_files(options, site))
+    return Found(machine=Remote(where, redactor), name=host)
 
 
 def _is_address(text: str) -> bool:
@@ -110,6 +111,7 @@ def _at(text: str, options: Options, site: Site | None, redactor: Redactor) -> R
         key_files=_key_files(options, site),
         agent_socket=os.environ.get(AGENT_VARIABLE),
         known_hosts=None if site is None else known_hosts(site),
+        openssh=ssh.OpenSsh(has_user=bool(match["user"] or user), has_port=match["port"] is not None),
     )
     return Remote(where, redactor)
 
@@ -119,4 +121,4 @@ def _key_files(options: Options, site: Site | None) -> tuple[Path, ...]:
         if not options.identity.is_file():
             raise UsageError(f"--identity names {options.identity}, which is no file.")
         return (options.identity,)
-    return tuple(Path.home() / ".ssh" / name for name in _KEYS) if site is None else key_files(site)
+    return user_keys() if site is None else key_files(site)

@@ -61,6 +61,9 @@ class HostConfig:
     dns_servers: tuple[str, ...]
     spec_server: str
     api_token: str = field(repr=False)
+    # Whether a file of the site says them; what OpenSSH's own settings say counts otherwise.
+    has_ssh_user: bool = True
+    has_ssh_port: bool = True
     # Whether its guests are reached through its SSH.
     ssh_jump: bool = False
     # How its guests call this machine; found out when absent.
@@ -114,9 +117,9 @@ def _common(site: Site) -> dict[str, Any]:
     }
 
 
-def _site_user(site: Site) -> str:
+def _site_user(site: Site) -> str | None:
     defaults = site.settings.defaults
-    return defaults.ssh_user or defaults.host_user or DEFAULT_SSH_USER
+    return defaults.ssh_user or defaults.host_user
 
 
 def _node(site: Site, node: Loaded[NodeFile]) -> HostConfig:
@@ -133,7 +136,9 @@ def _node(site: Site, node: Loaded[NodeFile]) -> HostConfig:
         datastore=model.datastore,
         ssh_host=urlsplit(model.api_endpoint).hostname or "",
         ssh_port=port or 22,
-        ssh_user=model.ssh_user or model.host_user or _site_user(site),
+        has_ssh_port=port is not None,
+        ssh_user=(said := model.ssh_user or model.host_user or _site_user(site)) or DEFAULT_SSH_USER,
+        has_ssh_user=said is not None,
         api_token=site.secret_values.api_tokens.get(model.api_token or node.name, ""),
         ssh_jump=model.ssh_jump,
         controller_address=model.controller_address,
@@ -154,7 +159,9 @@ def _host(site: Site, host: Loaded[HostFile]) -> HostConfig:
         datastore="",
         ssh_host=host_address(host) or "",
         ssh_port=access.ssh_port or 22,
-        ssh_user=access.ssh_user or access.host_user or _site_user(site),
+        has_ssh_port=access.ssh_port is not None,
+        ssh_user=(said := access.ssh_user or access.host_user or _site_user(site)) or DEFAULT_SSH_USER,
+        has_ssh_user=said is not None,
         api_token="",
         **_common(site),
     )

@@ -3,8 +3,9 @@
     async with ssh.connect(ssh.Host(address="10.0.0.5", username="root", password=...)) as shell:
         said = await shell.run("hostname")
 
-Nothing of the user's own SSH settings is read; keys and passwords are given. A host whose keys are pinned has
-to show one of them; another one that is new is accepted and remembered, and refused once its key has changed.
+Keys and passwords are given. What the user's own OpenSSH settings say of a machine counts where
+`Host.openssh` says so. A host whose keys are pinned has to show one of them; another one that is new is
+accepted and remembered, and refused once its key has changed.
 `Host.via` leads through other machines, and `Jumps` shares the connections to those. It knows nothing of what
 the machines are for.
 
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
         HostKeyChangedError,
         LoginRefusedError,
         RemoteCommandError,
+        SshConfigError,
         SshError,
         SshUnreachableError,
     )
-    from stackyard.ssh.host import Host
+    from stackyard.ssh.host import Host, OpenSsh
     from stackyard.ssh.known_hosts import forget_hosts
+    from stackyard.ssh.openssh import resolve_login
     from stackyard.ssh.receiving import receive_file
     from stackyard.ssh.shell import Jumps, Shell, connect
 
@@ -35,15 +38,18 @@ __all__ = [
     "HostKeyChangedError",
     "Jumps",
     "LoginRefusedError",
+    "OpenSsh",
     "RemoteCommandError",
     "Script",
     "Shell",
+    "SshConfigError",
     "SshError",
     "SshUnreachableError",
     "attend",
     "connect",
     "forget_hosts",
     "receive_file",
+    "resolve_login",
 ]
 
 _PLACES = {
@@ -52,11 +58,13 @@ _PLACES = {
         "HostKeyChangedError",
         "LoginRefusedError",
         "RemoteCommandError",
+        "SshConfigError",
         "SshError",
         "SshUnreachableError",
     ),
-    "host": ("Host",),
+    "host": ("Host", "OpenSsh"),
     "known_hosts": ("forget_hosts",),
+    "openssh": ("resolve_login",),
     "receiving": ("receive_file",),
     "shell": ("Jumps", "Shell", "connect"),
 }

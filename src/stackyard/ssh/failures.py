@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from stackyard.errors import StackyardError, UnreachableError
+from stackyard.errors import InvalidInputError, StackyardError, UnreachableError
 
 __all__ = [
     "HostKeyChangedError",
     "LoginRefusedError",
     "RemoteCommandError",
+    "SshConfigError",
     "SshError",
     "SshUnreachableError",
 ]
@@ -61,3 +62,11 @@ class HostKeyChangedError(SshUnreachableError):
     code = "E-SSH-HOST-KEY"
     summary = "The host key of a machine has changed"
     default_remedy = "If the machine was installed anew, remove its line from the file of known hosts."
+
+
+class SshConfigError(InvalidInputError):
+    """OpenSSH's own settings cannot be read, or others could have changed them."""
+
+    code = "E-SSH-CONFIG"
+    summary = "The settings of OpenSSH cannot be used"
+    default_remedy = "Correct the file that is named, then run the command again."

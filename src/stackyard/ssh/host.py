@@ -8,7 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Host"]
+__all__ = ["Host", "OpenSsh"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSsh:
+    """What counts for a machine of OpenSSH's own settings (`~/.ssh/config`, then `/etc/ssh/ssh_config`).
+
+    Attributes:
+        name: Another name that the settings may have for it, with its address as `HostName`.
+        has_user: Whether somebody chose the user, so that `User` does not count.
+        has_port: Whether somebody chose the port, so that `Port` does not count.
+        keys_only: Whether only `IdentityFile`, `IdentityAgent` and `IdentitiesOnly` count.
+    """
+
+    name: str | None = None
+    has_user: bool = False
+    has_port: bool = False
+    keys_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +46,9 @@ class Host:
         host_keys: The public keys of which it has to show one. With none, the first one that it ever showed
             counts.
         via: The machine through which it is reached; directly when absent.
+        proxy_command: A command whose input and output lead to it, where one is used.
+        agent_identities: The public keys that the agent may be asked for; all that it has when absent.
+        openssh: What of OpenSSH's own settings counts when we log in; nothing when absent.
         connect_s: How long connecting and logging in may take.
     """
 
@@ -43,6 +63,9 @@ class Host:
     alias: str | None = None
     host_keys: tuple[str, ...] = ()
     via: Host | None = None
+    proxy_command: str | None = None
+    agent_identities: tuple[Path, ...] | None = None
+    openssh: OpenSsh | None = None
     connect_s: float = 30.0
 
     def __str__(self) -> str:

@@ -18,13 +18,14 @@ from stackyard.ssh.failures import (
 )
 from stackyard.ssh.greeting import read_greeting
 from stackyard.ssh.known_hosts import Trusting, pinned_algorithms
+from stackyard.ssh.openssh import resolve_login
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from stackyard.ssh.host import Host
 
-__all__ = ["Jumps", "Shell", "connect"]
+__all__ = ["Jumps", "Shell", "connect", "first_usable_key"]
 
 _QUOTED_CHARACTERS = 2000
 # No command is run this way for more: whoever writes on and on must not fill our memory.
@@ -206,8 +207,10 @@ async def connect(host: Host, *, jumps: Jumps | None = None) -> AsyncIterator[Sh
 
     Raises:
         HostKeyChangedError: The host is not the one that was seen before, or whose key is pinned.
+        SshConfigError: OpenSSH's own settings count, and cannot be read.
         SshUnreachableError: It, or a machine on the way, does not answer, or does not accept the login.
     """
+    host = resolve_login(host)
     async with contextlib.AsyncExitStack() as stack:
         tunnel = None
         if host.via is not None:
@@ -250,6 +253,12 @@ def _options(host: Host, trusting: Trusting) -> dict[str, Any]:
         # Processors do this by themselves: images and archives go through in half the time.
         "encryption_algs": "^aes128-gcm@openssh.com,aes256-gcm@openssh.com",
     }
+    if host.agent_identities is not None:
+        options["agent_identities"] = [str(path) for path in host.agent_identities]
+        if not options["agent_identities"]:
+            options["agent_path"] = None
+    if host.proxy_command is not None:
+        options["proxy_command"] = host.proxy_command
     if host.host_keys:
         options["server_host_key_algs"] = list(pinned_algorithms(host))
     return options
@@ -265,6 +274,16 @@ def _keys(host: Host) -> list[asyncssh.SSHKey] | None:
         with contextlib.suppress(asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError):
             keys.append(asyncssh.read_private_key(path))
     return keys or None
+
+
+def first_usable_key(host: Host) -> str | None:
+    """Return the first private key that needs no passphrase, as text; None where there is none."""
+    if host.private_key:
+        return host.private_key
+    for path in host.key_files:
+        with contextlib.suppress(asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError):
+            return asyncssh.read_private_key(path).export_private_key().decode()
+    return None
 
 
 def _reason(err: BaseException) -> str:

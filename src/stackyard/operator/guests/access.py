@@ -52,10 +52,12 @@ async def logged_in(hosts: Sequence[ssh.Host], ctx: GuestContext) -> AsyncIterat
         ctx: Whose patience counts.
 
     Raises:
+        SshConfigError: The settings of OpenSSH cannot be read.
         HostKeyChangedError: What answers is not the guest: its key is another one.
         NoKeyError: There is nothing to log in with.
         GuestSilentError: It did not let us in in time; the error says what was tried last.
     """
+    hosts = [ssh.resolve_login(host) for host in hosts]
     if not (hosts[0].key_files or hosts[0].agent_socket):
         raise NoKeyError(f"There is neither a key file nor an agent to log in to {hosts[0].address} with.")
     async with contextlib.AsyncExitStack() as stack:

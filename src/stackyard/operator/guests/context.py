@@ -152,6 +152,7 @@ class GuestContext:
                 host_keys=pinned,
                 via=self.jump,
                 connect_s=10.0,
+                openssh=ssh.OpenSsh(keys_only=True),
             )
             for number in ports
             for user in dict.fromkeys(users)

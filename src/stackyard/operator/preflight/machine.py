@@ -39,11 +39,12 @@ async def _shell(subject: Subject) -> AsyncIterator[ssh.Shell]:
 
     Raises:
         _NoLoginError: There is nothing to log in with.
+        SshConfigError: The settings of OpenSSH cannot be read.
         SshUnreachableError: It does not answer or does not accept the login.
     """
     from stackyard import ssh  # lazy: asyncssh costs half a second, and few preflights need it
 
-    host = node_host(subject.site, subject.host)
+    host = ssh.resolve_login(node_host(subject.site, subject.host))
     if host.password is None and not host.agent_socket and not host.key_files:
         raise _NoLoginError
     async with ssh.connect(dataclasses.replace(host, connect_s=_CONNECT_S)) as shell:
@@ -66,6 +67,8 @@ async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
     host, kind = subject.host, kinds.SSH if is_needed else kinds.SSH_ADVISED
     try:
         async with _shell(subject) as shell:
+            if is_needed and shell.host.username != "root":
+                await shell.run("sudo -n true", timeout_s=_CONNECT_S)
             return Seen(text=f"logged in as {shell.host}")
     except _NoLoginError:
         if not is_needed:
