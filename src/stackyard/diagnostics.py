@@ -43,6 +43,8 @@ class Diagnostic:
     kind: Kind
     detail: str
     where: Location | None = None
+    # Other places that it is just as much about: the first of two that have the same id.
+    also: tuple[Location, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the JSON view."""
@@ -62,9 +64,16 @@ class Diagnostics:
 
     _found: list[Diagnostic] = field(default_factory=list)
 
-    def add(self, kind: Kind, detail: str, where: Location | None = None) -> None:
+    def add(
+        self,
+        kind: Kind,
+        detail: str,
+        where: Location | None = None,
+        *,
+        also: tuple[Location, ...] = (),
+    ) -> None:
         """Add one finding."""
-        self._found.append(Diagnostic(kind=kind, detail=detail, where=where))
+        self._found.append(Diagnostic(kind=kind, detail=detail, where=where, also=also))
 
     def extend(self, more: Iterable[Diagnostic]) -> None:
         """Add findings made elsewhere."""

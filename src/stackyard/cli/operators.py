@@ -42,7 +42,7 @@ def operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
     """
     try:
         if values["dry_run"]:
-            return _preview(verb, values)
+            return _preview(session, verb, values)
         if verb == "destroy" and not values["yes"]:
             _confirm(verb, values)
         return session.run(_operate(session, verb, values))
@@ -85,17 +85,17 @@ def _error_result(verb: str, err: StackyardError) -> Result:
     return Result(document=document, show=show, status=err.exit_status)
 
 
-def _undertaking(verb: str, values: Mapping[str, Any]) -> Undertaking:
+def _undertaking(session: Session, verb: str, values: Mapping[str, Any]) -> Undertaking:
     from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
     from stackyard.operator.undertaking import Undertaking  # lazy: as above
     from stackyard.site import ConfigResolver  # lazy: as above
 
     request = request_of(values)
-    return Undertaking.of(Verb(verb), request, ConfigResolver(request.site))
+    return Undertaking.of(Verb(verb), request, ConfigResolver(request.site, emit=session.emit))
 
 
-def _preview(verb: str, values: Mapping[str, Any]) -> Result:
-    undertaking = _undertaking(verb, values)
+def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
+    undertaking = _undertaking(session, verb, values)
     order = undertaking.manifest.destroy_order if verb == "destroy" else undertaking.manifest.create_order
     nodes: list[dict[str, Any]] = [
         {

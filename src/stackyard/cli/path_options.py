@@ -151,7 +151,7 @@ def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Sou
 
         deployment = DeploymentSource.find(emit=session.emit)
         return {deployment.kind: deployment}, deployment.base
-    environments = EnvironmentSource.find(values["site"])
+    environments = EnvironmentSource.find(values["site"], emit=session.emit)
     resolver = environments.resolver
     known = (environments, SharedSource(resolver), ManifestSource(resolver))
     return {source.kind: source for source in known}, environments.base

@@ -16,6 +16,7 @@ from stackyard.manifest.levels import converted
 from stackyard.site.document import parse_document, read_document
 from stackyard.site.entities.manifests import ManifestV1, ManifestV2, manifest_model
 from stackyard.site.findings import add_findings, meant
+from stackyard.site.scope import divide
 from stackyard.site.tree import Loaded, validated
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _load(site: Site, wanted: Wanted, found: Diagnostics) -> Loaded[ManifestV1 |
         raise ManifestNotFoundError(
             f"There is no manifest '{name}' in {site.root}.{meant(name, site.manifests)}"
         )
-    found.extend(site.found)
+    found.extend(divide(site, (("manifests", name),))[0])
     return None
 
 

@@ -15,6 +15,7 @@ from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.outcome import Verb
 from stackyard.operator.records import Book
 from stackyard.path.environment import EnvironmentSource
+from stackyard.path.manifests import require_used
 from stackyard.path.run import InputChangedError, ProviderChoice, Settings, chosen_cli_config
 from stackyard.site.findings import meant
 
@@ -75,6 +76,8 @@ class Undertaking:
             InvalidInputError: The ids do not fit.
         """
         host = resolver.any_node(request.host or manifest.only_host)
+        require_used(resolver, manifest, host)
+        resolver.report_others()
         for name in (*request.targets, *request.vm_ids):
             if name not in manifest.by_name:
                 raise UsageError(

@@ -70,7 +70,7 @@ async def _run_verb(
         InputChangedError: It was changed while the run waited for a lock; nothing was changed.
         StackyardError: As for `run_verb`.
     """
-    resolver = ConfigResolver(request.site)
+    resolver = ConfigResolver(request.site, emit=emit)
     try:
         undertaking = Undertaking.of(verb, request, resolver)
     except InvalidInputError:

@@ -153,14 +153,16 @@ class DeploymentSource:
                 ssh=_ssh_from_environment(env, desired),
             )
         try:
-            resolver = ConfigResolver(find_site(start=self.place.root))
+            resolver = ConfigResolver(find_site(start=self.place.root), emit=self.emit)
         except SiteNotFoundError as err:
             raise NoTokenError(
                 f"Nothing says how to reach the API of {node}: {_ENDPOINT} is not set, and there is no site.",
                 remedy=f"Set {_ENDPOINT} and {_TOKEN}, or keep the object beside a site that has the node.",
             ) from err
-        hosts = {resolver.resolve_host(name).node_name: name for name in resolver.list_nodes()}
+        hosts = {loaded.model.node or name: name for name, loaded in resolver.site.nodes.items()}
         if node not in hosts:
+            unread = resolver.site.broken["nodes"]
+            resolver.require(f"The node '{node}'", {("nodes", name) for name in unread})
             raise NoTokenError(
                 f"The site {resolver.site.root} has no node {node}.",
                 remedy=f"Write nodes/{node}.yaml with its `api_endpoint`, or set {_ENDPOINT} and {_TOKEN}.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import directories, proxmox
+from stackyard import directories, events, proxmox
 from stackyard.desired import Desired
 from stackyard.errors import InvalidInputError
 from stackyard.path.reaching import jump_of, node_host
@@ -36,14 +36,18 @@ class EnvironmentSource:
     resolver: ConfigResolver
 
     @classmethod
-    def find(cls, said: str | None) -> EnvironmentSource:
+    def find(cls, said: str | None, *, emit: events.Emit = events.ignore) -> EnvironmentSource:
         """Return the site that is named, or found from here.
+
+        Args:
+            said: The folder; found when absent.
+            emit: Takes what is wrong with files that a target does not use.
 
         Raises:
             SiteNotFoundError: There is none.
-            InvalidInputError: Something is wrong with it; the error carries every problem.
+            InvalidInputError: Something is wrong with site.yaml or the secrets, which everything uses.
         """
-        return cls(ConfigResolver(said))
+        return cls(ConfigResolver(said, emit=emit))
 
     @property
     def kind(self) -> str:
@@ -56,8 +60,8 @@ class EnvironmentSource:
         return self.resolver.site.root / directories.PROJECT_FOLDER
 
     def names(self) -> Sequence[str]:
-        """Return the envs."""
-        return self.resolver.list_envs()
+        """Return the envs, also those whose files cannot be read."""
+        return sorted({*self.resolver.list_envs(), *self.resolver.site.broken["envs"]})
 
     def is_current(self) -> bool:
         """Tell whether the site is what it was when it was read."""
@@ -75,9 +79,9 @@ class EnvironmentSource:
             NoTokenError: There is no token for it.
             InvalidInputError: The parts of the env do not fit; the error carries every problem.
         """
-        node = self.resolver.node(name, host)
-        target = Target(kind=self.kind, name=name, node=node)
-        return resolved_on(self.resolver, target, self.resolver.desired(name, node))
+        desired = self.resolver.desired(name, host)
+        target = Target(kind=self.kind, name=name, node=self.resolver.node(name, host))
+        return resolved_on(self.resolver, target, desired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,7 @@ def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> R
         NoTokenError: There is no token for the node.
     """
     chosen = resolver.resolve_host(target.node)
+    resolver.report_others()
     return Resolved(
         target=target,
         desired=desired,

@@ -113,6 +113,22 @@ class _Editor:
         return instance
 
 
+def has_resources(states: StateService, name: str) -> bool:
+    """Tell whether a state holds anything, replaced resources too; one that cannot be looked into does.
+
+    Raises:
+        StoreError: The store cannot say.
+    """
+    try:
+        content = states.contents.read(name)
+        view = None if content is None else read_view(content.body.data)
+    except StateDeletedError:
+        return False
+    except EncryptedStateError:
+        return True
+    return view is not None and any(one.mode == "managed" for one in view.instances.values())
+
+
 def read_known_state(states: StateService, name: str) -> KnownState:
     """Read a state.
 

@@ -11,11 +11,12 @@ from stackyard.errors import InvalidInputError
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.manifest.scopes import desired_of
+from stackyard.manifest.scopes import desired_of, with_scopes
 from stackyard.path.environment import EnvironmentSource, resolved_by_state, resolved_on
 from stackyard.path.first_boots import FirstBoots, own_boots
 from stackyard.path.target import Target
 from stackyard.site.build_guest import NodeChoice
+from stackyard.site.scope import files_of_env, files_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved
     from stackyard.site import ConfigResolver
 
-__all__ = ["KIND", "ManifestSource", "NotOnHostError", "first_boots_of", "resolve_manifest", "tag_of"]
+__all__ = [
+    "KIND",
+    "ManifestSource",
+    "NotOnHostError",
+    "first_boots_of",
+    "require_used",
+    "resolve_manifest",
+    "tag_of",
+]
 
 KIND = "manifest"
 _LONGEST_TAG = 128
@@ -53,8 +62,8 @@ class ManifestSource:
         return KIND
 
     def names(self) -> Sequence[str]:
-        """Return the manifests."""
-        return self.resolver.list_manifests()
+        """Return the manifests, also those whose files cannot be read."""
+        return sorted({*self.resolver.list_manifests(), *self.resolver.site.broken["manifests"]})
 
     def is_current(self) -> bool:
         """Tell whether the site is what it was when it was read."""
@@ -93,6 +102,7 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
         NoTokenError: There is no token for it.
         InvalidInputError: It does not fit there; the error carries every problem.
     """
+    require_used(resolver, manifest, host)
     here = manifest.on(host)
     scope = Scope(host=host)
     if scope not in here.scopes:
@@ -107,6 +117,23 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
     resolved = resolved_on(resolver, target, _patient(_own(desired, manifest.name), manifest))
     return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
+
+
+def require_used(resolver: ConfigResolver, manifest: Manifest, host: str) -> None:
+    """Refuse a manifest that uses files of the site which have problems.
+
+    Raises:
+        InvalidInputError: There are problems; the error carries every one.
+    """
+    site = resolver.site
+    scoped = with_scopes(site, manifest)
+    own = site.paths.get(manifest.places.path)
+    used = {*files_of_host(site, host), *(() if own is None else (own,))}
+    used.update(file for env in scoped.envs for file in files_of_env(scoped, env))
+    for node in manifest.nodes:
+        if node.scope.host is not None:
+            used |= files_of_host(site, node.scope.host)
+    resolver.require(f"The manifest '{manifest.name}'", used)
 
 
 def _own(desired: Desired, manifest: str) -> Desired:

@@ -25,6 +25,7 @@ from stackyard.engine.workdir import Limits, Workdir
 from stackyard.errors import InvalidInputError, Location
 from stackyard.objects import open_objects
 from stackyard.path.knocking import Knock, knock_directly, knocking
+from stackyard.path.known_state import has_resources
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.provider_environment import bpg_environment, provider_environment
 from stackyard.path.workspace import Workspace, input_digest
@@ -64,7 +65,7 @@ CONTRADICTION = Kind(
 
 
 class EmptyInputError(InvalidInputError):
-    """A target says that nothing at all should be there, which is never planned."""
+    """A target has resources, and its input says that there should be none, which is never planned."""
 
     code = "E-INPUT-EMPTY"
     summary = "There is nothing in the input"
@@ -199,13 +200,13 @@ async def opened(
             while another run was waited for counts.
 
     Raises:
-        EmptyInputError: Nothing should be there.
+        EmptyInputError: Nothing should be there, and the state holds something.
         InputChangedError: The input now belongs to another state.
         InvalidInputError: Parts of the input contradict each other.
         StateLockedError: Another run holds the state for longer than we wait.
         StackyardError: The engine, the state or the cluster cannot be used.
     """
-    _require_sense(resolved, may_be_empty=may_be_empty)
+    _require_sense(resolved)
     engine = (await find_engine()).engine
     with contextlib.closing(open_objects(settings.base / "state")) as objects:
         states, name = StateService(objects), resolved.target.state_name
@@ -215,7 +216,9 @@ async def opened(
         ):
             if reread is not None:
                 resolved = await _read_again(resolved, reread)
-                _require_sense(resolved, may_be_empty=may_be_empty)
+                _require_sense(resolved)
+            if not may_be_empty:
+                await asyncio.to_thread(_require_input, resolved, states)
             prepared = _prepare(resolved, settings)
             async with (
                 proxmox.Client(resolved.connection) as client,
@@ -346,9 +349,17 @@ def _rendered(resolved: Resolved, desired: Desired) -> Rendered:
     return render(desired, _provider_block(resolved), scope=resolved.target.state_name)
 
 
-def _require_sense(resolved: Resolved, *, may_be_empty: bool) -> None:
-    if resolved.desired.is_empty and not may_be_empty:
-        raise EmptyInputError(f"{resolved.target} says that nothing should be there.")
+def _require_input(resolved: Resolved, states: StateService) -> None:
+    """Refuse an input with nothing in it for a state that holds something: too much would be destroyed."""
+    name = resolved.target.state_name
+    if resolved.desired.is_empty and has_resources(states, name):
+        raise EmptyInputError(
+            f"{resolved.target} says that nothing should be there, and the state {name} holds something.",
+            remedy=f"Check that the input is whole; or remove it all: stackyard destroy {resolved.target}",
+        )
+
+
+def _require_sense(resolved: Resolved) -> None:
     found = Diagnostics()
     for problem in problems(resolved.desired):
         found.add(CONTRADICTION, problem.text)

@@ -16,6 +16,7 @@ from stackyard.scenario.places import find_machine
 from stackyard.scenario.running import resolve_skipped, run_scenario
 from stackyard.site.discovery import SiteNotFoundError, find_site
 from stackyard.site.load import Site
+from stackyard.site.scope import divide, files_of_host, report_unused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,8 +82,10 @@ def prepare(
     """
     scenario = find_scenario(name)
     skipped = resolve_skipped(scenario, options.skip)
-    found_site = _site(scenario, site)
+    found_site = _site(scenario, site, emit)
     machine = find_machine(scenario, options, found_site)
+    if found_site is not None and machine.name is not None:
+        _require_readable(found_site, machine.name)
     context = Context(
         machine=machine.machine,
         options=dataclasses.replace(options, skip=skipped),
@@ -96,18 +99,28 @@ def prepare(
     return Launch(scenario=scenario, context=context, context_file=context_file, report_folder=report_folder)
 
 
-def _site(scenario: Scenario, said: str | None) -> Site | None:
-    """Return the site; one that is not needed is used where there is one."""
+def _site(scenario: Scenario, said: str | None, emit: events.Emit) -> Site | None:
+    """Return the site; one that is not needed is used where there is one.
+
+    What is wrong with single files is reported here, and refused by whatever uses them.
+    """
     if not scenario.needs_site and said is None:
         try:
             find_site()
         except SiteNotFoundError:
             return None
     site = Site.open(said)
+    everywhere, of_files = divide(site, ())
+    everywhere.raise_errors(f"The site {site.root}")
     # A node whose token is missing is what `pve-setup` makes one for.
-    if any(_TOKENS not in finding.detail for finding in site.found.errors):
-        site.found.raise_errors(f"The site {site.root}")
+    report_unused([finding for finding in of_files.errors if _TOKENS not in finding.detail], emit)
     return site
+
+
+def _require_readable(site: Site, host: str) -> None:
+    """Refuse a machine whose file cannot be read, which is another than one that has no file yet."""
+    if host in site.broken["nodes"] | site.broken["hosts"]:
+        divide(site, files_of_host(site, host))[0].raise_errors(f"The host '{host}'")
 
 
 def _report(outcome: ScenarioOutcome) -> Report:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stackyard.site.document import Key, Places
 
-__all__ = ["add_findings", "meant"]
+__all__ = ["add_findings", "meant", "real_path"]
 
 UNKNOWN_KEY = Kind(
     code="E-SITE-KEY",
@@ -76,7 +76,7 @@ def _by_union(errors: Iterable[ErrorDetails], data: Any) -> Iterator[list[ErrorD
     """Return errors in groups: all that the branches of one union said about one value are one group."""
 
     def union_of(error: ErrorDetails) -> tuple[Any, ...]:
-        return tuple(_real_path(data, error["loc"])), _has_tag(data, error)
+        return tuple(real_path(data, error["loc"])), _has_tag(data, error)
 
     yield from (list(group) for _, group in itertools.groupby(errors, key=union_of))
 
@@ -84,11 +84,11 @@ def _by_union(errors: Iterable[ErrorDetails], data: Any) -> Iterator[list[ErrorD
 def _has_tag(data: Any, error: ErrorDetails) -> object:
     """Return something equal for errors of one union and different for all others."""
     missing = error["type"] in ("missing", "extra_forbidden")
-    skipped = len(error["loc"]) - len(_real_path(data, error["loc"]))
+    skipped = len(error["loc"]) - len(real_path(data, error["loc"]))
     return "union" if skipped and not missing else error["loc"]
 
 
-def _real_path(data: Any, loc: Sequence[Key]) -> list[Key]:
+def real_path(data: Any, loc: Sequence[Key]) -> list[Key]:
     """Return the keys that the file really has of a place; pydantic also names the branches of unions."""
     path: list[Key] = []
     current = data
@@ -112,7 +112,7 @@ def _add(
 ) -> None:
     # A branch that the value has the type of says more than one that wants another type.
     told = next((error for error in group if error["type"] not in _WANTED), group[0])
-    path = _real_path(places.data, told["loc"])
+    path = real_path(places.data, told["loc"])
     key = str(told["loc"][-1]) if told["loc"] else ""
     if told["type"] == "extra_forbidden":
         hint = meant(key, _known_keys(model, path[:-1]))

@@ -10,6 +10,7 @@ from stackyard.addresses import parse_address
 from stackyard.errors import InvalidInputError
 from stackyard.site.discovery import SITE_FILE
 from stackyard.site.findings import meant
+from stackyard.site.scope import divide, files_of_host
 from stackyard.site.specs import DEFAULT_USER
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def resolve_host(site: Site, name: str) -> HostConfig:
     if name in site.hosts and name not in site.broken["nodes"]:
         return _host(site, site.hosts[name])
     if name in site.broken["nodes"] | site.broken["hosts"]:
-        site.found.raise_errors(f"The host '{name}'")
+        divide(site, files_of_host(site, name))[0].raise_errors(f"The host '{name}'")
     known = {*site.nodes, *site.hosts}
     hint = meant(name, known) or (f" There are {', '.join(sorted(known)[:10])}." if known else "")
     raise HostNotFoundError(

@@ -56,6 +56,8 @@ class Site:
     manifests: dict[str, Loaded[Manifest]]
     # Names of files that are there and wrong, by kind.
     broken: dict[str, set[str]]
+    # Kind and name of every file by its path, as findings show it.
+    paths: Mapping[str, tuple[str, str]]
     _guests: dict[str, tuple[GuestEntry, ...]] = field(default_factory=dict)
     _networks: dict[str, Networks] = field(default_factory=dict)
     # First boots that were built: most guests begin alike, and these parts are many and the same.
@@ -113,6 +115,7 @@ class Site:
             secrets=secrets,
             flat_postures=tree.flat_postures,
             broken=tree.broken,
+            paths=tree.paths,
             hosts=tree.tables["hosts"],
             nodes=tree.tables["nodes"],
             templates=tree.tables["templates"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from stackyard import events
 from stackyard.desired import Desired, Secrets
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError
@@ -19,14 +20,24 @@ from stackyard.site.hosts import HostConfig, resolve_host
 from stackyard.site.layers import vmid_of
 from stackyard.site.load import Site
 from stackyard.site.postures import Posture, posture_of
+from stackyard.site.scope import (
+    divide,
+    files_of_env,
+    files_of_host,
+    files_of_shared,
+    files_of_spec,
+    report_unused,
+)
 from stackyard.site.specs import joined, resolve_spec, spec_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from stackyard.diagnostics import Diagnostic
     from stackyard.site.entities.envs import EnvFile
     from stackyard.site.layers import GuestEntry
     from stackyard.site.networks import Networks
+    from stackyard.site.scope import File
     from stackyard.site.tree import Loaded
 
 __all__ = ["ConfigResolver", "NodeNotChosenError", "NotInSiteError"]
@@ -51,17 +62,42 @@ class NodeNotChosenError(InvalidInputError):
 class ConfigResolver:
     """Resolves a site.
 
+    What is asked for is refused where something is wrong with the files that it uses. What is wrong with
+    others stops nothing, and is reported.
+
     Args:
         site: A site, or its folder; found as `find_site` does when absent.
+        emit: Takes what is wrong with files that are not used, each once.
 
     Raises:
         SiteNotFoundError: There is none.
-        InvalidInputError: Something is wrong with it; the error carries every problem.
+        InvalidInputError: Something is wrong with site.yaml or the secrets, which everything uses.
     """
 
-    def __init__(self, site: Site | str | Path | None = None) -> None:
-        self.site = site if isinstance(site, Site) else Site.load(site)
-        self.site.found.raise_errors(f"The site {self.site.root}")
+    def __init__(self, site: Site | str | Path | None = None, *, emit: events.Emit = events.ignore) -> None:
+        self.site = site if isinstance(site, Site) else Site.open(site)
+        self._emit = emit
+        self._reported: set[Diagnostic] = set()
+        divide(self.site, ())[0].raise_errors(f"The site {self.site.root}")
+
+    def require(self, what: str, used: Collection[File]) -> None:
+        """Refuse what uses files that have problems.
+
+        Args:
+            what: What uses them, as the start of a sentence ("The env 'dev'").
+            used: The files, as `stackyard.site.scope` finds them.
+
+        Raises:
+            InvalidInputError: There are problems; the error carries every one.
+        """
+        if self.site.found.errors:
+            divide(self.site, used)[0].raise_errors(what)
+
+    def report_others(self) -> None:
+        """Report the problems of files that are not used, once everything that is used was required."""
+        new = [finding for finding in self.site.found.errors if finding not in self._reported]
+        self._reported.update(new)
+        report_unused(new, self._emit)
 
     def list_envs(self) -> list[str]:
         """Return the names of all envs."""
@@ -106,6 +142,7 @@ class ConfigResolver:
             NotInSiteError: There is no such env or node.
             NodeNotChosenError: No node was given, and there is more than one.
         """
+        self.require(f"The env '{env}'", files_of_env(self.site, env, node))
         loaded = self.env(env)
         chosen = self.node(env, node)
         host = resolve_host(self.site, chosen)
@@ -136,6 +173,7 @@ class ConfigResolver:
         for guest in self.site.guests(env):
             values = self._tofu_guest(loaded, guest, networks)
             guests.append({**values, "auth_token": self._auth_token(method, guest.name)})
+        self.report_others()
         return {**settings, "vms": guests}
 
     def _tofu_ssh_host(self, host: HostConfig) -> str:
@@ -218,7 +256,9 @@ class ConfigResolver:
 
         Raises:
             HostNotFoundError: Neither is there.
+            InvalidInputError: Something is wrong with its file.
         """
+        self.require(f"The host '{name}'", files_of_host(self.site, name))
         return resolve_host(self.site, name)
 
     def resolve_spec(self, name: str) -> dict[str, Any]:
@@ -226,8 +266,11 @@ class ConfigResolver:
 
         Raises:
             NotInSiteError: There is no such spec.
+            InvalidInputError: Something is wrong with it or its posture.
         """
+        self.require(f"The spec '{name}'", files_of_spec(self.site, name))
         self._known("spec", name, self.site.specs)
+        self.report_others()
         return resolve_spec(self.site, name)
 
     def resolve_spec_vars(self, name: str) -> dict[str, Any]:
@@ -246,8 +289,9 @@ class ConfigResolver:
             NodeNotChosenError: No node was given, and there is more than one.
             InvalidInputError: Its parts do not fit on this node.
         """
-        self.env(env)
-        choice = NodeChoice.of(self.site.nodes[self.node(env, node)])
+        self.require(f"The env '{env}'", files_of_env(self.site, env, node))
+        chosen = self.node(env, node)
+        choice = NodeChoice.of(self.site.nodes[chosen])
         found = Diagnostics()
         built = build_desired(self.site, env, choice, found)
         found.raise_errors(f"The env '{env}' on {choice.name}")
@@ -262,6 +306,7 @@ class ConfigResolver:
             NotInSiteError: There is no such node.
             InvalidInputError: Its parts do not fit.
         """
+        self.require(f"The site on {node}", files_of_shared(self.site, node))
         self._known("node", node, self.site.nodes)
         found = Diagnostics()
         built = build_shared(self.site, NodeChoice.of(self.site.nodes[node]), found)
@@ -286,7 +331,9 @@ class ConfigResolver:
 
         Raises:
             NotInSiteError: There is none of this name.
+            InvalidInputError: Something is wrong with it, or with what it uses.
         """
+        self.require(f"The env '{name}'", files_of_env(self.site, name))
         self._known("env", name, self.site.envs)
         return self.site.envs[name]
 
@@ -297,7 +344,7 @@ class ConfigResolver:
             NotInSiteError: There is no such node.
             NodeNotChosenError: None is said, and there is more than one.
         """
-        return self._chosen(f"The env '{env}'", said or self.site.envs[env].model.node)
+        return self._chosen(f"The env '{env}'", said or self.env(env).model.node)
 
     def any_node(self, said: str | None = None) -> str:
         """Return the node that is said, or the only one there is.
@@ -309,13 +356,15 @@ class ConfigResolver:
         return self._chosen("The site", said)
 
     def _chosen(self, who: str, name: str | None) -> str:
-        if name is None and len(self.site.nodes) == 1:
-            name = next(iter(self.site.nodes))
+        # One that cannot be read counts: the other would be chosen only for as long as it is broken.
+        there = sorted({*self.site.nodes, *self.site.broken["nodes"]})
+        if name is None and len(there) == 1:
+            name = there[0]
         if name is None:
             raise NodeNotChosenError(
-                f"{who} names no node, and the site has {len(self.site.nodes)}: "
-                f"{', '.join(self.list_nodes()[:10])}."
+                f"{who} names no node, and the site has {len(there)}: {', '.join(there[:10])}."
             )
+        self.require(f"The node '{name}'", files_of_host(self.site, name))
         if name in self.site.hosts and name not in self.site.nodes:
             raise NotInSiteError(
                 f"'{name}' is a machine that is reached by SSH alone: hosts/{name}.yaml.",

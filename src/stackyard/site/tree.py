@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import ValidationError
-
 from stackyard.diagnostics import Diagnostics, Kind, Severity
 from stackyard.errors import Location
 from stackyard.site.discovery import SITE_FILE
@@ -24,8 +22,9 @@ from stackyard.site.entities.postures import NestedPosture, posture_model
 from stackyard.site.entities.presets import PresetFile
 from stackyard.site.entities.site import SiteFile
 from stackyard.site.entities.specs import SpecFile
-from stackyard.site.findings import add_findings, meant
+from stackyard.site.findings import meant
 from stackyard.site.listing import PLACES, names_in
+from stackyard.site.shape import validated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -119,6 +118,8 @@ class Tree:
     # Postures of old: the newer form beside them says more.
     flat_postures: dict[str, Loaded[Any]] = field(default_factory=dict)
     broken: dict[str, set[str]] = field(default_factory=dict)
+    # Kind and name of every file by its path, as findings show it.
+    paths: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({})) -> Tree:
@@ -167,6 +168,7 @@ def _read_folder(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, 
         if isinstance(model, EnvFile):
             # The guests are resolved from the plain values; as models they would only take memory.
             model = model.model_copy(update={"vms": ()})
+            document.data["vms"] = document.data.get("vms") or []
         _enter(tree, folder.kind, Loaded(name=name, places=document, model=model))
 
 
@@ -177,6 +179,7 @@ def _files(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, str]) 
     for file in sorted({*names_in(tree.root / folder.path), *added}):
         stem, extension = os.path.splitext(file)
         where = Location(f"{prefix}{folder.path}/{file}")
+        tree.paths[where.path] = (folder.kind, stem)
         if extension != ".yaml" and extension.lower() in (".yml", ".yaml"):
             tree.broken[folder.kind].add(stem)
             tree.found.add(BAD_FILE_NAME, f"{file} ends with {extension}, and only .yaml is read.", where)
@@ -203,18 +206,6 @@ def _enter(tree: Tree, kind: str, loaded: Loaded[Any]) -> None:
             f"'{loaded.name}' is defined here and in {first.places.path}.",
             loaded.places.place(),
         )
-
-
-M = TypeVar("M", bound="BaseModel")
-
-
-def validated(model: type[M], places: Places, found: Diagnostics, *, is_secret: bool = False) -> M | None:
-    """Return a file as its model; nothing, and findings, where it is not valid."""
-    try:
-        return model.model_validate(places.data)
-    except ValidationError as err:
-        add_findings(err, places, found, model=model, is_secret=is_secret)
-        return None
 
 
 def _look_around(tree: Tree, prefix: str) -> None:

@@ -60,8 +60,6 @@ DEFECTS: dict[str, tuple[str, str, str, str]] = {
     "a text where a list is wanted": ("site", "defaults: {packages: htop}\n", "E-SITE-VALUE", "1:22"),
     "a list where a mapping is wanted": ("site", "defaults: []\n", "E-SITE-VALUE", "1:11"),
     "guests that are no list": ("envs/dev", "vms: {name: a}\n", "E-SITE-VALUE", "1:6"),
-    "an env without guests": ("envs/dev", "posture: dev\nvms: []\n", "E-SITE-ENV-EMPTY", "2:6"),
-    "an env without the key of guests": ("envs/dev", "posture: dev\n", "E-SITE-MISSING", "1:1"),
     "a guest without a name": ("envs/dev", "vms:\n  - template: test\n", "E-SITE-MISSING", "2:5"),
     "a guest with a name that is none": (
         "envs/dev",

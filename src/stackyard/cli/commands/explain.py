@@ -9,6 +9,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
 from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
 from stackyard.errors import UsageError
 from stackyard.redaction import Redactor
 
@@ -33,7 +34,8 @@ _LONGEST_SHOWN = 60
 @click.option("--ansible", "form", flag_value="ansible", help="Print the variables of Ansible.")
 @click.option("--out", metavar="FILE", help="Write the variables, secrets included, for your eyes only.")
 @site_option
-def explain(env: str, host: str | None, form: str | None, out: str | None, said: str | None) -> Result:
+@pass_session
+def explain(session: Session, /, env: str, said: str | None, **values: Any) -> Result:
     """Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.
 
     A value that nobody wrote is marked as the default. Secrets are masked; only a file of --out has them.
@@ -44,12 +46,13 @@ def explain(env: str, host: str | None, form: str | None, out: str | None, said:
     """  # noqa: D301 - click reads the control character
     from stackyard.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
 
+    host, form, out = values["host"], values["form"], values["out"]
     if out is not None and form is None:
         raise UsageError("--out goes with --tfvars or --ansible.")
     kind, colon, name = env.partition(":")
     if colon and kind != _KIND:
         raise UsageError(f"`{env}` is not an env; write `env:NAME`, or the name alone.")
-    resolver = ConfigResolver(said)
+    resolver = ConfigResolver(said, emit=session.emit)
     wanted = name if colon else env
     if form is None:
         return _explained(resolver, wanted, host)

@@ -62,7 +62,7 @@ def import_guests(session: Session, /, **values: Any) -> Result:
 
 
 async def _import(session: Session, values: dict[str, Any]) -> Result:
-    source = EnvironmentSource.find(values["site"])
+    source = EnvironmentSource.find(values["site"], emit=session.emit)
     nodes = [f"node={_node(node, source)}" for given in values["nodes"] for node in _words(given)]
     texts = [*([",".join(nodes)] if nodes else []), *values["filters"]]
     wanted = Wanted(

@@ -210,7 +210,8 @@ async def _status(session: Session, values: dict[str, Any]) -> Result:
     from stackyard.site import ConfigResolver  # lazy: as above
 
     request = request_of(values)
-    view = await look(Undertaking.of(Verb.CREATE, request, ConfigResolver(request.site)), session.emit)
+    resolver = ConfigResolver(request.site, emit=session.emit)
+    view = await look(Undertaking.of(Verb.CREATE, request, resolver), session.emit)
     is_reported = view.has_drift and values["detailed_exitcode"]
     return Result(
         document=view.as_json(),

@@ -46,7 +46,7 @@ def preflight(session: Session, /, target: str | None, said: str | None, **value
     from stackyard.operator.preflight import inspect  # lazy: pydantic and aiohttp, only when this verb runs
     from stackyard.site import ConfigResolver  # lazy: as above
 
-    subject = _subject(ConfigResolver(said), target, values)
+    subject = _subject(ConfigResolver(said, emit=session.emit), target, values)
     report = session.run(inspect(subject, emit=session.emit))
     return Result(
         document=report.document(), show=lambda paper: _show(paper, report), status=report.exit_status

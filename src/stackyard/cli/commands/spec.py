@@ -9,6 +9,7 @@ import click
 from stackyard.cli.command import Later, group
 from stackyard.cli.commands.site import show_warnings, site_option
 from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
 from stackyard.errors import InvalidInputError
 from stackyard.site.discovery import find_site
 from stackyard.site.listing import list_names
@@ -57,7 +58,8 @@ def list_specs(said: str | None) -> Result:
 @click.argument("name")
 @click.option("--ansible", is_flag=True, help="Print it as variables of Ansible.")
 @site_option
-def show_spec(name: str, ansible: bool, said: str | None) -> Result:
+@pass_session
+def show_spec(session: Session, /, name: str, ansible: bool, said: str | None) -> Result:
     """Show a spec as its guest receives it: with its posture, every user and every key.
 
     The packages are those of the site, of the spec and of the posture. A guest receives the same whether it
@@ -65,7 +67,7 @@ def show_spec(name: str, ansible: bool, said: str | None) -> Result:
     """
     from stackyard.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
 
-    resolver = ConfigResolver(said)
+    resolver = ConfigResolver(said, emit=session.emit)
     document: dict[str, Any] = resolver.resolve_spec_vars(name) if ansible else resolver.resolve_spec(name)
 
     def show(paper: Paper) -> None:

@@ -16,6 +16,7 @@ from stackyard.path.target import Target
 from stackyard.site import ConfigResolver, Site
 from stackyard.site.describing import Surroundings, describe_guest
 from stackyard.site.networks import DEFAULT_BRIDGE
+from stackyard.site.scope import files_of_env
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,8 @@ class EnvWriter:
         """
         if not _NAME.fullmatch(env):
             raise UsageError(f"`{env}` is no name of an env: letters, digits, `-`, `_` and `.`.")
-        source = EnvironmentSource(resolver) if env in resolver.site.envs else SharedSource(resolver)
+        environments = EnvironmentSource(resolver)
+        source = environments if env in environments.names() else SharedSource(resolver)
         resolved = source.resolve(env, host)
         return cls(resolver=resolver, env=env, node=resolved.target.node, resolved=resolved)
 
@@ -109,8 +111,10 @@ class EnvWriter:
         }
         text = self._text(entries)
         site = Site.open(self.resolver.site.root, instead={f"envs/{self.env}.yaml": text.after})
-        site.found.raise_errors(f"The site with the new entries in {text.path.name}")
-        resolved = EnvironmentSource(ConfigResolver(site)).resolve(self.env, self.node)
+        again = ConfigResolver(site)
+        used = files_of_env(site, self.env, self.node)
+        again.require(f"The env '{self.env}' with the new entries in {text.path.name}", used)
+        resolved = EnvironmentSource(again).resolve(self.env, self.node)
         said = {guest.vm_id: guest for guest in resolved.desired.guests}
         _raise_lacks([(one, lack) for one in found if one.vm_id in entries for lack in _unsaid(one, said)])
         keyed = (

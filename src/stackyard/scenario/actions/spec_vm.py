@@ -67,7 +67,7 @@ curl -fsS --proto =https --max-time 20 ${{STACKYARD_PIN:+-k --pinnedpubkey "$STA
 
 
 def _resolver(context: Context) -> ConfigResolver:
-    return ConfigResolver(context.needed_site.root)
+    return ConfigResolver(context.needed_site.root, emit=context.emit)
 
 
 def _host(context: Context) -> str:

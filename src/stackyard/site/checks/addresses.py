@@ -168,4 +168,4 @@ def _check_elsewhere(
     if other_env != env:
         kind = USED_TWICE if node is not None and node == other_node else SHARED
         detail = f"'{guest.name}' has an address that '{other.name}' of the env '{other_env}' has too."
-        found.add(kind, detail, card.place(guest, "ipv4"))
+        found.add(kind, detail, card.place(guest, "ipv4"), also=(other.place(("ip",), ("nics",)),))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Kind
+from stackyard.diagnostics import Kind, Severity
 from stackyard.site.checks.references import DANGLING
 from stackyard.site.findings import meant
 from stackyard.site.images import content_of, is_volume, known_images
@@ -29,9 +29,10 @@ NOT_WHOLE = Kind(
     remedy="Add what is missing to its entry, or name a `template` or `preset` that says it.",
 )
 NO_GUESTS = Kind(
-    code="E-SITE-ENV-EMPTY",
+    code="W-SITE-ENV-EMPTY",
     summary="An env has no guests and no networks",
-    remedy="Add guests to `vms`, or remove the file: nothing empty is ever planned.",
+    remedy="Add guests to `vms`; until then there is nothing to plan.",
+    severity=Severity.WARNING,
 )
 
 

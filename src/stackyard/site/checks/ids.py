@@ -78,4 +78,5 @@ def _check_elsewhere(
             kind,
             f"'{guest.name}' has the vmid {vmid}, and so has '{other.name}' of the env '{other_env}'.",
             guest.place(("vmid",), ("vm_id",)),
+            also=(other.place(("vmid",), ("vm_id",)),),
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from stackyard.desired.values import Many, VmId
 from stackyard.site.entities.guests import Entry
@@ -18,6 +18,11 @@ __all__ = ["EnvFile"]
 AnyEntry: Any = Entry
 
 
+def _nothing_as_none(value: Any) -> Any:
+    """Take a key with nothing after it for a list without guests, as people write it."""
+    return [] if value is None else value
+
+
 class EnvFile(Entity):
     """An env."""
 
@@ -27,7 +32,7 @@ class EnvFile(Entity):
     node: Name | None = None
     # The first guest gets this id, the next one more; Proxmox assigns ids when absent.
     vmid_base: VmId | None = None
-    vms: Many[AnyEntry]
+    vms: Annotated[Many[AnyEntry], BeforeValidator(_nothing_as_none)] = ()
     networks: Named[Network] = Field(default_factory=dict)
     files: Named[FileEntry] = Field(default_factory=dict)
     pools: Named[PoolEntry | None] = Field(default_factory=dict)
