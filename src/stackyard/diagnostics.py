@@ -16,7 +16,7 @@ from stackyard.errors import InvalidInputError, Location, StackyardError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Diagnostic", "Diagnostics", "Kind", "Severity", "describe"]
+__all__ = ["Diagnostic", "Diagnostics", "Kind", "Severity", "describe", "in_full"]
 
 
 class Severity(enum.StrEnum):
@@ -112,6 +112,16 @@ def place_document(where: Location | None) -> dict[str, Any] | None:
     if where is None:
         return None
     return {"file": where.path, "line": where.line, "column": where.column}
+
+
+def in_full(error: StackyardError) -> str:
+    """Return what happened as one text: the detail, and every reason behind it."""
+    said = [error.detail]
+    for found in error.diagnostics:
+        if found.kind.severity is Severity.ERROR:
+            place = f"{found.where}: " if found.where is not None else ""
+            said.append(f"{place}{found.kind.summary}: {found.detail}")
+    return " ".join(said)
 
 
 def describe(error: StackyardError) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class ExitStatus(enum.IntEnum):
     UNREACHABLE = 69
     BUSY = 75
     INTERRUPTED = 130
+    # What a shell shows for a program whose reader left: 128 and SIGPIPE.
+    OUTPUT_CLOSED = 141
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +180,12 @@ class InterruptedRunError(StackyardError):
 
 
 class OutputClosedError(StackyardError):
-    """The reader of standard output went away (`| head`); the work itself went on to its end."""
+    """The reader of standard output went away (`| head`): nothing is said, and the work runs to its end."""
 
     code = "E-OUTPUT-CLOSED"
     summary = "Standard output was closed before everything was written"
     default_remedy = "The work was not affected; only its output was cut off."
+    exit_status = ExitStatus.OUTPUT_CLOSED
 
 
 class OutputFailedError(StackyardError):

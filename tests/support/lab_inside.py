@@ -16,7 +16,7 @@ from stackyard.lab.inside.bubblewrap import Bubblewrap, find_bubblewrap
 from stackyard.lab.inside.machine import Execution, GuestMachine, Kind
 from stackyard.lab.ssh.shell.streams import Captured, Given, Streams
 
-__all__ = ["ADDRESS", "Inside", "make_guest", "need_sandbox", "open_guest", "with_sandbox"]
+__all__ = ["ADDRESS", "Inside", "has_sandbox", "make_guest", "need_sandbox", "open_guest", "with_sandbox"]
 
 ADDRESS = "10.31.2.100"
 
@@ -48,6 +48,11 @@ def need_sandbox() -> Bubblewrap:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+def has_sandbox() -> bool:
+    """Tell whether guests of a lab can run programs here."""
+    return not isinstance(asyncio.run(find_bubblewrap()), str)
 
 
 async def make_guest(

@@ -40,7 +40,7 @@ class Yard:
             assert ended.status == status, f"{arguments}\n{ended.stdout}\n{ended.stderr}"
         return ended
 
-    def json(self, *arguments: str, status: int = 0) -> dict[str, Any]:
+    def json(self, *arguments: str, status: int | None = 0) -> dict[str, Any]:
         """Run the program and return its one object."""
         return self.run(*arguments, "--json", status=status).document
 

@@ -32,7 +32,7 @@ from stackyard.errors import (
         (UnreachableError, 69),
         (BusyError, 75),
         (InterruptedRunError, 130),
-        (OutputClosedError, 1),
+        (OutputClosedError, 141),
         (OutputFailedError, 1),
         (InternalError, 1),
     ],

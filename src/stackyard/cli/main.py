@@ -43,9 +43,10 @@ def main(argv: Sequence[str]) -> int:
     status = _run(session, argv, settings)
     stdout.flush()
     if stdout.failure is not None:
-        from stackyard.cli.views.failure import write_failure  # lazy: most runs do not fail
+        if not isinstance(stdout.failure, errors.OutputClosedError):
+            from stackyard.cli.views.failure import write_failure  # lazy: most runs do not fail
 
-        write_failure(error_paper, stdout.failure)
+            write_failure(error_paper, stdout.failure)
         status = status or stdout.failure.exit_status
     stderr.flush()
     return int(status)

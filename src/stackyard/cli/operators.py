@@ -66,7 +66,7 @@ async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Re
 
 
 def _error_result(verb: str, err: StackyardError) -> Result:
-    from stackyard.diagnostics import describe  # lazy: only for errors
+    from stackyard.diagnostics import describe, in_full  # lazy: only for errors
 
     document = {
         "scenario": verb,
@@ -75,7 +75,7 @@ def _error_result(verb: str, err: StackyardError) -> Result:
         "phases": [],
         "context": {},
         "nodes": [],
-        "error": f"{err.summary}: {err.detail}",
+        "error": f"{err.summary}: {in_full(err)}",
         "diagnosis": describe(err),
     }
 

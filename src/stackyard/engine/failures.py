@@ -40,15 +40,28 @@ __all__ = [
 ]
 
 
+# The engine's advice under every failure to lock: to do without locks, which costs the state.
+_LOCK_ADVICE = re.compile(
+    r"\s*(?:OpenTofu|Terraform) acquires a state lock to protect the state from being written.*?"
+    r"not\s+recommended\.?",
+    re.DOTALL,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One diagnostic of the engine, secrets masked."""
+    """One diagnostic of the engine, secrets masked, without its advice to turn locking off."""
 
     severity: Severity
     summary: str
     detail: str
     where: Location | None = None
     address: str | None = None
+
+    def __post_init__(self) -> None:
+        if "-lock=false" in self.detail or "-lock=false" in self.summary:
+            object.__setattr__(self, "detail", _LOCK_ADVICE.sub("", self.detail))
+            object.__setattr__(self, "summary", _LOCK_ADVICE.sub("", self.summary))
 
     def diagnostic(self) -> Diagnostic:
         """Return it as a finding of ours: the engine's words, with the code of their cause."""
@@ -126,8 +139,8 @@ class StateLockedError(TofuError, BusyError):
     code = "E-STATE-LOCKED"
     summary = "The state is locked"
     default_remedy = (
-        "Wait for the other run to end. If it is certain that it is dead, remove its lock:\n"
-        "  tofu force-unlock LOCK_ID"
+        "Wait for the other run to end; `stackyard state locks` shows who holds the lock. "
+        "If it is certain that it is dead:\n  stackyard state unlock LOCK_ID --reason TEXT"
     )
 
     def __init__(self, detail: str, findings: Iterable[Finding] = ()) -> None:
@@ -135,6 +148,8 @@ class StateLockedError(TofuError, BusyError):
         holders = (read_holder(finding.detail) for finding in findings if cause(finding) is StateLockedError)
         self.holder = next(filter(None, holders), None)
         super().__init__(detail if self.holder is None else f"{detail} {self.holder}.", findings)
+        if self.holder is not None:
+            self.remedy = self.default_remedy.replace("LOCK_ID", self.holder.id)
 
 
 class StateNotUnlockedError(TofuError):
@@ -143,7 +158,8 @@ class StateNotUnlockedError(TofuError):
     code = "E-STATE-NOT-UNLOCKED"
     summary = "The state stayed locked"
     default_remedy = (
-        "Make sure that no other run is at work, then remove the lock:\n  tofu force-unlock LOCK_ID"
+        "Make sure that no other run is at work, then remove the lock that `stackyard state locks` shows:\n"
+        "  stackyard state unlock LOCK_ID --reason TEXT"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard import events
+from stackyard.diagnostics import in_full
 from stackyard.errors import StackyardError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
 from stackyard.operator.record import Record, RunState
@@ -104,7 +105,7 @@ class Envelope:
             yield tracker
             state, error = RunState.DONE, ""
         except StackyardError as err:
-            error = err.detail
+            error = in_full(err)
             raise
         except asyncio.CancelledError:
             state, error = RunState.STOPPED, "The run was stopped on request."

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard import events
+from stackyard.diagnostics import in_full
 from stackyard.errors import StackyardError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus
 
@@ -95,7 +96,7 @@ class Tracker:
                 yield
             status = PhaseStatus.PASSED
         except StackyardError as err:
-            detail = err.detail
+            detail = in_full(err)
             raise
         except asyncio.CancelledError:
             detail = "It was stopped."
@@ -114,7 +115,7 @@ class Tracker:
             yield
             status = PhaseStatus.PASSED
         except StackyardError as err:
-            detail = err.detail
+            detail = in_full(err)
             raise
         finally:
             took_s = time.monotonic() - began_s

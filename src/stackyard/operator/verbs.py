@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stackyard import events
+from stackyard.diagnostics import in_full
 from stackyard.errors import BusyError, InvalidInputError, StackyardError, UsageError
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.creating import Creation
@@ -92,7 +93,7 @@ async def _run_verb(
             success=False,
             started_at=began_at,
             duration_s=time.monotonic() - began_s,
-            error=f"{err.summary}: {err.detail}",
+            error=f"{err.summary}: {in_full(err)}",
         )
         _reported(failed, request, resolver)
         raise
@@ -134,7 +135,7 @@ class _Run:
                     self._hands[host] = await stack.enter_async_context(self._hands_for(host))
                 success = await self._do(tracker)
             outcome = envelope.outcome(tracker, undertaking.chosen, success=success)
-        error = self._errors[0].detail if self._errors else outcome.error
+        error = in_full(self._errors[0]) if self._errors else outcome.error
         return dataclasses.replace(
             outcome, error=None if success else error, orphans=tuple(dict.fromkeys(self._orphans))
         )
@@ -249,7 +250,7 @@ async def _destroy_by_name(
             )
             success = await destruction.all()
         outcome = envelope.outcome(tracker, [node.name for node in nodes], success=success)
-    error = destruction.errors[0].detail if destruction.errors else outcome.error
+    error = in_full(destruction.errors[0]) if destruction.errors else outcome.error
     ended = dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
     return _reported(ended, request, resolver)
 

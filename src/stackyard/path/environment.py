@@ -143,7 +143,7 @@ def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> R
         target=target,
         desired=desired,
         secrets=resolver.secrets(),
-        connection=_connection(chosen),
+        connection=_connection(resolver, chosen),
         redactor=resolver.site.redactor(),
         ssh=_ssh(resolver, chosen, desired),
         jump=jump_of(resolver.site, chosen),
@@ -165,11 +165,48 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     )
 
 
-def _connection(host: HostConfig) -> proxmox.Connection:
+def _connection(resolver: ConfigResolver, host: HostConfig) -> proxmox.Connection:
+    """Return the way to the API of a node.
+
+    Raises:
+        NoTokenError: There is no token for it.
+        EndpointError: A setting of it cannot be used.
+    """
+    origin = _origin(resolver, host)
     if not host.api_token:
-        raise NoTokenError(f"There is no API token for {host.name} in the secrets of the site.")
-    return proxmox.Connection(
+        raise NoTokenError(
+            f"There is no API token for {host.name} in the secrets of the site.",
+            where=origin.credentials,
+            remedy=f"Put the token into secrets.yaml as `{origin.token}`, with `stackyard secrets edit`.",
+        )
+    try:
+        credentials = proxmox.Token(text=host.api_token)
+    except proxmox.EndpointError as err:
+        err.where = origin.credentials
+        err.remedy = f"Correct `{origin.token}` in secrets.yaml: it is written as USER@REALM!NAME=SECRET."
+        raise
+    connection = proxmox.Connection(
         endpoint=host.api_endpoint,
-        credentials=proxmox.Token(text=host.api_token),
+        credentials=credentials,
         trust=proxmox.Trust(fingerprint=host.api_fingerprint),
+        origin=origin,
+    )
+    try:
+        connection.base_url()
+    except proxmox.EndpointError as err:
+        err.where = origin.endpoint
+        raise
+    return connection
+
+
+def _origin(resolver: ConfigResolver, host: HostConfig) -> proxmox.Origin:
+    """Return where the file of a node says how its API is reached."""
+    node = resolver.site.nodes.get(host.name)
+    if node is None:
+        return proxmox.Origin()
+    return proxmox.Origin(
+        endpoint=node.places.place(("api_endpoint",)),
+        credentials=node.places.place(("api_token",)),
+        fingerprint=node.places.place(("api_fingerprint",)),
+        token=f"api_tokens.{node.model.api_token or host.name}",
     )

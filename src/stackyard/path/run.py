@@ -254,17 +254,9 @@ async def _locked(backend: Embedded, name: str, settings: Settings) -> AsyncIter
             lock = await stack.enter_async_context(backend.hold(name, wait_s=settings.lock_wait_s))
         except refusals.StateLockedError as err:
             locked = StateLockedError(err.detail)
-            locked.remedy = (
-                "Wait for the other run to end, or for some seconds with --lock-wait; "
-                f"`stackyard state locks` shows who holds it.{_unlocking(err)}"
-            )
+            locked.remedy = f"{err.remedy}\nTo wait for it: --lock-wait SECONDS"
             raise locked from err
         yield lock
-
-
-def _unlocking(err: refusals.StateLockedError) -> str:
-    lock_id = err.holder.info.id
-    return f" If it is certain that it is dead: stackyard state unlock {lock_id} --reason TEXT"
 
 
 async def _recover(workdir: Workdir, name: str, emit: events.Emit) -> None:

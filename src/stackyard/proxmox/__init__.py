@@ -35,6 +35,7 @@ from stackyard.proxmox.interfaces import (
     read_agent_interfaces,
     read_container_interfaces,
 )
+from stackyard.proxmox.origin import Origin
 from stackyard.proxmox.tasks import TaskEnd, running_task, wait_for
 from stackyard.proxmox.transport import Upload
 
@@ -49,6 +50,7 @@ __all__ = [
     "Login",
     "LoginRefusedError",
     "MissingError",
+    "Origin",
     "ProxmoxError",
     "ProxmoxUnreachableError",
     "RefusedError",

@@ -13,11 +13,13 @@ from stackyard.proxmox.failures import (
     AnswerLostError,
     AnswerUnusableError,
     Call,
+    LoginRefusedError,
     ProxmoxUnreachableError,
     RefusedError,
     refused,
 )
 from stackyard.proxmox.login import Identity
+from stackyard.proxmox.origin import name_origin
 from stackyard.proxmox.shapes import wrong_shape
 from stackyard.proxmox.sharing import SharedReads
 from stackyard.proxmox.transport import (
@@ -150,6 +152,16 @@ class Client:
 
     async def _repeat(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None
+    ) -> Any:
+        """Send a call until it is answered; an error names the setting that it is about."""
+        try:
+            return await self._send(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
+        except (LoginRefusedError, ProxmoxUnreachableError) as err:
+            await name_origin(err, self.connection)
+            raise
+
+    async def _send(
+        self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None
     ) -> Any:
         """Send a call until it is answered, as often as that cannot do harm."""
         pauses, deadline = _pauses(), time.monotonic() + self.connection.patience_s

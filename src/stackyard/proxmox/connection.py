@@ -9,6 +9,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 
 from stackyard.errors import InvalidInputError
+from stackyard.proxmox.origin import Origin
 
 __all__ = ["Connection", "Credentials", "EndpointError", "Login", "Ticket", "TlsVersion", "Token", "Trust"]
 
@@ -147,6 +148,7 @@ class Connection:
         timeout_s: How long one call may take.
         patience_s: How long a call is repeated while a lock on the other side stands in its way.
         connections: How many connections at once; a node serves few at a time.
+        origin: Where all of this is written.
     """
 
     endpoint: str
@@ -155,6 +157,7 @@ class Connection:
     timeout_s: float = 60.0
     patience_s: float = 120.0
     connections: int = 16
+    origin: Origin = field(default_factory=Origin)
 
     def base_url(self) -> str:
         """Return the address of the API without a path.

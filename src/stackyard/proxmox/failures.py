@@ -201,6 +201,13 @@ class UntrustedServerError(ProxmoxUnreachableError):
         "with insecure = true."
     )
 
+    def __init__(
+        self, call: Call, detail: str, *, remedy: str | None = None, seen: str | None = None
+    ) -> None:
+        super().__init__(call, detail, remedy=remedy)
+        # The fingerprint that the server has, where it is known.
+        self.seen = seen
+
 
 # A node that was asked for something that is not there answers 500, and only its text tells.
 _MISSING = ("does not exist", "no such resource", "no such ha", "No such file or directory")

@@ -145,7 +145,9 @@ class Transport:
                 async with self._session.request(call.method, url, **options) as response:
                     return self._read(response.status, response.reason or "", await _body(response))
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as err:
-            raise UntrustedServerError(call, untrusted_text(self._base, err)) from err
+            got = err.got if isinstance(err, aiohttp.ServerFingerprintMismatch) else None
+            seen = None if got is None else got.hex(":").upper()
+            raise UntrustedServerError(call, untrusted_text(self._base, err), seen=seen) from err
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
             raise NotSentError(describe_failure(err)) from err
         except TimeoutError as err:

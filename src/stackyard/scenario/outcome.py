@@ -97,5 +97,7 @@ class ScenarioOutcome:
             "reports": list(self.reports),
         }
         if self.error is not None:
-            document["error"] = self.error.detail if plain_error else diagnostics.describe(self.error)
+            document["error"] = (
+                diagnostics.in_full(self.error) if plain_error else diagnostics.describe(self.error)
+            )
         return document

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.model import Action, Actor, HeldLock, SpentLock, StateHead, Waiter
-from stackyard.state.refusals import NotHolderError, StateDeletedError, StateLockedError
+from stackyard.state.refusals import (
+    FREEZE,
+    FROZEN,
+    NotHolderError,
+    StateDeletedError,
+    StateLockedError,
+)
 
 if TYPE_CHECKING:
     from stackyard.state.heads import Edit
@@ -206,7 +212,7 @@ def frozen_holder(head: StateHead) -> HeldLock:
     """Return a lock that tells clients of a freeze in the only words that they understand."""
     freeze = head.freeze
     by, reason, since_at = ("", "", 0.0) if freeze is None else (freeze.by, freeze.reason, freeze.since_at)
-    info = LockInfo(id=f"frozen-{head.name}", operation="freeze", info=reason, who=by)
+    info = LockInfo(id=f"{FROZEN}{head.name}", operation=FREEZE, info=reason, who=by)
     return HeldLock(info=make_lock_info(info), epoch=head.epoch, principal=by, address="", since_at=since_at)
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from stackyard.state.model import HeldLock
 
 __all__ = [
+    "FREEZE",
+    "FROZEN",
     "BodyRefusedError",
     "NotHolderError",
     "StateConflictError",
@@ -30,6 +32,11 @@ __all__ = [
     "UnknownStateError",
     "VersionMissingError",
 ]
+
+
+# How a freeze is told to clients that know locks alone: its operation, and what its id begins with.
+FREEZE = "freeze"
+FROZEN = "frozen-"
 
 
 class StateRefusedError(StackyardError):
@@ -95,6 +102,13 @@ class StateDeletedError(StateRefusedError):
     http_status = 410
 
 
+def _freeing(holder: HeldLock) -> str:
+    """Return the command that makes a state free, for when that is right."""
+    if holder.info.operation == FREEZE:
+        return f"Once it may be changed again: stackyard state unfreeze {holder.info.id.removeprefix(FROZEN)}"
+    return f"If it is certain that its run is dead: stackyard state unlock {holder.info.id} --reason TEXT"
+
+
 class StateLockedError(BusyError):
     """Somebody else holds the lock of the state, it is frozen, or others wait for it longer.
 
@@ -113,7 +127,7 @@ class StateLockedError(BusyError):
     http_status: ClassVar[int] = 423
 
     def __init__(self, detail: str, *, holder: HeldLock, place: int | None = None) -> None:
-        super().__init__(detail)
+        super().__init__(detail, remedy=f"{self.default_remedy} {_freeing(holder)}")
         self.holder = holder
         self.place = place
         self.polls = 0

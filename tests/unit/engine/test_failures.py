@@ -12,6 +12,12 @@ LOCKED = (
     "  Path:      terraform.tfstate\n  Operation: OperationTypeApply\n  Who:       ann@desk\n"
     "  Version:   1.12.6\n  Created:   2026-01-02 03:04:05.9 +0000 UTC\n  Info:      \n\n\nOpenTofu acquires"
 )
+ADVICE = (
+    "\n\n\n{engine} acquires a state lock to protect the state from being written\n"
+    "by multiple users at the same time. Please resolve the issue above and try\n"
+    'again. For most commands, you can disable locking with the "-lock=false"\n'
+    "flag, but this is not recommended."
+)
 
 LOCKING = "Error acquiring the state lock"
 INCONSISTENT = "Inconsistent dependency lock file"
@@ -143,3 +149,14 @@ def test_plain_text_is_cut_into_findings() -> None:
     bare = read_text("Failed to load state: dial tcp: i/o timeout\n")
     assert [cause(item) for item in bare] == [failures.BackendUnreachableError]
     assert read_text(" \n") == ()
+
+
+@pytest.mark.parametrize("engine", ["OpenTofu", "Terraform"])
+def test_a_lock_is_told_with_its_holder_and_without_the_advice_to_do_without_locks(engine: str) -> None:
+    detail = LOCKED.removesuffix("\n\n\nOpenTofu acquires") + ADVICE.format(engine=engine)
+    for findings in ((error(LOCKING, detail),), read_text(f"Error: {LOCKING}\n\n{detail}\n")):
+        told = failure("`tofu plan` in /srv", findings, "")
+        text = str(describe(told))
+        assert "-lock=false" not in text
+        assert "ann@desk holds lock 5bbdb1d3" in text
+        assert "stackyard state unlock 5bbdb1d3 --reason TEXT" in told.remedy

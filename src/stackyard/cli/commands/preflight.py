@@ -82,7 +82,8 @@ def _show(paper: Paper, report: Report) -> None:
     for finding in report.findings:
         style = "red" if finding in report.errors else "yellow"
         paper.line()
-        paper.line(f"{finding.kind.summary} [{finding.kind.code}]", style=style)
+        place = f"{finding.where}: " if finding.where is not None else ""
+        paper.line(f"{place}{finding.kind.summary} [{finding.kind.code}]", style=style)
         for line in (*finding.detail.splitlines(), finding.kind.remedy):
             paper.line(f"  {line}")
     paper.line()

@@ -252,6 +252,11 @@ class MachineMaker(Protocol):
         """What they are made of."""
         ...
 
+    @property
+    def reason(self) -> str | None:
+        """Why they are not made of something better, where that is known."""
+        ...
+
     def make(self, guest: Document) -> GuestMachine:
         """Return the machine of a guest that runs; nothing is started yet."""
         ...

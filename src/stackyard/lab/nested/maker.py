@@ -120,6 +120,11 @@ class NestedMaker:
         """What any guest is made of."""
         return self._inner.kind
 
+    @property
+    def reason(self) -> str | None:
+        """Why guests are not made of something better."""
+        return self._inner.reason
+
     def make(self, guest: Document) -> GuestMachine:
         """Return the machine of a guest, with a nested lab if it is a node."""
         machine = self._inner.make(guest)

@@ -36,6 +36,7 @@ class QemuMaker:
     """
 
     kind = Kind.QEMU
+    reason: str | None = None
 
     def __init__(
         self, world: World, folder: Path | None, *, containers: MachineMaker, is_open: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,9 @@ def refusal(err: StackyardError) -> Diagnostic:
         return Diagnostic(
             kind=kinds.UNREACHABLE, detail=f"{err.detail} It is no Proxmox VE, or a broken one."
         )
-    return Diagnostic(kind=kind, detail=err.detail)
+    # What the error knows better than its kind: the line to correct, and what to write there.
+    kind = dataclasses.replace(kind, remedy=err.remedy) if err.where is not None else kind
+    return Diagnostic(kind=kind, detail=err.detail, where=err.where)
 
 
 async def check_version(scene: Scene) -> Seen:

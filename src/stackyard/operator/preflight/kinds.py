@@ -11,6 +11,7 @@ __all__ = [
     "CPU_TYPE",
     "DOWNLOAD",
     "IMAGE",
+    "LAB_GUESTS",
     "NAMES",
     "NESTED",
     "NESTED_UNKNOWN",
@@ -103,6 +104,14 @@ NESTED = Kind(
     remedy=(
         "Enable virtualisation in its firmware, and `nested=1` for kvm_intel or kvm_amd in /etc/modprobe.d; "
         "then reboot it."
+    ),
+)
+LAB_GUESTS = Kind(
+    code="E-PREFLIGHT-LAB-GUESTS",
+    summary="A node inside of a guest cannot be set up in this lab",
+    remedy=(
+        "Install bubblewrap (`apt install bubblewrap`) on the machine of the lab and start the lab again "
+        "(`stackyard lab down`, `stackyard lab up`); or use a manifest without nodes of type `pve`."
     ),
 )
 NESTED_UNKNOWN = Kind(

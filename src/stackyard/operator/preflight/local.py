@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.desired import Guest
+    from stackyard.errors import Location
     from stackyard.operator.preflight.subject import Subject
 
 __all__ = ["check_secrets", "check_tools"]
@@ -64,7 +65,9 @@ async def check_secrets(subject: Subject) -> Seen:
     if subject.resolved is None:
         if not subject.host.is_host_only:
             found.add(
-                kinds.SECRET, f"There is no API token for {subject.host.name}: `api_tokens` in secrets.yaml."
+                kinds.SECRET,
+                f"There is no API token for {subject.host.name}: `api_tokens` in secrets.yaml.",
+                _token_place(subject),
             )
         return Seen(text="no token" if len(found) else "none needed", findings=tuple(found))
     desired, secrets = subject.resolved.desired, subject.resolved.secrets
@@ -79,6 +82,11 @@ async def check_secrets(subject: Subject) -> Seen:
     count, missing = 1 + len(variables), sum(finding.kind is kinds.SECRET for finding in found)
     text = f"{missing} of {count} missing" if missing else f"{count} named, all readable"
     return Seen(text=text, findings=tuple(found))
+
+
+def _token_place(subject: Subject) -> Location | None:
+    node = subject.site.nodes.get(subject.host.name)
+    return None if node is None else node.places.place(("api_token",))
 
 
 def _is_locked(guest: Guest) -> bool:

@@ -25,6 +25,9 @@ __all__ = ["check_nested", "check_ssh", "check_ssh_alone"]
 
 _CONNECT_S = 8.0
 _PARAMETERS = "cat /sys/module/kvm_intel/parameters/nested /sys/module/kvm_amd/parameters/nested 2>/dev/null"
+# A lab says what its guests are made of; a real node has no such program.
+_LAB_GUESTS = "lab-guests 2>/dev/null"
+_RUNS_NOTHING = "recorded"
 _ON = frozenset(("Y", "1"))
 _VIRTUALISATION = frozenset(("vmx", "svm"))
 
@@ -95,6 +98,8 @@ async def check_nested(scene: Scene) -> Seen:
     if said and not said & _ON:
         found.add(kinds.NESTED, f"kvm on {scene.node} is loaded with nested={', '.join(sorted(said))}.")
         return Seen(text="off", findings=tuple(found))
+    if any(finding.kind is kinds.LAB_GUESTS for finding in found):
+        return Seen(text="not in this lab", findings=tuple(found))
     return Seen(text="on" if said else "cannot tell", findings=tuple(found))
 
 
@@ -110,6 +115,7 @@ async def _nested_parameters(scene: Scene, found: Diagnostics) -> set[str]:
     try:
         async with _shell(scene.subject) as shell:
             said = set((await shell.run(f"{_PARAMETERS} || true")).split())
+            _check_lab((await shell.run(f"{_LAB_GUESTS} || true")).strip(), found)
     except _NoLoginError:
         found.add(kinds.NESTED_UNKNOWN, _nothing_to_log_in_with(host.name))
         return set()
@@ -119,6 +125,14 @@ async def _nested_parameters(scene: Scene, found: Diagnostics) -> set[str]:
     if not said:
         found.add(kinds.NESTED_UNKNOWN, f"Neither kvm_intel nor kvm_amd is loaded on {scene.node}.")
     return said
+
+
+def _check_lab(guests: str, found: Diagnostics) -> None:
+    """Refuse a lab whose guests run no programs: a node inside of one could not be set up."""
+    kind, _, reason = guests.partition(": ")
+    if kind == _RUNS_NOTHING:
+        why = f": {reason} where the lab runs" if reason else ""
+        found.add(kinds.LAB_GUESTS, f"The guests of this lab answer a few commands and run no programs{why}.")
 
 
 def _nothing_to_log_in_with(host: str) -> str:

@@ -43,7 +43,7 @@ _CALL_S = 15.0
 _CHECK_S = 30.0
 _KNOCK_S = 20.0
 _FORBIDDEN = 403
-_NOT_REACHED = (kinds.UNREACHABLE, kinds.UNTRUSTED)
+_NOT_REACHED = (kinds.UNREACHABLE.code, kinds.UNTRUSTED.code)
 
 _LOCAL: Mapping[str, Callable[[Subject], Coroutine[Any, Any, Seen]]] = {
     "secrets": check_secrets,
@@ -117,7 +117,7 @@ async def inspect(subject: Subject, *, emit: events.Emit = events.ignore) -> Rep
     return Report(
         host=subject.host.name,
         target=subject.target,
-        is_reached=not any(finding.kind in _NOT_REACHED for one in ordered for finding in one.findings),
+        is_reached=not any(finding.kind.code in _NOT_REACHED for one in ordered for finding in one.findings),
         checks=tuple(_redacted(result, redactor) for result in ordered),
     )
 
@@ -162,7 +162,8 @@ def _no_answer(err: StackyardError | TimeoutError, subject: Subject) -> Diagnost
     if isinstance(err, StackyardError):
         return refusal(err)
     detail = f"{subject.host.api_endpoint} did not answer within {_KNOCK_S:g} s."
-    return Diagnostic(kind=kinds.UNREACHABLE, detail=detail)
+    where = None if subject.resolved is None else subject.resolved.connection.origin.endpoint
+    return Diagnostic(kind=kinds.UNREACHABLE, detail=detail, where=where)
 
 
 def _skipped(names: Iterable[str], why: str) -> list[CheckResult]:

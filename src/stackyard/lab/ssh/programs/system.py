@@ -93,6 +93,7 @@ def system_programs(seat: Seat) -> Mapping[str, Program]:
         "chmod": programs.chmod,
         "hostname": programs.hostname,
         "id": programs.id,
+        "lab-guests": programs.lab_guests,
         "ls": programs.ls,
         "mkdir": programs.mkdir,
         "rm": programs.rm,
@@ -232,6 +233,12 @@ class _SystemPrograms:
 
     async def hostname(self, _shell: Shell, _words: list[str], streams: Streams) -> int:
         await streams.say(self._seat.node)
+        return 0
+
+    async def lab_guests(self, _shell: Shell, _words: list[str], streams: Streams) -> int:
+        """Say what guests are made of here, and why of nothing better; a real node has no such program."""
+        maker = await self._seat.world.machines.maker()
+        await streams.say(f"{maker.kind}: {maker.reason}" if maker.reason else str(maker.kind))
         return 0
 
     async def uname(self, _shell: Shell, words: list[str], streams: Streams) -> int:
