@@ -104,8 +104,10 @@ def test_every_kind_of_container_is_settled_once_made(
 
 
 def test_every_change_is_made_in_place_and_lasts(tofu: Engine, running: lab.Running, tmp_path: Path) -> None:
-    # The real bpg/proxmox overlooks these two.
+    # The real bpg/proxmox overlooks these, or makes the container a second time for another pool.
     more = {
+        "pool": ("", 'pool_id = "apps"'),
+        "pool_away": ('pool_id = "apps"', ""),
         "tags_away": ('tags = ["a"]', ""),
         "options_away": (
             'disk {\n datastore_id = "local-lvm"\n size = 2\n mount_options = ["noatime"]\n}',
@@ -136,6 +138,9 @@ def test_every_change_is_made_in_place_and_lasts(tofu: Engine, running: lab.Runn
         assert "net0" not in found["turned_off"]
         assert "net1" not in found["interface_away"]
         assert found["cpu_away"]["cores"] == 1
+        async with lab_api(running) as api:
+            (pool,) = await api.get("/pools", {"poolid": "apps"})
+            assert [member["vmid"] for member in pool["members"]] == [int(number["pool"])]
 
     driven(tofu, running, tmp_path, scenario)
 

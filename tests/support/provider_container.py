@@ -263,7 +263,6 @@ REPLACED: Mapping[str, Case] = {
         before="",
         after='operating_system {\n template_file_id = "local:vztmpl/b.tar.zst"\n type = "debian"\n}',
     ),
-    "pool": Case(before="", after='pool_id = "apps"'),
     "node": Case(before="", after='node_name = "pve2"'),
 }
 

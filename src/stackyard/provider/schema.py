@@ -36,6 +36,7 @@ class Rule:
     Attributes:
         default: The value when none is configured.
         replace: Whether another value means another object.
+        in_place: Whether another value is a change of the same object, although it means another one for bpg.
         keep: Whether a computed value stays what it is through an update.
         same: Tells whether two values mean the same, so that the old one stays.
         check: Returns what is wrong with a value, or None.
@@ -44,6 +45,7 @@ class Rule:
 
     default: Any = UNSET
     replace: bool = False
+    in_place: bool = False
     keep: bool = False
     same: Callable[[Any, Any], bool] | None = None
     check: Callable[[Any], str | None] | None = None
@@ -186,4 +188,5 @@ def _rule(fact: Mapping[str, Any], more: Rule | None) -> Rule:
         for one in dataclasses.fields(Rule)
         if getattr(more, one.name) == one.default
     }
-    return dataclasses.replace(more, **kept)
+    merged = dataclasses.replace(more, **kept)
+    return dataclasses.replace(merged, replace=merged.replace and not merged.in_place)

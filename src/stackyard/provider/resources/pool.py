@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["POOL", "pool_values"]
+__all__ = ["POOL", "move_guest", "pool_values"]
 
 
 def pool_values(pool: dict[str, Any]) -> Object:
@@ -28,6 +28,19 @@ def pool_values(pool: dict[str, Any]) -> Object:
         for member in pool.get("members", ())
     ]
     return {"comment": pool.get("comment") or "", "members": members}
+
+
+async def move_guest(work: Work, vm_id: int, pool_id: str) -> None:
+    """Put a guest into a pool and take it out of the one that it is in; an empty name is no pool."""
+    guests = await work.client.get("/cluster/resources", {"type": "vm"})
+    # What is true now counts, not what the state says: an earlier run may have ended between the two calls.
+    current = next((one.get("pool") or "" for one in guests if one.get("vmid") == vm_id), "")
+    if current == pool_id:
+        return
+    if current:
+        await work.client.put("/pools", {"poolid": current, "vms": vm_id, "delete": True})
+    if pool_id:
+        await work.client.put("/pools", {"poolid": pool_id, "vms": vm_id})
 
 
 async def _find(work: Work, pool_id: str) -> dict[str, Any] | None:

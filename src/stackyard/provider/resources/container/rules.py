@@ -108,6 +108,7 @@ RULES: Mapping[str, Rule] = {
             *("ubuntu", "unmanaged"),
         )
     ),
+    "pool_id": Rule(in_place=True),
     "tags": Rule(same=_same_elements, check=_each(matches(".+", "have no empty elements"))),
     "vm_id": Rule(check=_VM_ID),
 }

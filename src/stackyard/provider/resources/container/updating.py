@@ -13,6 +13,7 @@ from stackyard.provider.resources.container.reading import find_config, read_mad
 from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
 from stackyard.provider.resources.container.texts import split
+from stackyard.provider.resources.pool import move_guest
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
@@ -31,6 +32,8 @@ async def update(work: Work, prior: Object, planned: Object) -> Object:
     before = known(prior)
     state = {**known(planned), "id": prior["id"], "vm_id": int(prior["id"])}
     timeout_s = float(state["timeout_update"])
+    if (before.get("pool_id") or "") != (state.get("pool_id") or ""):
+        await move_guest(work, state["vm_id"], state.get("pool_id") or "")
     needs_reboot = await _configure(work, before, state)
     if (before.get("idmap") or []) != (state.get("idmap") or []):
         await write_id_maps(work, state, state.get("idmap") or [])

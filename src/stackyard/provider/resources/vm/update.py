@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.provider.problems import AttributeValueError
+from stackyard.provider.resources.pool import move_guest
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import move_disk
@@ -105,10 +106,7 @@ async def _move_pool(change: _Change) -> None:
     old, new = change.prior.get("pool_id") or "", change.planned.get("pool_id") or ""
     if not new or old == new:
         return
-    client, vm_id = change.guest.work.client, change.guest.vm_id
-    if old:
-        await client.put("/pools", {"poolid": old, "vms": vm_id, "delete": True})
-    await client.put("/pools", {"poolid": new, "vms": vm_id})
+    await move_guest(change.guest.work, change.guest.vm_id, new)
 
 
 async def _move_node(change: _Change) -> None:
