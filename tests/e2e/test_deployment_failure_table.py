@@ -401,13 +401,24 @@ def test_a_reviewed_plan_is_bound_to_the_version_of_the_object(rig: Rig) -> None
 # --- Hard prohibitions
 
 
-def test_a_terraform_tfvars_in_the_working_tree_is_refused(rig: Rig) -> None:
-    path = rig.yard.folder / "terraform.tfvars"
-    path.write_text("containers = {}\n")
+@pytest.mark.parametrize("name", ["terraform.tfvars", "guests.auto.tfvars", "guests.auto.tfvars.json"])
+def test_a_file_of_variables_beside_the_object_is_refused(rig: Rig, name: str) -> None:
+    path = rig.yard.folder / name
+    path.write_text("{}\n")
     try:
         assert "E-DEPLOYMENT-TFVARS" in refused(rig)
     finally:
         path.unlink()
+
+
+@pytest.mark.parametrize("folder", ["infrastructure/tofu", "stacks/network"])
+def test_variables_of_a_cluster_and_of_stacks_are_none_of_its_business(rig: Rig, folder: str) -> None:
+    there = rig.yard.folder / folder
+    there.mkdir(parents=True)
+    for name in ("terraform.tfvars", "nodes.auto.tfvars"):
+        (there / name).write_text("")
+    rig.yard.run("plan", "deployment")
+    rig.yard.run("deployment", "hook")
 
 
 def test_a_deployment_json_in_git_is_refused_also_by_the_hook(rig: Rig, tmp_path: Path) -> None:
@@ -443,6 +454,8 @@ def test_a_deployment_json_in_git_is_refused_also_by_the_hook(rig: Rig, tmp_path
     git("rm", "-q", "--cached", "sub/deployment.json")
     (tree / "sub" / "terraform.tfvars").write_text("")
     (tree / ".gitignore").write_text("terraform.tfvars\n")
+    yard.run("plan", "deployment")
+    (tree / "terraform.tfvars").write_text("")
     assert "E-DEPLOYMENT-TFVARS" in yard.run("plan", "deployment", status=65).stderr
 
 

@@ -96,8 +96,7 @@ def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Resul
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         session.output.begin(_named(argv))
         result = _invoke(session, argv, settings)
-        session.progress.close()
-        session.output.succeed(result)
+        session.succeed(result)
     except errors.StackyardError as err:
         return err
     except (KeyboardInterrupt, click.Abort):

@@ -149,7 +149,9 @@ def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Sou
     if values["target"].partition(":")[0] == _DEPLOYMENT:
         from stackyard.path.deployment import DeploymentSource  # lazy: its schema; other targets need none
 
-        deployment = DeploymentSource.find(emit=session.emit)
+        deployment = DeploymentSource.find(
+            emit=session.emit, warn=session.emit_once, warn_last=session.emit_last
+        )
         return {deployment.kind: deployment}, deployment.base
     environments = EnvironmentSource.find(values["site"], emit=session.emit)
     resolver = environments.resolver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,11 +27,35 @@ class Session:
 
     output: Output
     progress: Progress
+    _emitted_once: list[events.Event] = field(default_factory=list, init=False)
+    _last: list[events.Event] = field(default_factory=list, init=False)
 
     def emit(self, event: events.Event) -> None:
         """Show one event."""
         self.output.emit(event)
         self.progress.emit(event)
+
+    def emit_once(self, event: events.Event) -> None:
+        """Show one event, unless the same one was shown this way before."""
+        if event not in self._emitted_once:
+            self._emitted_once.append(event)
+            self.emit(event)
+
+    def emit_last(self, event: events.Event) -> None:
+        """Show one event when the command has ended well, behind its result; the same one is shown once."""
+        if event not in self._last:
+            self._last.append(event)
+
+    def succeed(self, result: Result) -> None:
+        """Show the result of the command."""
+        self.progress.close()
+        for event in self._last:
+            # The stream of events ends with the result.
+            self.output.emit(event)
+        self.output.succeed(result)
+        for event in self._last:
+            self.progress.emit(event)
+        self.progress.close()
 
     def publish(self, result: Result) -> None:
         """Show the result of a command that goes on running."""

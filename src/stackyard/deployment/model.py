@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.deployment import defaults
 from stackyard.deployment.generators import generate
 from stackyard.deployment.scope import Scope
+from stackyard.deployment.splunk import SPLUNK_KEY, splunk_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,6 +93,16 @@ def _guests(scope: Scope) -> Iterator[Guest]:
     for key, entry in scope.named("vms").items():
         fields = defaults.completed(defaults.VM, scope, key, entry)
         yield Guest(key=key, is_container=False, entry=entry, fields=fields, path=("vms", key))
+    splunk = splunk_entry(scope)
+    if splunk is not None:
+        yield Guest(
+            key=SPLUNK_KEY,
+            is_container=False,
+            entry=splunk,
+            fields=defaults.completed(defaults.VM, scope, SPLUNK_KEY, splunk),
+            path=("splunk_vm_id",),
+            is_generated=True,
+        )
 
 
 def _generated(scope: Scope, made: Generated) -> Guest:

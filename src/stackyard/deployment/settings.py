@@ -23,7 +23,7 @@ from stackyard.errors import InvalidInputError, UsageError
 from stackyard.objects import check_key
 from stackyard.objects.opening import check_endpoint
 from stackyard.site.discovery import SiteNotFoundError, find_site
-from stackyard.site.document import read_document
+from stackyard.site.document import EMPTY_FILE, read_document
 from stackyard.site.tree import validated
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def _folders(here: Path) -> tuple[Path, Path, SettingsFile]:
 def _read(path: Path) -> SettingsFile:
     found = Diagnostics()
     document = read_document(path, found)
+    if document is None and [finding.kind for finding in found.errors] == [EMPTY_FILE]:
+        return SettingsFile()
     settings = None if document is None else validated(SettingsFile, document, found)
     found.raise_errors(str(path))
     if settings is None:

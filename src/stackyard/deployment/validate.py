@@ -10,7 +10,7 @@ from stackyard.deployment.checks import SECRET, check_references
 from stackyard.deployment.model import Understood, understand
 from stackyard.deployment.schema import OwnSchema, check_schema
 from stackyard.deployment.text import ObjectText, uncommented
-from stackyard.deployment.words import check_words
+from stackyard.deployment.words import check_words, report_ignored
 from stackyard.desired import Desired, Secrets
 from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.errors import InvalidInputError
@@ -90,7 +90,15 @@ def check(document: ObjectText, rules: Rules | None = None) -> Checked:
         found.add(SECRET, f"`{'.'.join(map(str, path))}` holds a secret in clear.", document.place(path))
     if held.layer is not None:
         data = held.layer.under(data)
-    check_words(document, data, found)
+    ignored = check_words(document, data, found)
+    try:
+        return _checked(document, data, held, found)
+    finally:
+        # Behind all that is wrong: of all findings this one can wait.
+        report_ignored(document, ignored, found)
+
+
+def _checked(document: ObjectText, data: dict[str, Any], held: Rules, found: Diagnostics) -> Checked:
     check_schema(document, data, held.own, found)
     is_shaped = not any(finding.kind.code == "E-DEPLOYMENT-SCHEMA" for finding in found.errors)
     if not is_shaped or any(finding.kind.code == "E-DEPLOYMENT-NO-ENTRY" for finding in found.errors):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,12 @@ from stackyard.deployment.schema import shipped_schema
 from stackyard.diagnostics import Kind, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stackyard.deployment.text import ObjectText, Path
     from stackyard.diagnostics import Diagnostics
 
-__all__ = ["check_words", "near"]
+__all__ = ["NOT_ACTED_ON", "check_words", "near", "report_ignored"]
 
 MISSPELT = Kind(
     code="E-DEPLOYMENT-MISSPELT",
@@ -34,6 +35,7 @@ NOT_ACTED_ON = Kind(
     severity=Severity.WARNING,
 )
 _NEAR = 0.8
+_SHORTEST = 3
 _MOST_SHOWN = 20
 
 
@@ -41,15 +43,29 @@ def near(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that another is a slip of, if there is one."""
     plain = {_plain(name): name for name in known}
     close = difflib.get_close_matches(_plain(word), list(plain), n=1, cutoff=_NEAR)
-    return plain[close[0]] if close else None
+    # In a short word one letter is too much of it to be close by that measure: `sise` is `size` all the same.
+    slips = close or [name for name in plain if _is_one_slip(_plain(word), name)]
+    return plain[slips[0]] if slips else None
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Tell whether words differ by one letter: another, one more, one less, or two that changed places."""
+    if min(len(one), len(other)) < _SHORTEST:
+        return False
+    start = sum(
+        1 for _ in itertools.takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
+    )
+    left, right = one[start:], other[start:]
+    swapped = left[1:2] + left[:1] + left[2:]
+    return right in (left[1:], swapped) or left == right[1:] or left[1:] == right[1:]
 
 
 def _plain(word: str) -> str:
     return word.lower().replace("-", "_")
 
 
-def check_words(document: ObjectText, data: Mapping[str, Any], found: Diagnostics) -> None:
-    """Report every key, at any depth, that the schema does not know.
+def check_words(document: ObjectText, data: Mapping[str, Any], found: Diagnostics) -> list[Path]:
+    """Report every key, at any depth, that is a slip of one that the schema knows; return other unknown ones.
 
     Args:
         document: The object as it was written, for the places.
@@ -64,6 +80,11 @@ def check_words(document: ObjectText, data: Mapping[str, Any], found: Diagnostic
             continue
         text = f"`{'.'.join(map(str, path))}` means nothing. Did you mean `{meant}`?"
         found.add(MISSPELT, text, document.place(path))
+    return ignored
+
+
+def report_ignored(document: ObjectText, ignored: Sequence[Path], found: Diagnostics) -> None:
+    """Report the keys that nothing is done with, all in one finding."""
     if ignored:
         shown = ", ".join(".".join(map(str, path)) for path in ignored[:_MOST_SHOWN])
         more = f" and {len(ignored) - _MOST_SHOWN} more" if len(ignored) > _MOST_SHOWN else ""

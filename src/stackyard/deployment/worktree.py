@@ -1,7 +1,8 @@
 """The working tree beside the object: what must not be in it.
 
-`deployment.json` never belongs in git: a copy there drifts from the object. `terraform.tfvars` never belongs
-anywhere: by its precedence it would silently override what the object says.
+`deployment.json` never belongs in git: a copy there drifts from the object. `terraform.tfvars` and
+`*.auto.tfvars` never belong beside the object: by their precedence they would silently override what it says.
+In other folders, such as those of stacks and of a cluster, they belong to others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["HOOK_CHECK", "TrackedObjectError", "VariablesFileError", "require_clean"]
 
 _OBJECT_FILE = "deployment.json"
-_VARIABLES_FILES = ("terraform.tfvars", "terraform.tfvars.json")
+# What engines read from the folder that they work in, without being asked to.
+_VARIABLES_FILES = ("terraform.tfvars", "terraform.tfvars.json", "*.auto.tfvars", "*.auto.tfvars.json")
 # What git is to run before each commit.
 HOOK_CHECK = "deployment hook"
 
@@ -36,10 +38,10 @@ class TrackedObjectError(InvalidInputError):
 
 
 class VariablesFileError(InvalidInputError):
-    """A `terraform.tfvars` is in the working tree; it would silently override what the object says."""
+    """A `terraform.tfvars` or `*.auto.tfvars` is beside the object; it would silently override the object."""
 
     code = "E-DEPLOYMENT-TFVARS"
-    summary = "There is a terraform.tfvars in the working tree"
+    summary = "There is a file of variables beside the deployment object"
     default_remedy = "Put what is in it into the object, and delete it."
 
 
@@ -48,12 +50,12 @@ async def require_clean(place: Place) -> None:
 
     Raises:
         TrackedObjectError: A `deployment.json` is tracked or staged.
-        VariablesFileError: A `terraform.tfvars` is there, ignored by git or not.
+        VariablesFileError: A `terraform.tfvars` or `*.auto.tfvars` is beside the object.
         GitError: git cannot be asked.
     """
+    _require_no_variables(place.root)
     repository = await git.find_repository(place.root)
     if repository is None:
-        _require_no_variables(place.root, [name for name in _VARIABLES_FILES if (place.root / name).exists()])
         return
     upgrade_hook(repository)
     tracked = [entry.path for entry in await repository.index() if _name(entry.path) == _OBJECT_FILE]
@@ -63,10 +65,10 @@ async def require_clean(place: Place) -> None:
             where=Location(str(repository.root / tracked[0])),
             remedy=f"Take it out: git rm --cached {shlex.join(tracked)}; keep a deployment.json.example.",
         )
-    _require_no_variables(repository.root, await repository.named(_VARIABLES_FILES))
 
 
-def _require_no_variables(root: Path, found: list[str]) -> None:
+def _require_no_variables(root: Path) -> None:
+    found = sorted({path.name for pattern in _VARIABLES_FILES for path in root.glob(pattern)})
     if found:
         raise VariablesFileError(
             f"{', '.join(found)} is in {root}: by its precedence it would override the object.",

@@ -69,11 +69,6 @@ class Repository:
         changed = set(await self._listed(*arguments))
         return tuple(entry for entry in await self.index() if entry.path in changed)
 
-    async def named(self, names: Sequence[str]) -> list[str]:
-        """Return the files of these names anywhere in the working tree, tracked, new or ignored."""
-        patterns = [f":(top,glob)**/{name}" for name in names]
-        return sorted(set(await self._listed("ls-files", "-z", "--cached", "--others", "--", *patterns)))
-
     async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
         """Return the text of blobs; larger ones are left out, and bytes that are not UTF-8 are replaced."""
         objects = await describe_objects(self._command, blobs)

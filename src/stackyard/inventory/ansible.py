@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from stackyard.inventory.contract import PCT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -52,7 +54,7 @@ def group_name(text: str) -> str:
 
 def as_list(inventory: Inventory) -> dict[str, Any]:
     """Return what a dynamic inventory answers to `--list`."""
-    hosts = {key: marked(_variables(row)) for key, row, _ in inventory.hosts()}
+    hosts = {key: marked(_variables(inventory, row)) for key, row, _ in inventory.hosts()}
     groups = _groups(inventory)
     return {
         "_meta": {"hostvars": hosts},
@@ -65,7 +67,7 @@ def as_yaml(inventory: Inventory) -> str:
     """Return the file, with every text in quotes, and marked where it could be a template."""
     document = {
         "all": {
-            "hosts": {key: _variables(row) for key, row, _ in sorted(inventory.hosts())},
+            "hosts": {key: _variables(inventory, row) for key, row, _ in sorted(inventory.hosts())},
             "children": {
                 name: {"hosts": dict.fromkeys(members, _Empty())}
                 for name, members in _groups(inventory).items()
@@ -89,11 +91,29 @@ def _groups(inventory: Inventory) -> dict[str, list[str]]:
     return {name: sorted(members) for name, members in sorted(groups.items()) if name not in hosts}
 
 
-def _variables(row: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(inventory: Inventory, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables of a host; none of them is a secret."""
-    variables = {"ansible_host": row["ip"]} if row["ip"] else {}
+    variables = {**_address(row), **_connection(inventory, row)}
     known = {name: row[key] for name, key in _COPIED.items() if row.get(key) not in (None, [])}
     return {**variables, **known}
+
+
+def _address(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ansible_host": row["ip"]} if row["ip"] else {}
+
+
+def _connection(inventory: Inventory, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a host is reached where that is not by SSH at its own address.
+
+    With `pct` the host of the connection is the node, and the guest is named by its id (`proxmox_vmid`).
+    """
+    connection, node = row["ansible_connection"], inventory.node_host(row["node"])
+    if connection == "ssh" or node is None:
+        return {}
+    if connection != PCT:
+        return {"ansible_connection": connection}
+    own = {"container_ip": row["ip"]} if row["ip"] else {}
+    return {"ansible_connection": connection, "ansible_host": node, "ansible_pct_vmid": row["vmid"], **own}
 
 
 def marked(value: Any) -> Any:

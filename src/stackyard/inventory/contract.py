@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,14 +27,26 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired, Guest
     from stackyard.inventory.facts import Fact
 
-__all__ = ["EXTRAS", "SCHEMA_VERSION", "IncompleteError", "Inventory", "Origin", "parse", "render", "schema"]
+__all__ = [
+    "EXTRAS",
+    "PCT",
+    "SCHEMA_VERSION",
+    "IncompleteError",
+    "Inventory",
+    "Origin",
+    "parse",
+    "render",
+    "schema",
+]
 
-SCHEMA_VERSION = "2.3.0"
-_PCT = "community.proxmox.proxmox_pct_remote"
+SCHEMA_VERSION = "2.4.0"
+PCT = "community.proxmox.proxmox_pct_remote"
 _DOCKER = "docker"
 _ROOT = "root"
 # What a source says beside its guests, and readers may want: kept as it is.
-EXTRAS = ("constants", "ingress", "ingress_vip", "ingress_hosts", "node_storage")
+EXTRAS = ("constants", "host_services", "ingress", "ingress_vip", "ingress_hosts", "node_storage")
+# The disks of the Splunk machine that are tiers of its storage.
+_TIERS = {"virtio2": "fast", "virtio3": "bulk"}
 
 NOT_THERE = Kind(
     code="E-INVENTORY-MISSING",
@@ -75,12 +87,14 @@ class Origin:
         desired: The fingerprint of what should be there.
         version: Which version of its source that was, where the source has versions.
         state: Which version of the state it was rendered from.
+        etag: What the store of the source calls the content, for readers that ask the store themselves.
     """
 
     target: str
     desired: str
     version: str = ""
     state: str = ""
+    etag: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +116,25 @@ class Inventory:
         """Where it comes from."""
         said = self.document["desired_state"]
         return Origin(
-            target=said["target"], desired=said["fingerprint"], version=said["etag"], state=said["state"]
+            target=said["target"],
+            desired=said["fingerprint"],
+            # Until 2.3 there was one word for both.
+            version=said.get("version", said["etag"]),
+            state=said["state"],
+            etag=said["etag"] if "version" in said else "",
         )
 
     def hosts(self) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
         """Return key and row of every guest, and whether it is a container."""
         yield from ((key, row, True) for key, row in self.document["containers"].items())
         yield from ((key, row, False) for key, row in self.document["vms"].items())
+        yield from ((key, row, False) for key, row in self.document.get("splunk_vm", {}).items())
+
+    def node_host(self, node: str) -> str | None:
+        """Return what a node is reached by, where the source of the inventory says what it is called."""
+        role = (self.document["nodes"].get(node) or {}).get("role")
+        domain = self.document["domain"]
+        return None if role is None else f"{role}.{domain}" if domain else node
 
 
 def render(
@@ -131,11 +157,16 @@ def render(
             of one of them; the error names every guest.
     """
     found = Diagnostics()
-    rows = {guest.key: _row(guest, facts.get(address_of(guest)), found) for guest in _guests(desired)}
+    said = extras or {}
+    connections = said.get("connections") or {}
+    rows = {
+        guest.key: _row(guest, facts.get(address_of(guest)), connections.get(guest.key), found)
+        for guest in _guests(desired)
+    }
     wanted = {address_of(guest) for guest in desired.guests}
     for address in sorted(facts.keys() - wanted):
         found.add(NOT_WANTED, f"{address} ({facts[address].vm_id} on {facts[address].node}) is not wanted.")
-    document = _document(desired, rows, origin, extras or {})
+    document = _document(desired, rows, origin, said)
     if not found.errors:
         _check(document, found)
     if found.errors:
@@ -183,7 +214,7 @@ def _guests(desired: Desired) -> Iterator[Guest]:
     return (guest for guest in desired.guests if not guest.is_template)
 
 
-def _row(guest: Guest, fact: Fact | None, found: Diagnostics) -> dict[str, Any]:
+def _row(guest: Guest, fact: Fact | None, connection: str | None, found: Diagnostics) -> dict[str, Any]:
     if fact is None or not fact.vm_id or not fact.node:
         found.add(NOT_THERE, f"{guest.key} ({guest.name}) is not in the state.")
         return {}
@@ -195,7 +226,8 @@ def _row(guest: Guest, fact: Fact | None, found: Diagnostics) -> dict[str, Any]:
         "hostname": guest.name,
         "ip": addresses[0] if addresses else None,
         "fqdn": _fqdn(guest),
-        "mac": fact.mac,
+        # As DHCP servers and network controllers write it.
+        "mac": None if fact.mac is None else fact.mac.lower(),
         "node": fact.node,
         "ansible_user": _user(guest),
         "on_boot": guest.on_boot,
@@ -206,8 +238,8 @@ def _row(guest: Guest, fact: Fact | None, found: Diagnostics) -> dict[str, Any]:
         **_sizes(guest),
     }
     if isinstance(guest, Container):
-        return {**row, "ansible_connection": _PCT, "ansible_pct_vmid": fact.vm_id}
-    return {**row, "ansible_connection": "ssh", "gateway": _gateway(guest)}
+        return {**row, "ansible_connection": connection or PCT, "ansible_pct_vmid": fact.vm_id}
+    return {**row, "ansible_connection": connection or "ssh", "gateway": _gateway(guest)}
 
 
 def _static(guest: Guest) -> list[str]:
@@ -256,7 +288,8 @@ def _document(
 ) -> dict[str, Any]:
     keys = {guest.key for guest in desired.containers}
     containers = {key: row for key, row in rows.items() if key in keys}
-    vms = {key: row for key, row in rows.items() if key not in keys}
+    splunk = extras.get("splunk")
+    vms = {key: row for key, row in rows.items() if key not in keys and key != splunk}
     nodes = sorted({guest.node for guest in desired.guests})
     domains = {guest.dns.domain for guest in desired.guests if guest.dns is not None and guest.dns.domain}
     return {
@@ -264,22 +297,39 @@ def _document(
         "desired_state": {
             "target": origin.target,
             "fingerprint": origin.desired,
-            "etag": origin.version,
+            "version": origin.version,
+            "etag": origin.etag or origin.version,
             "state": origin.state,
         },
-        "domain": next(iter(domains)) if len(domains) == 1 else "",
+        "domain": extras.get("domain") or (next(iter(domains)) if len(domains) == 1 else ""),
         "proxmox_node": extras.get("proxmox_node") or (nodes[0] if nodes else ""),
         "proxmox_user": extras.get("proxmox_user") or _ROOT,
         "containers": containers,
         "vms": vms,
-        "docker_vms": {key: {} for key, row in vms.items() if _DOCKER in row.get("tags", ())},
+        "docker_vms": {key: row for key, row in vms.items() if _DOCKER in row.get("tags", ())},
+        "splunk_vm": {key: row for key, row in rows.items() if key == splunk},
+        "splunk_storage": _tiers(rows.get(splunk, {})),
         "nodes": extras.get("nodes") or {node: {} for node in nodes},
         **{key: extras.get(key, _EMPTY[key]) for key in EXTRAS},
     }
 
 
+def _tiers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tiers of the storage of the Splunk machine, by their names."""
+    return {
+        _TIERS[disk["interface"]]: {
+            "datastore_id": disk["datastore"],
+            "disk_interface": disk["interface"],
+            "size_gb": disk["size_gb"],
+        }
+        for disk in row.get("disks", ())
+        if disk["interface"] in _TIERS
+    }
+
+
 _EMPTY: dict[str, Any] = {
     "constants": {},
+    "host_services": {},
     "ingress": [],
     "ingress_vip": "",
     "ingress_hosts": [],

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard import deployment, events, proxmox
+from stackyard.deployment.constants import constants_of
 from stackyard.deployment.store import ObjectMissingError
 from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
+from stackyard.deployment.words import NOT_ACTED_ON
 from stackyard.deployment.worktree import require_clean
 from stackyard.desired import Desired, Secret, Secrets
 from stackyard.documents.jsontext import parse_json
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.deployment import Place
+    from stackyard.deployment.fetch import Object
+    from stackyard.deployment.model import Understood
 
 __all__ = ["DeploymentSource"]
 
@@ -44,19 +48,34 @@ _SSH_PORT = 22
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSource:
-    """The one object, fetched anew each time it is resolved."""
+    """The one object, fetched anew each time it is resolved.
+
+    Attributes:
+        place: Where it is.
+        emit: Told what is done.
+        warn: Told what is wrong with the object and stops nothing; the same each time it is resolved.
+        warn_last: Told which of its keys nothing is done with, as the last of all.
+    """
 
     place: Place
     emit: events.Emit = field(default=events.ignore)
+    warn: events.Emit = field(default=events.ignore)
+    warn_last: events.Emit = field(default=events.ignore)
 
     @classmethod
-    def find(cls, *, emit: events.Emit = events.ignore) -> DeploymentSource:
+    def find(
+        cls,
+        *,
+        emit: events.Emit = events.ignore,
+        warn: events.Emit = events.ignore,
+        warn_last: events.Emit = events.ignore,
+    ) -> DeploymentSource:
         """Return the object that is found from here.
 
         Raises:
             InvalidInputError: Its settings are wrong.
         """
-        return cls(deployment.find_place(), emit)
+        return cls(deployment.find_place(), emit, warn, warn_last)
 
     @property
     def kind(self) -> str:
@@ -77,7 +96,7 @@ class DeploymentSource:
         return Target(kind=KIND, name=name, node="cluster")
 
     async def require_clean(self) -> None:
-        """Refuse a working tree with a `terraform.tfvars`, or with the object in git.
+        """Refuse a file of variables beside the object, and the object in git.
 
         Raises:
             InvalidInputError: It has one of them.
@@ -113,9 +132,10 @@ class DeploymentSource:
         if desired is None or understood is None:
             raise InvalidInputError(f"{found.label} cannot be built.")
         for warning in checked.found.warnings:
-            self._warn(f"{warning.kind.summary}: {warning.detail}")
+            text = f"{warning.kind.summary} [{warning.kind.code}]: {warning.detail}"
+            (self.warn_last if warning.kind is NOT_ACTED_ON else self.warn)(_warning(text))
         for text in known.misaligned(desired):
-            self._warn(text)
+            self.warn(_warning(text))
         reached = self._reached(target, host or understood.scope.node, desired)
         secrets = checked.secrets
         hidden = [secrets.reveal(Secret(secret=secret)) for secret in secrets]
@@ -126,7 +146,7 @@ class DeploymentSource:
             redactor=redactor.with_secrets(hidden),
             version=found.binding,
             source=found.label,
-            extras=_extras(understood.scope.data),
+            extras=_extras(understood, found),
         )
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
@@ -136,9 +156,6 @@ class DeploymentSource:
             NoTokenError: Nothing says how to reach the cluster.
         """
         return self._reached(self.target(name), host or "", Desired())
-
-    def _warn(self, text: str) -> None:
-        self.emit(events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text))
 
     def _reached(self, target: Target, node: str, desired: Desired) -> Resolved:
         """Return the model with a way to the cluster: the words of the provider, else the site around."""
@@ -171,10 +188,23 @@ class DeploymentSource:
         return replace(resolved_on(resolver, at_node, desired), target=target)
 
 
-def _extras(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _warning(text: str) -> events.LogLine:
+    return events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text)
+
+
+def _extras(understood: Understood, found: Object) -> Mapping[str, Any]:
     """Return what the readers of the inventory want beside the guests."""
+    data = understood.scope.data
     known = (*EXTRAS, "nodes", "proxmox_node", "proxmox_user")
-    return {key: data[key] for key in known if data.get(key)}
+    splunk = next((guest for guest in understood.guests if guest.path == ("splunk_vm_id",)), None)
+    return {
+        **{key: data[key] for key in known if data.get(key)},
+        "constants": constants_of(data.get("constants") or {}),
+        "connections": {guest.key: guest.fields["ansible_connection"] for guest in understood.guests},
+        "splunk": None if splunk is None else splunk.key,
+        "domain": data.get("domain") or "",
+        "etag": "" if found.version is None else found.version.etag,
+    }
 
 
 def _from_environment(env: Any) -> proxmox.Connection:

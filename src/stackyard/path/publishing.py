@@ -108,5 +108,6 @@ def _origin(resolved: Resolved, states: StateService | None) -> Origin:
         target=str(resolved.target),
         desired=hashlib.sha256(resolved.desired.model_dump_json().encode()).hexdigest(),
         version=resolved.version,
+        etag=str(resolved.extras.get("etag", "")),
         state="" if states is None else state_version(states, resolved.target.state_name),
     )

@@ -47,8 +47,8 @@ class Workspace:
         """
         directories.ensure_private(self.folder)
         wanted: Mapping[str, bytes] = {**rendered.files, _BACKEND_FILE: _BACKEND}
-        for path in self.folder.glob("*.tf*"):
-            if path.name not in wanted and path.suffixes[-2:] in ([".tf", ".json"], [".tf"]):
+        for path in self.folder.iterdir():
+            if path.name not in wanted and _is_read_unasked(path.name) and not path.is_dir():
                 path.unlink()
         for name, content in wanted.items():
             path = self.folder / name
@@ -81,6 +81,12 @@ class Workspace:
     @property
     def _stamp(self) -> Path:
         return self.folder / ".terraform" / _STAMP
+
+
+def _is_read_unasked(name: str) -> bool:
+    """Tell whether an engine reads a file of its folder without being asked: configuration, and variables."""
+    plain = name.removesuffix(".json")
+    return plain.endswith((".tf", ".tofu", ".auto.tfvars")) or plain == "terraform.tfvars"
 
 
 def input_digest(rendered: Rendered, values: Mapping[str, str], key: PlanKey) -> str:

@@ -145,6 +145,10 @@ def test_a_host_number_of_a_generator_is_one_of_a_host() -> None:
         ("containers__my-container__Hostname", "hostname"),
         ("containers__my-container__vm-id", "vm_id"),
         ("containers__my-container__root_disk__datastore-id", "datastore_id"),
+        ("containers__my-container__root_disk__sise", "size"),
+        ("containers__my-container__root_disk__szie", "size"),
+        ("containers__my-container__root_disk__siz", "size"),
+        ("splunk_vm_nmae", "splunk_vm_name"),
         ("vms__vm-a__boot_disc", "boot_disk"),
         ("containerss", "containers"),
         ("network_cidr", "network_cidrs"),
@@ -164,9 +168,18 @@ def test_a_misspelt_key_is_an_error_and_a_foreign_one_is_named(path: str, meant:
 
 
 def test_what_stackyard_does_not_set_up_is_said() -> None:
-    found = checked(edited(WHOLE, splunk_vm_id=99)).found
+    found = checked(edited(WHOLE, acme_accounts={"a": {}}, dns_plugins={})).found
     assert found.errors == ()
     assert {one.kind.code for one in found.warnings} == {"W-DEPLOYMENT-NOT-ACTED-ON"}
+
+
+def test_the_keys_that_nothing_is_done_with_are_the_last_finding_and_one() -> None:
+    data = edited(WHOLE, acme_accounts={}, mine=1, **{"containers__my-container__ha_affinity_group": "alone"})
+    found = checked(data).found.warnings
+    assert [one.kind.code for one in found] == ["W-DEPLOYMENT-NO-EFFECT", "W-DEPLOYMENT-NOT-ACTED-ON"]
+    broken = checked(edited(data, **{"containers__my-container__vm_id": 5})).found
+    assert [one.kind.code for one in broken.errors] == ["E-DEPLOYMENT-SCHEMA"]
+    assert [one.kind.code for one in broken.warnings] == ["W-DEPLOYMENT-NOT-ACTED-ON"]
 
 
 def together(**second: object) -> dict[str, Any]:

@@ -84,7 +84,6 @@ def use_everything(source: Path, place: Path, *, is_refused: bool = False) -> No
         found = await find_repository(source)
         assert found is not None
         entries = [*await found.index(), *await found.staged()]
-        await found.named(["new.txt"])
         await found.contents([one.blob for one in entries], largest_bytes=1000)
         await check_repository(source)
         await check_repository(source, is_staged_only=True)

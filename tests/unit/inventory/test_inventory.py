@@ -60,7 +60,7 @@ def test_every_guest_is_there_with_what_it_is_reached_by() -> None:
         "ops",
     )
     assert (dns["ip"], dns["ansible_pct_vmid"], dns["ansible_user"]) == ("192.0.2.20", 501, "root")
-    assert found.document["docker_vms"] == {"web-1": {}}
+    assert found.document["docker_vms"] == {"web-1": web}
     assert found.document["constants"] == {"ports": {"web": 80}}
     assert parse(found.data()).origin == ORIGIN
     assert b"passwords" not in found.data()

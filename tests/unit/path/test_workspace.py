@@ -22,7 +22,15 @@ RENDERED = Rendered(
 def test_what_is_left_of_another_configuration_goes_and_the_engines_own_files_stay(tmp_path: Path) -> None:
     workspace = Workspace.of(tmp_path, TARGET)
     workspace.write(RENDERED)
-    for name in ("old.tf.json", "old.tf", "errored.tfstate", ".terraform.lock.hcl"):
+    # The engine would also read variables and files of its own language that somebody left here.
+    unasked = (
+        "terraform.tfvars",
+        "terraform.tfvars.json",
+        "a.auto.tfvars",
+        "b.auto.tfvars.json",
+        "main.tofu",
+    )
+    for name in ("old.tf.json", "old.tf", *unasked, "errored.tfstate", ".terraform.lock.hcl"):
         (workspace.folder / name).write_text("x")
     workspace.write(RENDERED)
     assert sorted(path.name for path in workspace.folder.iterdir()) == [

@@ -35,7 +35,7 @@ _LATER = {
     "hook": Later(
         module="stackyard.cli.commands.deployment_hook",
         name="hook",
-        help="Refuse a working tree with a deployment.json in git or a terraform.tfvars in it.",
+        help="Refuse a deployment.json in git, and a terraform.tfvars or *.auto.tfvars beside the object.",
     ),
     "lease": Later(
         module="stackyard.cli.commands.deployment_lease",

@@ -21,7 +21,7 @@ __all__ = ["hook"]
 @click.option("--uninstall", is_flag=True, help="Have git do this no longer; other checks stay.")
 @pass_session
 def hook(session: Session, /, install: bool, uninstall: bool) -> Result:
-    """Refuse a working tree with a deployment.json in git or a terraform.tfvars in it.
+    """Refuse a deployment.json in git, and a terraform.tfvars or *.auto.tfvars beside the object.
 
     The same is refused by `stackyard plan deployment` and `apply`. As a hook it keeps the file out of the
     first commit; a pre-commit hook that is there is kept and runs first.
