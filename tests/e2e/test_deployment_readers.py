@@ -120,7 +120,12 @@ def make_template(rig: Rig, node: str) -> None:
 
     async def make() -> None:
         async with lab_api(running) as api:
-            made = {"vmid": TEMPLATE, "name": "base", "virtio0": "local-lvm:1", "agent": 1}
+            made: dict[str, str | int] = {
+                "vmid": TEMPLATE,
+                "name": "base",
+                "virtio0": "local-lvm:1",
+                "agent": 1,
+            }
             for path, params in (
                 (f"/nodes/{node}/qemu", made),
                 (f"/nodes/{node}/qemu/{TEMPLATE}/template", {}),

@@ -93,11 +93,10 @@ def constants_of(written: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = dict(_FAMILIES)
     for name, family in written.items():
-        usual = found.get(name)
-        both = isinstance(usual, dict) and isinstance(family, dict)
-        found[name] = {**usual, **family} if both else family
+        found[name] = {**found.get(name, {}), **family}
     # The older form of the same: the ports behind, and the one that devices use without being told another.
-    behind = {name: row["high"] for name, row in found["syslog_port_map"].items() if "high" in row}
-    first = found["syslog_port_map"].get("unifi", {}).get("standard", 514)
-    found["syslog_ports"] = {"default": first, **behind, **(written.get("syslog_ports") or {})}
+    rows = {name: row for name, row in found["syslog_port_map"].items() if isinstance(row, dict)}
+    behind = {name: row["high"] for name, row in rows.items() if "high" in row}
+    first = rows.get("unifi", {}).get("standard", 514)
+    found["syslog_ports"] = {"default": first, **behind, **written.get("syslog_ports", {})}
     return found

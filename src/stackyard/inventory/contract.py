@@ -308,7 +308,7 @@ def _document(
         "vms": vms,
         "docker_vms": {key: row for key, row in vms.items() if _DOCKER in row.get("tags", ())},
         "splunk_vm": {key: row for key, row in rows.items() if key == splunk},
-        "splunk_storage": _tiers(rows.get(splunk, {})),
+        "splunk_storage": _tiers(rows.get(splunk or "", {})),
         "nodes": extras.get("nodes") or {node: {} for node in nodes},
         **{key: extras.get(key, _EMPTY[key]) for key in EXTRAS},
     }
