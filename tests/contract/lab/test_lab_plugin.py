@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+# Each runs a pytest of its own, some with workers: up to four processes that load everything.
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -23,14 +26,15 @@ def run_pytest(folder: Path, *arguments: str, **files: str) -> subprocess.Comple
     (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: stackyard-as-installed\nVersion: 0\n")
     (declared / "entry_points.txt").write_text("[pytest11]\nstackyard = stackyard.testing\n")
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{declared.parent}"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    # Where a lab hangs, the stacks tell.
     return subprocess.run(
-        [*command, "-p", "no:randomly", *arguments],
+        [*command, "-o", "faulthandler_timeout=90", *arguments],
         cwd=folder,
         env=env,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=270,
         check=False,
     )
 
