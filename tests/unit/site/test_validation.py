@@ -451,3 +451,14 @@ def test_the_sites_gateway_does_not_pass_for_a_guest_that_it_cannot_serve(tmp_pa
 def test_ipv6_addresses_are_addresses(tmp_path: Path) -> None:
     env = vm("ip: 2001:db8::5/64\n    gateway: 2001:db8::1")
     assert codes(write_site(tmp_path, envs__dev=env)) == []
+
+
+def test_secrets_that_are_left_blank_are_not_there(tmp_path: Path) -> None:
+    secrets = SECRETS.replace("api_tokens:", 'api_tokens:\n  other: ""').replace(
+        "passwords:", 'passwords:\n  spare: ""'
+    )
+    values = Site.load(write_site(tmp_path, secrets=secrets)).secret_values
+    assert "other" not in values.api_tokens
+    assert "spare" not in values.passwords
+    assert values.api_tokens
+    assert values.passwords

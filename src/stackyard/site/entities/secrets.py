@@ -19,12 +19,20 @@ def _blank_as_absent(value: object) -> object:
     return None if value == "" else value
 
 
+def _without_blanks(value: object) -> object:
+    """Leave out what is `""` in a map: an example file lists what there could be, and leaves it blank."""
+    return {name: one for name, one in value.items() if one != ""} if isinstance(value, dict) else value
+
+
+_BLANKS_LEFT_OUT = BeforeValidator(_without_blanks)
+
+
 class AuthSecrets(Entity):
     """What guests prove themselves with when they ask for their spec."""
 
     site_token: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
     # By the name of the guest.
-    node_tokens: Named[Line] = Field(default_factory=dict)
+    node_tokens: Annotated[Named[Line], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # Signs the tokens that guests are given; 64 hexadecimal digits.
     signing_key: Annotated[SigningKey | None, BeforeValidator(_blank_as_absent)] = None
     repo_token: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
@@ -38,9 +46,9 @@ class SecretsFile(Entity):
     """The secrets of a site; the file may be plain, encrypted with SOPS, or absent."""
 
     # By the name that `api_token` of a node gives: `user@realm!name=uuid`.
-    api_tokens: Named[ApiToken] = Field(default_factory=dict)
+    api_tokens: Annotated[Named[ApiToken], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # `vm_root` is the password of root in guests, as a crypt hash.
-    passwords: Named[Line] = Field(default_factory=dict)
+    passwords: Annotated[Named[Line], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # Public keys, by the name that users of specs refer to.
-    ssh_keys: Named[KeyLine] = Field(default_factory=dict)
+    ssh_keys: Annotated[Named[KeyLine], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     auth: Annotated[AuthSecrets, BeforeValidator(_nothing_as_default)] = AuthSecrets()
