@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import yaml
 from tests.support.site import FULL, SEED, write_site
 
 from stackyard.diagnostics import Diagnostics
+from stackyard.errors import InvalidInputError
+from stackyard.manifest.reading import check_damaged, read_manifest
 from stackyard.site import ConfigResolver, Site
 from stackyard.site.document import parse_document
 from stackyard.site.explain import explain_env
@@ -144,6 +147,7 @@ class Fuzzed:
             assert found.where.path, (name, text, found)
             assert found.detail, (name, text, found)
         if site.found.errors:
+            check_others(site)
             return False
         if name != "secrets.yaml":
             check_nothing_is_dropped(text)
@@ -158,6 +162,23 @@ class Fuzzed:
         for spec in resolver.list_specs():
             resolver.resolve_spec_vars(spec)
         return True
+
+
+def check_others(site: Site) -> None:
+    """Check that what a broken site says beside its mistake is refused or resolved, and never a defect."""
+    found = Diagnostics()
+    for manifest in site.manifests.values():
+        read_manifest(site, manifest, found)
+    for name in site.damaged.get("manifests", ()):
+        check_damaged(site, name, found)
+    with contextlib.suppress(InvalidInputError):
+        resolver = ConfigResolver(site)
+        for env in (*site.envs, *site.broken["envs"]):
+            for node in site.nodes:
+                with contextlib.suppress(InvalidInputError):
+                    resolver.desired(env, node)
+                    resolver.resolve_env(env, node)
+                    resolver.resolve_ansible_vars(env)
 
 
 def check_nothing_is_dropped(text: str) -> None:

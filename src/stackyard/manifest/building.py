@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.site.document import Places
     from stackyard.site.entities.manifests import ManifestV2
 
-__all__ = ["build"]
+__all__ = ["build", "build_flat"]
 
 NAME_TWICE = Kind(
     code="E-MANIFEST-NAME-TWICE",
@@ -85,6 +85,28 @@ def build(model: ManifestV2, places: Places, found: Diagnostics) -> Manifest | N
         found.add(CIRCLE, f"These wait for each other: {ring}.", places.place(("nodes", first.index)))
         return None
     return manifest
+
+
+def build_flat(model: ManifestV2, places: Places) -> Manifest:
+    """Return the nodes side by side, for a manifest whose nodes do not fit together: each can be checked."""
+    apart = ("parent", "depends_on", "count")
+    entries = [
+        {
+            **{key: value for key, value in entry.items() if key not in apart},
+            "name": f"{entry['name']}-{index}",
+        }
+        for index, entry in enumerate(places.data["nodes"])
+    ]
+    mode = model.execution.default_mode
+    return Manifest(
+        name=str(model.name),
+        # One that is not right is reported as it is.
+        posture=model.posture or "dev",
+        default_mode=mode,
+        settings=model.settings,
+        nodes=tuple(_nodes(entries, mode)),
+        places=places,
+    )
 
 
 def _check_names(entries: list[dict[str, Any]], places: Places, found: Diagnostics) -> None:

@@ -8,7 +8,9 @@ from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.manifest.model import NodeType
 from stackyard.manifest.scopes import env_name, with_scopes
 from stackyard.site.checks import check_site
+from stackyard.site.checks.guests import UNKNOWN_IMAGE
 from stackyard.site.checks.ids import VMID_SHARED
+from stackyard.site.checks.references import DANGLING
 from stackyard.site.findings import meant
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
 
-__all__ = ["check_manifest"]
+__all__ = ["check_manifest", "check_nodes_alone"]
 
 UNKNOWN_HOST = Kind(
     code="E-MANIFEST-NO-HOST",
@@ -33,6 +35,7 @@ CANNOT_PULL = Kind(
     summary="A container cannot configure itself",
     remedy="Let the operator do it (`execution: {mode: push}`): Proxmox runs no cloud-init in containers.",
 )
+_OF_ONE_NODE = (DANGLING, UNKNOWN_IMAGE, UNKNOWN_HOST, CANNOT_PULL)
 _UNITS = {"memory": "MiB of memory", "disk": "GiB of disk"}
 
 
@@ -53,6 +56,13 @@ def check_manifest(site: Site, manifest: Manifest, found: Diagnostics) -> None:
         _check_node(site, manifest, node, found)
     for scope in manifest.scopes:
         _check_room(scoped, manifest, scope, found)
+
+
+def check_nodes_alone(site: Site, manifest: Manifest, found: Diagnostics) -> None:
+    """Check what each node says by itself: presets, templates, images, specs, and how large it is."""
+    of_all = Diagnostics()
+    check_manifest(site, manifest, of_all)
+    found.extend(finding for finding in of_all if finding.kind in _OF_ONE_NODE)
 
 
 def _check_node(site: Site, manifest: Manifest, node: Node, found: Diagnostics) -> None:

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import InvalidInputError, UsageError
-from stackyard.manifest.building import build
-from stackyard.manifest.checks import check_manifest
+from stackyard.manifest.building import build, build_flat
+from stackyard.manifest.checks import check_manifest, check_nodes_alone
 from stackyard.manifest.levels import converted
 from stackyard.site.document import parse_document, read_document
 from stackyard.site.entities.manifests import ManifestV1, ManifestV2, manifest_model
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.site.document import Document, Key, Places
     from stackyard.site.load import Site
 
-__all__ = ["ManifestNotFoundError", "Wanted", "convert", "find_manifest", "read_manifest"]
+__all__ = ["ManifestNotFoundError", "Wanted", "check_damaged", "convert", "find_manifest", "read_manifest"]
 
 _JSON_NAME = "--manifest-json"
 # Which one is meant where none is named: the site's own, else the one that every such site has.
@@ -74,7 +74,20 @@ def read_manifest(site: Site, loaded: Loaded[ManifestV1 | ManifestV2], found: Di
     manifest = None if current is None else build(current.model, current.places, found)
     if manifest is not None:
         check_manifest(site, manifest, found)
+    elif current is not None:
+        check_nodes_alone(site, build_flat(current.model, current.places), found)
     return manifest
+
+
+def check_damaged(site: Site, name: str, found: Diagnostics) -> None:
+    """Check what is left of a manifest whose file is not valid: what its nodes refer to."""
+    left = site.damaged.get("manifests", {}).get(name)
+    if left is None or "nodes" not in type(left.model).model_fields:
+        return
+    of_nodes = Diagnostics()
+    build(left.model, left.places, of_nodes)
+    check_nodes_alone(site, build_flat(left.model, left.places), of_nodes)
+    found.extend(finding for finding in of_nodes if finding.where not in {one.where for one in found.errors})
 
 
 def convert(
@@ -134,6 +147,7 @@ def _load(site: Site, wanted: Wanted, found: Diagnostics) -> Loaded[ManifestV1 |
             f"There is no manifest '{name}' in {site.root}.{meant(name, site.manifests)}"
         )
     found.extend(divide(site, (("manifests", name),))[0])
+    check_damaged(site, name, found)
     return None
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from stackyard.diagnostics import Diagnostics, Kind
+from stackyard.site.unions import WRONG_TYPES, by_problem, real_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
     from stackyard.site.document import Key, Places
 
-__all__ = ["add_findings", "meant", "real_path"]
+__all__ = ["add_findings", "meant"]
 
 UNKNOWN_KEY = Kind(
     code="E-SITE-KEY",
@@ -34,20 +34,6 @@ WRONG_VALUE = Kind(
     remedy="Correct the value; `stackyard site schema` shows what it may be.",
 )
 
-_WANTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "string_type": "a text",
-    "string_sub_type": "a text",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "none_required": "nothing",
-}
 _LONGEST_VALUE = 60
 
 
@@ -68,38 +54,8 @@ def add_findings(
         model: What the file was validated as.
         is_secret: Whether values must not be quoted.
     """
-    for group in _by_union(error.errors(include_url=False, include_context=True), places.data):
+    for group in by_problem(error.errors(include_url=False, include_context=True), places.data):
         _add(group, places, found, model=model, is_secret=is_secret)
-
-
-def _by_union(errors: Iterable[ErrorDetails], data: Any) -> Iterator[list[ErrorDetails]]:
-    """Return errors in groups: all that the branches of one union said about one value are one group."""
-
-    def union_of(error: ErrorDetails) -> tuple[Any, ...]:
-        return tuple(real_path(data, error["loc"])), _has_tag(data, error)
-
-    yield from (list(group) for _, group in itertools.groupby(errors, key=union_of))
-
-
-def _has_tag(data: Any, error: ErrorDetails) -> object:
-    """Return something equal for errors of one union and different for all others."""
-    missing = error["type"] in ("missing", "extra_forbidden")
-    skipped = len(error["loc"]) - len(real_path(data, error["loc"]))
-    return "union" if skipped and not missing else error["loc"]
-
-
-def real_path(data: Any, loc: Sequence[Key]) -> list[Key]:
-    """Return the keys that the file really has of a place; pydantic also names the branches of unions."""
-    path: list[Key] = []
-    current = data
-    for item in loc:
-        is_step = (isinstance(current, dict) and item in current) or (
-            isinstance(current, list) and isinstance(item, int) and item < len(current)
-        )
-        if is_step:
-            path.append(item)
-            current = current[item]
-    return path
 
 
 def _add(
@@ -111,14 +67,15 @@ def _add(
     is_secret: bool,
 ) -> None:
     # A branch that the value has the type of says more than one that wants another type.
-    told = next((error for error in group if error["type"] not in _WANTED), group[0])
+    told = next((error for error in group if error["type"] not in WRONG_TYPES), group[0])
     path = real_path(places.data, told["loc"])
     key = str(told["loc"][-1]) if told["loc"] else ""
     if told["type"] == "extra_forbidden":
-        hint = meant(key, _known_keys(model, path[:-1]))
+        hint = meant(key, _known_keys(model, path[:-1]) - {key})
         found.add(UNKNOWN_KEY, f"`{_dotted(path)}` is not known here.{hint}", places.key_place(path))
     elif told["type"] == "missing":
-        found.add(MISSING_KEY, f"`{_dotted([*path, key])}` is missing.", places.place(path))
+        missing = " or ".join(f"`{_dotted([*path, str(error['loc'][-1])])}`" for error in group)
+        found.add(MISSING_KEY, f"{missing} is missing.", places.place(path))
     else:
         where = places.place([*path, "type"]) if told["type"].startswith("union_tag") else places.place(path)
         found.add(WRONG_VALUE, _value_detail(group, told, path, is_secret=is_secret), where)
@@ -131,8 +88,8 @@ def _value_detail(
     value = told["input"]
     if told["type"] == "value_error":
         return f"{name}: {told['msg'].removeprefix('Value error, ')}."
-    if told["type"] in _WANTED:
-        wanted = " or ".join(dict.fromkeys(_WANTED.get(error["type"], error["msg"]) for error in group))
+    if told["type"] in WRONG_TYPES:
+        wanted = " or ".join(dict.fromkeys(WRONG_TYPES.get(error["type"], error["msg"]) for error in group))
         return (
             f"{name} has to be {wanted}, and is {_shown(value, is_secret=is_secret)}.{_quoting(told, value)}"
         )

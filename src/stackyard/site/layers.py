@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stackyard.site.damaged import is_lost
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -66,6 +68,11 @@ class GuestEntry:
     def is_container(self) -> bool:
         """Whether it is a container."""
         return self.values.get("type") == "ct"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that its layers say of it is known."""
+        return not any(is_lost(layer.places, *layer.path) for layer in self.layers)
 
     def place(self, *paths: Sequence[Key]) -> Location:
         """Return where the value at the first of these paths comes from; the entry if no layer has it."""

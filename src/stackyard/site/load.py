@@ -58,6 +58,8 @@ class Site:
     broken: dict[str, set[str]]
     # Kind and name of every file by its path, as findings show it.
     paths: Mapping[str, tuple[str, str]]
+    # What is left of those, by kind and name, to be checked and never used; `site` is site.yaml.
+    damaged: Mapping[str, Mapping[str, Loaded[Any]]]
     _guests: dict[str, tuple[GuestEntry, ...]] = field(default_factory=dict)
     _networks: dict[str, Networks] = field(default_factory=dict)
     # First boots that were built: most guests begin alike, and these parts are many and the same.
@@ -100,8 +102,10 @@ class Site:
         tree = read_tree(root, instead)
         site = cls._of(tree, read_site_secrets(tree.root, tree.found))
         found = Diagnostics()
-        check_site(site, found)
-        tree.found.extend(found)
+        check_site(site._with_damaged() if tree.damaged else site, found)
+        # A place that is wrong by itself needs no second word.
+        known = {one.where for one in tree.found} if tree.damaged else set()
+        tree.found.extend(one for one in found if one.where not in known)
         ordered = Diagnostics()
         ordered.extend(sorted(tree.found, key=_order))
         return dataclasses.replace(site, found=ordered, stamp=stamp)
@@ -116,6 +120,7 @@ class Site:
             flat_postures=tree.flat_postures,
             broken=tree.broken,
             paths=tree.paths,
+            damaged=tree.damaged,
             hosts=tree.tables["hosts"],
             nodes=tree.tables["nodes"],
             templates=tree.tables["templates"],
@@ -125,6 +130,15 @@ class Site:
             envs=tree.tables["envs"],
             manifests=tree.tables["manifests"],
         )
+
+    def _with_damaged(self) -> Site:
+        """Return the site with what is left of files that are not valid, to be checked."""
+        kinds = ("hosts", "nodes", "templates", "presets", "specs", "envs")
+        tables: dict[str, Any] = {
+            kind: {**self.damaged.get(kind, {}), **getattr(self, kind)} for kind in kinds
+        }
+        file = self.file or self.damaged.get("site", {}).get("site")
+        return dataclasses.replace(self, file=file, **tables, _guests={}, _networks={}, boots={})
 
     def is_current(self) -> bool:
         """Tell whether no file of it was written, added or removed since it was read."""

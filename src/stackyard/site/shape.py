@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from stackyard.site.findings import add_findings, real_path
+from stackyard.site.findings import add_findings
+from stackyard.site.unions import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

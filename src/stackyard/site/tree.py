@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stackyard.diagnostics import Diagnostics, Kind, Severity
 from stackyard.errors import Location
+from stackyard.site.damaged import remains_of
 from stackyard.site.discovery import SITE_FILE
 from stackyard.site.document import parse_document, read_document, shown_path
 from stackyard.site.entities.envs import EnvFile
@@ -118,6 +119,8 @@ class Tree:
     # Postures of old: the newer form beside them says more.
     flat_postures: dict[str, Loaded[Any]] = field(default_factory=dict)
     broken: dict[str, set[str]] = field(default_factory=dict)
+    # What is left of files that are not valid, to be checked and never used; `site` is site.yaml.
+    damaged: dict[str, dict[str, Loaded[Any]]] = field(default_factory=dict)
     # Kind and name of every file by its path, as findings show it.
     paths: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -147,6 +150,13 @@ def _read_site(tree: Tree, prefix: str) -> None:
     model = None if document is None else validated(SiteFile, document, tree.found)
     if document is not None and model is not None:
         tree.site = Loaded(name="site", places=document, model=model)
+    elif document is not None:
+        _keep_remains(tree, "site", "site", SiteFile, document)
+
+
+def _keep_remains(tree: Tree, kind: str, name: str, model: type[BaseModel], document: Places) -> None:
+    left, partial = remains_of(model, document)
+    tree.damaged.setdefault(kind, {})[name] = Loaded(name=name, places=left, model=partial)
 
 
 def _read_folder(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, str]) -> None:
@@ -164,6 +174,8 @@ def _read_folder(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, 
         )
         if document is None or model is None:
             tree.broken[folder.kind].add(name)
+            if document is not None and model_type is not None and folder.kind != "postures":
+                _keep_remains(tree, folder.kind, name, model_type, document)
             continue
         if isinstance(model, EnvFile):
             # The guests are resolved from the plain values; as models they would only take memory.

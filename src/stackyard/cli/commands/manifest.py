@@ -74,6 +74,7 @@ def validate(names: tuple[str, ...], file: str | None, said: str | None) -> Resu
 def _checked(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagnostics]:
     from stackyard.manifest.reading import (  # lazy: pydantic
         ManifestNotFoundError,
+        check_damaged,
         read_manifest,
     )
 
@@ -81,6 +82,7 @@ def _checked(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagno
     for name in names:
         if name in site.broken["manifests"]:
             found.extend(one for one in site.found.errors if one.where and _is_of(one.where.path, name))
+            check_damaged(site, name, found)
         elif name not in site.manifests:
             raise ManifestNotFoundError(f"There is no manifest '{name}' in {site.root}.")
         else:

@@ -56,7 +56,7 @@ def validate(said: str | None) -> Result:
     stackyard site validate
     stackyard site validate --json | jq '.error.diagnostics[].detail'
     """  # noqa: D301 - click reads the control character
-    from stackyard.manifest.reading import read_manifest  # lazy: pydantic, only when this verb runs
+    from stackyard.manifest.reading import check_damaged, read_manifest  # lazy: pydantic, only for this verb
     from stackyard.site.load import Site  # lazy: as above
 
     checked = Site.open(said)
@@ -64,6 +64,8 @@ def validate(said: str | None) -> Result:
     found.extend(checked.found)
     for manifest in checked.manifests.values():
         read_manifest(checked, manifest, found)
+    for name in checked.damaged.get("manifests", ()):
+        check_damaged(checked, name, found)
     found.raise_errors(f"The site {checked.root}")
     _add_states_without_input(checked, found)
     warnings = found.warnings

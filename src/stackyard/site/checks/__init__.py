@@ -1,6 +1,7 @@
 """What files of a site say of one another: references, ids, addresses, tokens, and whether guests are whole.
 
-Each check adds findings and knows nothing of the others; a file that is wrong by itself is left out.
+Each check adds findings and knows nothing of the others. Of a file that is wrong by itself, what is left is
+checked for what it refers to; what its addresses and networks come to is not known.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from stackyard.site.checks.networks import check_networks
 from stackyard.site.checks.references import check_references
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.diagnostics import Diagnostics
     from stackyard.site.load import Site
 
@@ -31,9 +34,16 @@ _CHECKS = (
     check_model,
 )
 _WITHOUT_SITE_FILE = (check_references, check_ids, check_auth)
+_WITH_DAMAGED_SITE_FILE = (check_references, check_guests, check_ids, check_auth)
 
 
 def check_site(site: Site, found: Diagnostics) -> None:
     """Run every check; those that need site.yaml only where it can be read."""
-    for check in _CHECKS if site.file is not None else _WITHOUT_SITE_FILE:
+    for check in _checks(site):
         check(site, found)
+
+
+def _checks(site: Site) -> tuple[Callable[[Site, Diagnostics], None], ...]:
+    if site.file is None:
+        return _WITHOUT_SITE_FILE
+    return _WITH_DAMAGED_SITE_FILE if "site" in site.damaged else _CHECKS

@@ -48,6 +48,8 @@ def check_addresses(site: Site, found: Diagnostics) -> None:
     machines = _machines(site)
     elsewhere: dict[_Spot, tuple[str, str | None, GuestEntry]] = {}
     for name, env in site.envs.items():
+        if name in site.broken["envs"]:
+            continue
         networks = site.networks(name)
         here: dict[_Spot, GuestEntry] = {}
         for guest in site.guests(name):

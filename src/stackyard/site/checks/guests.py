@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Kind, Severity
 from stackyard.site.checks.references import DANGLING
+from stackyard.site.damaged import is_lost
 from stackyard.site.findings import meant
 from stackyard.site.images import content_of, is_volume, known_images
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stackyard.diagnostics import Diagnostics
-    from stackyard.site.document import Key
+    from stackyard.site.document import Key, Places
     from stackyard.site.entities.images import Image
     from stackyard.site.layers import GuestEntry
     from stackyard.site.load import Site
@@ -40,15 +43,18 @@ def check_guests(site: Site, found: Diagnostics) -> None:
     """Check every guest of every env."""
     images = known_images(site)
     shared = set(site.settings.networks)
+    own = [] if site.file is None else [site.file.places]
     for name, env in site.envs.items():
         guests = site.guests(name)
-        if not guests and not env.model.networks:
+        if not (guests or env.model.networks or is_lost(env.places, "vms")):
             found.add(NO_GUESTS, f"The env '{name}' describes nothing.", env.places.place(("vms",)))
         known_networks = shared | set(env.model.networks)
+        sources = [env.places, *own]
         for guest in guests:
-            _check_image(guest, images, found)
+            if not _is_lost(own, "images", guest.values.get("image")):
+                _check_image(guest, images, found)
             _check_size(site, guest, found)
-            _check_networks(guest, known_networks, found)
+            _check_networks(guest, known_networks, sources, found)
             _check_keys(site, guest, found)
 
 
@@ -69,7 +75,7 @@ def _check_image(guest: GuestEntry, images: dict[str, Image], found: Diagnostics
 def _check_size(site: Site, guest: GuestEntry, found: Diagnostics) -> None:
     """Check that nothing has to be guessed; a layer that is missing has a finding of its own."""
     values = guest.values
-    if values.get("clone") is not None or _has_missing_layer(site, guest):
+    if values.get("clone") is not None or not guest.is_whole or _has_missing_layer(site, guest):
         return
     needed = ["cores", "memory"]
     if not (values.get("disks") or values.get("cdrom") or values.get("imported")):
@@ -90,13 +96,20 @@ def _has_missing_layer(site: Site, guest: GuestEntry) -> bool:
     return any(preset is not None and preset not in site.presets for preset in presets)
 
 
-def _check_networks(guest: GuestEntry, known: set[str], found: Diagnostics) -> None:
+def _is_lost(sources: Sequence[Places], key: str, name: str | None) -> bool:
+    """Tell whether something of this name is declared in words that cannot be used."""
+    return name is not None and any(is_lost(places, key, name) for places in sources)
+
+
+def _check_networks(
+    guest: GuestEntry, known: set[str], sources: Sequence[Places], found: Diagnostics
+) -> None:
     named: list[tuple[str | None, tuple[Key, ...]]] = [(guest.values.get("network"), ("network",))]
     # The network of the first card is the short form already.
     for index, nic in enumerate((guest.values.get("nics") or ())[1:], 1):
         named.append((nic.get("network"), ("nics", index, "network")))
     for name, path in named:
-        if name is not None and name not in known:
+        if name is not None and name not in known and not _is_lost(sources, "networks", name):
             detail = f"There is no network '{name}'.{meant(name, known)}"
             found.add(DANGLING, detail, guest.place(path, ("nics", 0, "network")))
 

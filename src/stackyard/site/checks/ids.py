@@ -49,7 +49,7 @@ def check_ids(site: Site, found: Diagnostics) -> None:
             if names.setdefault(guest.name, guest) is not guest:
                 found.add(NAME_TWICE, f"'{guest.name}' is there twice in this env.", guest.place(("name",)))
             vmid = vmid_of(guest, env.model.vmid_base)
-            if vmid is None:
+            if vmid is None or not guest.is_whole:
                 continue
             if not LEAST_VMID <= vmid <= MOST_VMID:
                 found.add(VMID_RANGE, f"'{guest.name}' would have the vmid {vmid}.", guest.place(("vmid",)))

@@ -21,13 +21,16 @@ _ANY_NODE = NodeChoice(name="node", datastore="datastore")
 def check_model(site: Site, found: Diagnostics) -> None:
     """Build each env that says what only the model judges; plain guests are checked without."""
     for name in site.envs:
-        _check_env(site, name, found)
+        if name not in site.broken["envs"]:
+            _check_env(site, name, found)
 
 
 def _check_env(site: Site, env: str, found: Diagnostics) -> None:
     loaded = site.envs[env]
     is_plain = not (loaded.model.networks or loaded.model.files or loaded.model.pools)
     if is_plain and all(guest.values.keys() <= PLAIN_KEYS for guest in site.guests(env)):
+        return
+    if not all(guest.is_whole for guest in site.guests(env)):
         return
     node = site.nodes.get(loaded.model.node or "")
     judged = Diagnostics()

@@ -43,6 +43,8 @@ def check_networks(site: Site, found: Diagnostics) -> None:
     if site.file is not None:
         build_shared(site, NodeChoice(name="node", datastore="datastore"), found)
     for name, env in site.envs.items():
+        if name in site.broken["envs"]:
+            continue
         networks = site.networks(name)
         for own in set(env.model.networks) & set(site.settings.networks):
             detail = f"The network '{own}' is declared here and in site.yaml."
