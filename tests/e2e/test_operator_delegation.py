@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,6 +172,33 @@ def test_a_connection_that_is_cut_in_the_middle_is_taken_up_and_nothing_is_made_
     assert "wait_host" in {phase.name for phase in ended.phases}
     assert sorted(rig.guests().values()) == ["leaf1", "leaf2", "leaf3"]
     rig.run(_until_nobody_runs(rig))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("victim", ["outer", "inner"])
+def test_the_same_command_ends_well_after_a_run_was_killed(alone: Rig, tmp_path: Path, victim: str) -> None:
+    rig, leaf = alone, {"name": "leaf6", "image": "debian-13"}
+    _slow_down(rig, 2.0)
+    outer = rig.outer(*LEAVES, leaf)
+    program = outer.begin(tmp_path / "said", {})
+    # No program that looks for itself finds itself.
+    kill_inner = "kill -9 $(grep -l 'inner[-]run' /proc/[0-9]*/cmdline | cut -d/ -f3)"
+
+    def strike() -> None:
+        if victim == "outer":
+            program.kill()
+        else:
+            asyncio.run_coroutine_threadsafe(rig.said(kill_inner), rig.loop)
+
+    with rig.when_a_guest_is_made(strike):
+        status = program.wait()
+    assert status == (-signal.SIGKILL if victim == "outer" else 0), (tmp_path / "said").read_text()
+    again = outer.begin(tmp_path / "said", {})
+    assert again.wait() == 0, (tmp_path / "said").read_text()
+    assert sorted(rig.guests().values()) == ["leaf1", "leaf2", "leaf6"]
+    rig.run(_until_nobody_runs(rig))
+    locks = rig.run(rig.said(f"cd {SITE} && {rig.program} state locks --json"))
+    assert json.loads(locks)["locks"] == []
 
 
 @pytest.mark.soak

@@ -18,18 +18,22 @@ import aiohttp
 import pytest
 from tests import conftest
 from tests.support.engine import real_engine
+from tests.support.inner_machine import INNER, Outer
 from tests.support.lab import LabClient, lab_client
 from tests.support.lab_nested import IMAGE, PASSWORD, client_of, nested_node, sessions
+from tests.support.path_runs import WatchedJournal
 
 from stackyard import events
 from stackyard.engine.version import Flavour
 from stackyard.lab.contents import put_stand_in
 from stackyard.lab.inside.bubblewrap import find_bubblewrap
 from stackyard.lab.inside.machine import Kind
+from stackyard.lab.journal import Entry
 from stackyard.manifest.model import Manifest
 from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.delegation.archive import Archive, find_archive
 from stackyard.operator.delegation.delegating import Delegated, DelegationContext, delegate
+from stackyard.operator.delegation.sending import runtime_of
 from stackyard.operator.outcome import Verb
 from stackyard.operator.request import Request
 from stackyard.site.load import Site
@@ -42,7 +46,7 @@ T = TypeVar("T")
 
 # Packed once a machine, and not once a test: it takes ten seconds.
 ARCHIVES = conftest.CACHE / "stackyard" / "delegation"
-INNER, ADDRESS = "inner100", "10.0.12.5"
+ADDRESS = "10.0.12.5"
 LEAF_IMAGE = "local:import/debian-13.qcow2"
 PATIENCE_S = 300.0
 
@@ -167,6 +171,46 @@ class Rig:
         return await delegate(
             Verb(verb), manifest.by_name[INNER], ADDRESS, subtree=subtree, ctx=context, emit=emit
         )
+
+    def outer(self, *nodes: dict[str, Any]) -> Outer:
+        """Return an outer run in a process of its own that has the inner node create these nodes."""
+        known = str(self.folder.parent / "known_hosts")
+        login = {"address": "127.0.0.1", "username": "root", "known_hosts": known}
+        own = self.api.running
+        return Outer(
+            site=str(self.folder),
+            host="pve1",
+            inner={**login, "port": self.port, "password": PASSWORD},
+            outer={**login, "port": own.ssh_port or 0, "password": own.password},
+            text=json.dumps(self.manifest(*nodes).document()),
+            archive=(str(self.archive.path), self.archive.digest, self.archive.size_bytes),
+            address=ADDRESS,
+        )
+
+    @property
+    def program(self) -> str:
+        """The stackyard of the inner node."""
+        return f"{runtime_of(self.archive)}/bin/stackyard"
+
+    @contextlib.contextmanager
+    def when_a_guest_is_made(self, deed: Callable[[], None]) -> Iterator[None]:
+        """Do something once, in the thread of the lab, when the inner node begins to make a guest."""
+        journal, world = WatchedJournal(), self.inner.world
+        deeds = [deed]
+
+        def saw(entry: Entry) -> None:
+            if ":qmcreate:" in (entry.result or "") and deeds:
+                deeds.pop()()
+
+        journal.on_call = saw
+
+        async def watch() -> None:
+            object.__setattr__(world, "journal", journal)
+
+        self.run(watch())
+        yield
+        journal.on_call = None
+        assert deeds == [], "no guest was made"
 
     async def said(self, command: str) -> str:
         """Return what a command on the inner node says."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import fnmatch
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -19,12 +20,16 @@ from tests.support.provider import lab_api
 from tests.support.provider_bench import bench
 from tests.support.provider_container import TEMPLATE, plant_templates
 from tests.support.provider_killed import Making, Sort
+from tests.support.web import served
 
 from stackyard import lab
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
 FILE = "proxmox_virtual_environment_file"
+DOWNLOAD = "proxmox_download_file"
+# Stands for the server that the tests of a module share.
+SOURCE = "http://source"
 GIB = 2**30
 IMAGE = "local:import/a.qcow2"
 ISO_IMAGE = "local:iso/a.img"
@@ -113,6 +118,16 @@ SORTS: dict[str, Sort] = {
     "full container clone": one(CONTAINER, **CLONED_CONTAINER, clone=[{"vm_id": 901, "full": True}]),
     "linked container clone": one(CONTAINER, **CLONED_CONTAINER, clone=[{"vm_id": 902, "full": False}]),
     "files": Sort(steps=(SNIPPET,)),
+    "download": one(
+        DOWNLOAD,
+        node_name="pve1",
+        datastore_id="local",
+        content_type="iso",
+        file_name="b.img",
+        url=f"{SOURCE}/b.img",
+        checksum=hashlib.sha256(b"image").hexdigest(),
+        checksum_algorithm="sha256",
+    ),
     "pool": one("proxmox_virtual_environment_pool", pool_id="more", comment="of them"),
     "network": one("proxmox_network_linux_bridge", node_name="pve1", name="vmbr9", vlan_aware=True),
     "zone": one("proxmox_sdn_zone_simple", id="zone", nodes=["pve1"]),
@@ -131,6 +146,9 @@ SHORT = [
     ("linked container clone", Moment.AT_WORK, "POST", "/nodes/pve1/lxc/902/clone"),
     ("linked container clone", Moment.FAILS, "POST", "/nodes/pve1/lxc/902/clone"),
     ("files", Moment.DONE, "SFTP", "*"),
+    ("download", Moment.NOT_SENT, "POST", "/nodes/pve1/storage/local/download-url"),
+    ("download", Moment.AT_WORK, "POST", "/nodes/pve1/storage/local/download-url"),
+    ("download", Moment.FAILS, "POST", "/nodes/pve1/storage/local/download-url"),
 ]
 
 
@@ -171,10 +189,22 @@ def add_images(running: lab.Running) -> None:
             )
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("source")
+    (folder / "b.img").write_bytes(b"image")
+    with served(folder) as url:
+        yield url
+
+
 @pytest.fixture
-def making(cluster: lab.Running, tmp_path: Path, request: pytest.FixtureRequest) -> Making:
+def making(cluster: lab.Running, source: str, tmp_path: Path, request: pytest.FixtureRequest) -> Making:
+    steps = json.loads(json.dumps(SORTS[request.param].steps).replace(SOURCE, source))
     return Making(
-        running=cluster, journal=watch_calls(cluster), folder=tmp_path / "journal", sort=SORTS[request.param]
+        running=cluster,
+        journal=watch_calls(cluster),
+        folder=tmp_path / "journal",
+        sort=Sort(steps=tuple(map(tuple, steps))),
     )
 
 
