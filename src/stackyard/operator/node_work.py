@@ -181,7 +181,7 @@ class NodeWork:
         for outcome in ended:
             if outcome.name in self.undertaking.manifest.by_name:
                 self.tracker.put(_seen_from_here(outcome, self.tracker, depth))
-        bad = [outcome for outcome in ended if outcome.error is not None or not outcome.is_well]
+        bad = [outcome for outcome in ended if outcome.error is not None or not _is_as_asked(verb, outcome)]
         silent = {one.name for one in inside} - {outcome.name for outcome in ended}
         if verb in (Verb.CREATE, Verb.VERIFY):
             bad += [self._silent(name) for name in sorted(silent)]
@@ -217,6 +217,11 @@ class NodeWork:
             vm_ids={name: vm_id for name, vm_id in own.vm_ids.items() if name in inside},
             is_delegated=True,
         )
+
+
+def _is_as_asked(verb: Verb, outcome: NodeOutcome) -> bool:
+    """Tell whether a node is what it was asked to be: one that is gone was not created."""
+    return outcome.is_well and (verb is Verb.DESTROY or outcome.status is NodeStatus.COMPLETED)
 
 
 def _seen_from_here(outcome: NodeOutcome, tracker: Tracker, depth: int) -> NodeOutcome:

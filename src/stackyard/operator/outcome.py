@@ -11,6 +11,11 @@ from stackyard.addresses import parse_address
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# More than any guest of Proxmox has, any manifest is deep, and any run took.
+_HIGHEST_VM_ID = 999_999_999
+_DEEPEST = 1000
+_LONGEST_S = 1e9
+
 __all__ = ["NodeOutcome", "NodeStatus", "Phase", "PhaseStatus", "RunOutcome", "Verb"]
 
 
@@ -76,9 +81,53 @@ class Phase:
         return cls(
             name=str(document["name"]),
             status=PhaseStatus(document["status"]),
-            took_s=float(document["duration"]),
-            detail=str(document.get("detail", "")),
+            took_s=_seconds(document["duration"]),
+            detail=_text(document.get("detail")) or "",
         )
+
+
+def _text(said: object) -> str | None:
+    """Return a text or nothing.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if said is not None and not isinstance(said, str):
+        raise TypeError(f"a text was expected, and not {type(said).__name__}")
+    return said
+
+
+def _whole(said: object, most: int) -> int:
+    """Return a whole number from zero up to a limit.
+
+    Raises:
+        ValueError: It is another one, or none.
+    """
+    if type(said) is not int or not 0 <= said <= most:
+        raise ValueError(f"a whole number up to {most} was expected")
+    return said
+
+
+def _seconds(said: object) -> float:
+    """Return a time that something took.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= _LONGEST_S:
+        raise ValueError("a number of seconds was expected")
+    return float(said)
+
+
+def _flag(said: object) -> bool:
+    """Return yes or no.
+
+    Raises:
+        TypeError: It is something else, such as the text "false".
+    """
+    if not isinstance(said, bool):
+        raise TypeError(f"true or false was expected, and not {type(said).__name__}")
+    return said
 
 
 def _address(said: object) -> str | None:
@@ -153,14 +202,14 @@ class NodeOutcome:
             name=str(document["name"]),
             type=str(document.get("type", "vm")),
             status=NodeStatus(document["status"]),
-            vm_id=None if document.get("vm_id") is None else int(document["vm_id"]),
+            vm_id=None if document.get("vm_id") is None else _whole(document["vm_id"], _HIGHEST_VM_ID),
             address=_address(document.get("ip")),
             host=str(document["host"]),
-            depth=int(document.get("depth", 0)),
-            created=bool(document.get("created", False)),
+            depth=_whole(document.get("depth", 0), _DEEPEST),
+            created=_flag(document.get("created", False)),
             phases=tuple(Phase.from_json(phase) for phase in document.get("phases", ())),
-            error=document.get("error"),
-            cause=document.get("cause"),
+            error=_text(document.get("error")),
+            cause=_text(document.get("cause")),
         )
 
 
@@ -217,12 +266,12 @@ class RunOutcome:
             verb=Verb(document["verb"]),
             manifest=str(document["manifest"]),
             host=str(document["host"]),
-            success=bool(document["success"]),
+            success=_flag(document["success"]),
             started_at=str(document["started_at"]),
-            duration_s=float(document["duration_seconds"]),
+            duration_s=_seconds(document["duration_seconds"]),
             nodes=tuple(NodeOutcome.from_json(node) for node in document.get("nodes", ())),
             phases=tuple(Phase.from_json(phase) for phase in document.get("phases", ())),
-            error=document.get("error"),
-            orphans=tuple(document.get("orphans", ())),
-            logs=tuple(document.get("logs", ())),
+            error=_text(document.get("error")),
+            orphans=tuple(map(str, document.get("orphans", ()))),
+            logs=tuple(map(str, document.get("logs", ()))),
         )

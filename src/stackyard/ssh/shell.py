@@ -57,8 +57,8 @@ class Shell:
         """Run a command and return everything that it wrote.
 
         Raises:
-            RemoteCommandError: It ended with an error, which is quoted.
-            SshError: The connection broke, it took too long, or it wrote more than anybody asked for.
+            RemoteCommandError: It ended with an error, which is quoted, or wrote more than anybody asked for.
+            SshError: The connection broke, or it took too long.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -82,9 +82,11 @@ class Shell:
             while chunk := await process.stdout.read(_CHUNK_BYTES):
                 output += chunk
                 if len(output) > _LARGEST_OUTPUT_MIB * 2**20:
-                    raise SshError(
+                    text = (
                         f"A command on {self.host} wrote more than {_LARGEST_OUTPUT_MIB} MiB; it was ended."
                     )
+                    # Not the connection is to blame: another try would bring the same.
+                    raise RemoteCommandError(text, status=None)
             await process.wait_closed()
         finally:
             process.close()

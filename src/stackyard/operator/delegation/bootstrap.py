@@ -153,8 +153,9 @@ async def _node(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str, si
     with steps.step("make_key", "Making its key pair"):
         public_key = await make_key(inner)
     with steps.step("create_token", "Making its API token") as step:
-        known = await _known_token(inner, site)
-        token = await make_token(inner, known, runtime=runtime_of(wanted.archive))
+        known, fingerprint = await _known_token(inner, site), await _fingerprint(inner, name)
+        runtime = runtime_of(wanted.archive)
+        token = await make_token(inner, known, runtime=runtime, fingerprint=fingerprint)
         if token == known:
             step.log("The one that it has is valid.")
     outer = wanted.site.nodes[wanted.outer].model
@@ -163,7 +164,7 @@ async def _node(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str, si
         name=inner.name,
         proxmox_name=name,
         address=wanted.address,
-        fingerprint=await _fingerprint(inner, name),
+        fingerprint=fingerprint,
         datastore=stores.disks,
         file_datastore=stores.files,
         public_key=public_key,
@@ -180,7 +181,8 @@ async def _known_token(inner: InnerHost, site: str) -> str | None:
         # A file that cannot be read is written again, with a new token.
         document = None
     tokens = document.get("api_tokens") if isinstance(document, dict) else None
-    return tokens.get(inner.name) if isinstance(tokens, dict) else None
+    known = tokens.get(inner.name) if isinstance(tokens, dict) else None
+    return known if isinstance(known, str) and known.isprintable() else None
 
 
 async def _fingerprint(inner: InnerHost, node: str) -> str:

@@ -120,12 +120,12 @@ async def delegate(
         archive=ctx.archive,
         open_outer=lambda: ssh.connect(ctx.outer, jumps=ctx.jumps),
     )
-    steps = Steps(host=node.name, emit=emit)
+    steps, redact = Steps(host=node.name, emit=emit), ctx.site.redactor()
     patience = _Patience(ctx.patience_s)
     while True:
         try:
             async with ssh.connect(ctx.inner, jumps=ctx.jumps) as shell:
-                inner = InnerHost(name=node.name, shell=shell)
+                inner = InnerHost(name=node.name, shell=shell, redact=redact)
                 ready = await bootstrap(inner, wanted, steps)
                 patience.renew()
                 command = inner.as_root(
@@ -147,7 +147,7 @@ async def _run(
 ) -> RunOutcome:
     limits = Limits(whole_s=time_for(subtree), silence_s=order.silence_s)
     async with open_channel(inner.shell, command) as channel:
-        return await run_order(channel, order, host=inner.name, limits=limits, emit=emit)
+        return await run_order(channel, order, host=inner.name, limits=limits, emit=emit, redact=inner.redact)
 
 
 def _order(verb: Verb, ctx: DelegationContext) -> Order:

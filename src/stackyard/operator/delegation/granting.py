@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -30,18 +31,26 @@ PRIVILEGES = (
 ).split()
 
 # Runs on the host with the Python of the archive: what a token may do there, or nothing if it is not valid.
+# Whoever else listens on that port shows another certificate and is not sent the token.
 _ASK = """\
-import json, ssl, sys, urllib.error, urllib.request
-request = urllib.request.Request("https://127.0.0.1:8006/api2/json/access/permissions?path=/")
-request.add_header("Authorization", "PVEAPIToken=" + sys.stdin.read().strip())
-opened = urllib.request.build_opener(
-    urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=ssl._create_unverified_context())
-)
-try:
-    print(json.dumps(json.load(opened.open(request, timeout=60))["data"].get("/", {})))
-except urllib.error.HTTPError as err:
-    print("{}" if err.code == 401 else sys.exit(str(err)))
+import hashlib, http.client, json, ssl, sys
+token, pin = sys.stdin.read().split("\\n")[:2]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+server = http.client.HTTPSConnection("127.0.0.1", 8006, timeout=60, context=context)
+server.connect()
+shown = hashlib.sha256(server.sock.getpeercert(True)).hexdigest()
+if shown != pin.replace(":", "").lower():
+    sys.exit("The API on port 8006 shows another certificate than the one of this node: SHA-256 " + shown)
+headers = {"Authorization": "PVEAPIToken=" + token}
+server.request("GET", "/api2/json/access/permissions?path=/", headers=headers)
+answer = server.getresponse()
+if answer.status not in (200, 401):
+    sys.exit("The API answered with status %d" % answer.status)
+print(json.dumps(json.load(answer)["data"].get("/", {})) if answer.status == 200 else "{}")
 """
+# What a public key of ours looks like; its comment has the name of the host.
+_PUBLIC_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/=]{16,400}( [ -~]{1,200})?")
 
 
 async def make_key(inner: InnerHost) -> str:
@@ -61,16 +70,19 @@ async def make_key(inner: InnerHost) -> str:
         f'grep -qxF "$(cat {KEY_FILE}.pub)" /root/.ssh/authorized_keys || '
         f"cat {KEY_FILE}.pub >> /root/.ssh/authorized_keys; cat {KEY_FILE}.pub"
     )
+    if not _PUBLIC_KEY.fullmatch(said.strip()):
+        raise InnerHostError(f"{inner.name} answered with no public key of the type ssh-ed25519.")
     return said.strip()
 
 
-async def make_token(inner: InnerHost, known: str | None, *, runtime: str) -> str:
+async def make_token(inner: InnerHost, known: str | None, *, runtime: str, fingerprint: str) -> str:
     """Return a token for the API of the host with the privileges of `PRIVILEGES`: the known one if it does.
 
     Args:
         inner: The host.
         known: The token that the host had before.
         runtime: Where the archive is unpacked there.
+        fingerprint: The SHA-256 of the certificate of its API, to which the token is shown.
 
     Raises:
         InnerHostError: It cannot be made.
@@ -79,7 +91,7 @@ async def make_token(inner: InnerHost, known: str | None, *, runtime: str) -> st
         str(role["roleid"]): _words(role.get("privs")) for role in await inner.ask("pveum", "role", "list")
     }
     wanted = set(PRIVILEGES) & set[str]().union(*roles.values())
-    if known and wanted <= await _privileges(inner, known, runtime):
+    if known and wanted <= await _privileges(inner, known, runtime, fingerprint):
         return known
     await _make_role(inner, roles, wanted)
     users = {str(user["userid"]) for user in await inner.ask("pveum", "user", "list")}
@@ -88,7 +100,7 @@ async def make_token(inner: InnerHost, known: str | None, *, runtime: str) -> st
     tokens = await inner.ask("pveum", "user", "token", "list", USER)
     if any(token["tokenid"] == TOKEN for token in tokens):
         await inner.run(f"pveum user token remove {USER} {TOKEN}")
-    made = await inner.ask("pveum", "user", "token", "add", USER, TOKEN, "--privsep", "1")
+    made = await inner.ask("pveum", "user", "token", "add", USER, TOKEN, "--privsep", "1", is_secret=True)
     name = f"{USER}!{TOKEN}"
     # A token with privileges of its own has those that both it and its user have.
     await inner.run(
@@ -112,8 +124,9 @@ async def _make_role(inner: InnerHost, roles: Mapping[str, set[str]], wanted: se
     await inner.run(f"pveum role {verb} {ROLE} --privs {shlex.quote(','.join(sorted(wanted)))}")
 
 
-async def _privileges(inner: InnerHost, token: str, runtime: str) -> set[str]:
-    said = await inner.run(f"{runtime}/bin/python -I -c {shlex.quote(_ASK)}", stdin=token.encode())
+async def _privileges(inner: InnerHost, token: str, runtime: str, fingerprint: str) -> set[str]:
+    given = f"{token}\n{fingerprint}\n".encode()
+    said = await inner.run(f"{runtime}/bin/python -I -c {shlex.quote(_ASK)}", stdin=given)
     try:
         return set(parse_json(said))
     except (ValueError, TypeError) as err:

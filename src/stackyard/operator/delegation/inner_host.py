@@ -12,10 +12,11 @@ from stackyard import events
 from stackyard.documents.jsontext import parse_json
 from stackyard.errors import StackyardError
 from stackyard.operator.outcome import Phase, PhaseStatus
+from stackyard.redaction import NOTHING_SECRET
 from stackyard.ssh.failures import RemoteCommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stackyard.ssh.shell import Shell
 
@@ -41,10 +42,12 @@ class InnerHost:
     Attributes:
         name: What the manifest calls it.
         shell: The login.
+        redact: Masks the secrets of the outer run in what the host says.
     """
 
     name: str
     shell: Shell
+    redact: Callable[[str], str] = NOTHING_SECRET
 
     def as_root(self, script: str) -> str:
         """Return the command that runs a script as root."""
@@ -61,10 +64,14 @@ class InnerHost:
         try:
             return await self.shell.run(self.as_root(script), stdin=stdin, timeout_s=timeout_s)
         except RemoteCommandError as err:
-            raise InnerHostError(f"{self.name}: {err.detail}") from err
+            raise InnerHostError(f"{self.name}: {self.redact(err.detail)}") from err
 
-    async def ask(self, *words: str) -> Any:
+    async def ask(self, *words: str, is_secret: bool = False) -> Any:
         """Run one of Proxmox's own commands and return the JSON that it answers with.
+
+        Args:
+            words: The command.
+            is_secret: Whether the answer holds a secret, so that no error may quote it.
 
         Raises:
             InnerHostError: It failed, or answered something else.
@@ -74,7 +81,8 @@ class InnerHost:
         try:
             return parse_json(said)
         except ValueError as err:
-            raise InnerHostError(f"{self.name}: `{command}` answered with no JSON: {said[:200]!r}") from err
+            quoted = "" if is_secret else f": {self.redact(said)[:200]!r}"
+            raise InnerHostError(f"{self.name}: `{command}` answered with no JSON{quoted}.") from err
 
 
 @dataclass(slots=True, kw_only=True)

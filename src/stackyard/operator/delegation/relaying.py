@@ -20,6 +20,8 @@ _WORDS: Mapping[tuple[str, str], Callable[[str], Any]] = {
     (events.StepFinished.type, "outcome"): events.Outcome,
     (events.ResourceApplied.type, "phase"): events.ApplyPhase,
 }
+# A line of a log that is longer helps nobody, and a screen full of it hides the rest.
+_LONGEST_TEXT = 64 * 1024
 # What gets the name of the host before it, and how.
 _NAMED = {"step": "/", "source": "/", "title": ": ", "address": ": "}
 
@@ -60,6 +62,8 @@ def relayed(body: Mapping[str, Any], host: str) -> events.Event | None:
         if field.name not in body:
             continue
         value = body[field.name]
+        if isinstance(value, str):
+            value = value[:_LONGEST_TEXT]
         if field.name in _NAMED and isinstance(value, str):
             value = f"{host}{_NAMED[field.name]}{value}"
         word = _WORDS.get((kind.type, field.name))

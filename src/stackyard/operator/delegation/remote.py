@@ -20,11 +20,12 @@ from stackyard.operator.delegation.protocol import (
     Records,
     RemoteRunError,
 )
-from stackyard.operator.delegation.relaying import relayed
+from stackyard.operator.delegation.relaying import masked, relayed
 from stackyard.operator.outcome import RunOutcome
+from stackyard.redaction import NOTHING_SECRET
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = ["Channel", "DelegationTimeoutError", "Limits", "run_order"]
 
@@ -52,8 +53,12 @@ class Channel(Protocol):
 # How long to wait for the rest of the other output of a program that has ended.
 _LAST_WORDS_S = 2.0
 _LONGEST_LINE_BYTES = 64 * 1024
-# How much of a line is quoted in an error.
+# How much of a line is quoted in an error, and of a text of an error.
 _QUOTED_CHARACTERS = 500
+_LONGEST_TEXT = 4000
+_MOST_FINDINGS = 50
+# What ten thousand nodes have to say is less.
+_MOST_BYTES = 2**30
 
 
 class DelegationTimeoutError(StackyardError):
@@ -80,7 +85,13 @@ class Limits:
 
 
 async def run_order(
-    channel: Channel, order: Order, *, host: str, limits: Limits, emit: events.Emit
+    channel: Channel,
+    order: Order,
+    *,
+    host: str,
+    limits: Limits,
+    emit: events.Emit,
+    redact: Callable[[str], str] = NOTHING_SECRET,
 ) -> RunOutcome:
     """Give an order and return what became of it.
 
@@ -90,6 +101,7 @@ async def run_order(
         host: The name of the inner host, which its events get.
         limits: How long to wait.
         emit: Takes the events as they come.
+        redact: Masks the secrets of the outer run in everything that the inner side says.
 
     Raises:
         LostRecordsError: The connection ended, or fell silent, before everything was said. The inner side
@@ -98,7 +110,7 @@ async def run_order(
         RemoteRunError: The run there ended with an error.
         DelegationTimeoutError: It took too long; it was stopped.
     """
-    heard = _Heard(order.mark, host, emit)
+    heard = _Heard(order, host, emit, redact)
     talking = asyncio.create_task(_talk(channel, order))
     try:
         async with asyncio.timeout(limits.whole_s) as deadline:
@@ -139,8 +151,11 @@ async def _stop(channel: Channel, heard: _Heard, limits: Limits) -> None:
 class _Heard:
     """Everything that the inner side has said."""
 
-    def __init__(self, mark: str, host: str, emit: events.Emit) -> None:
-        self._records = Records(mark)
+    def __init__(self, order: Order, host: str, emit: events.Emit, redact: Callable[[str], str]) -> None:
+        self._records = Records(order.mark)
+        self._verb = order.verb
+        self._redact = redact
+        self._came = 0
         self._host = host
         self._emit = emit
         self._result: Mapping[str, Any] | None = None
@@ -164,6 +179,9 @@ class _Heard:
                 data = await channel.read()
         except TimeoutError as err:
             raise LostRecordsError(f"{self._host} said nothing for {silence_s:.0f} s.") from err
+        self._came += len(data)
+        if self._came > _MOST_BYTES:
+            raise BrokenRecordsError(f"{self._host} said more than {_MOST_BYTES >> 20} MiB.")
         if data:
             return data
         # What it said aside last is most often why.
@@ -181,7 +199,8 @@ class _Heard:
     async def _listen_aside(self, channel: Channel) -> None:
         """Pass on lines of the other output, where programs say what nobody expected."""
         unfinished = b""
-        while data := await channel.read_aside():
+        while self._came <= _MOST_BYTES and (data := await channel.read_aside()):
+            self._came += len(data)
             *lines, unfinished = (unfinished + data).split(b"\n")
             for line in lines:
                 self._take(line.decode(errors="replace").rstrip("\r"))
@@ -192,16 +211,20 @@ class _Heard:
 
     def _take(self, part: Record | str) -> None:
         if isinstance(part, str):
-            self._stray = [*self._stray[-9:], part[:_QUOTED_CHARACTERS]]
-            self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=part))
-        elif part.kind is Kind.EVENT:
-            event = relayed(part.body, self._host)
+            text = self._redact(part[:_LONGEST_LINE_BYTES])
+            self._stray = [*self._stray[-9:], text[:_QUOTED_CHARACTERS]]
+            self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=text))
+            return
+        # It masks its own secrets; whether it does with ours, which it may have seen, is not left to it.
+        body = masked(part.body, self._redact)
+        if part.kind is Kind.EVENT:
+            event = relayed(body, self._host)
             if event is not None:
                 self._emit(event)
         elif part.kind is Kind.RESULT:
-            self._result = part.body
+            self._result = body
         elif part.kind is Kind.ERROR:
-            self._error = part.body
+            self._error = body
 
     def outcome(self) -> RunOutcome:
         """Return what became of the run."""
@@ -210,17 +233,28 @@ class _Heard:
         if self._result is None:
             raise BrokenRecordsError(f"{self._host} ended its run without a result.")
         try:
-            return RunOutcome.from_json(self._result)
-        except (AttributeError, KeyError, TypeError, ValueError) as err:
-            raise BrokenRecordsError(f"The result of {self._host} cannot be read: {err}.") from err
+            outcome = RunOutcome.from_json(self._result)
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as err:
+            text = str(err)[:_QUOTED_CHARACTERS]
+            raise BrokenRecordsError(f"The result of {self._host} cannot be read: {text}.") from err
+        if outcome.verb.value != self._verb:
+            raise BrokenRecordsError(f"{self._host} was told to {self._verb}, and did {outcome.verb.value}.")
+        return outcome
 
 
 def _as_error(host: str, body: Mapping[str, Any]) -> RemoteRunError:
     listed = body.get("diagnostics")
     found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    findings = "".join(f"\n- {one.get('summary', '')}: {one.get('detail', '')}" for one in found)
-    said = f"{body.get('summary', '')} ({body.get('code', '')}): {body.get('detail', '')}"
+    findings = "".join(
+        f"\n- {_text(one, 'summary')}: {_text(one, 'detail')}" for one in found[:_MOST_FINDINGS]
+    )
+    said = f"{_text(body, 'summary')} ({_text(body, 'code')}): {_text(body, 'detail')}"
     # What another machine advises is shown as its words, not as ours.
-    said_remedy = body.get("remedy")
+    said_remedy = _text(body, "remedy")
     remedy = f"{host} says: {said_remedy}" if said_remedy else RemoteRunError.default_remedy
-    return RemoteRunError(f"On {host}: {said}{findings}", remedy=remedy)
+    return RemoteRunError(f"On {host}: {said}{findings}"[: 2 * _LONGEST_TEXT], remedy=remedy)
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    """Return a text of an error, of a length that fits on a screen."""
+    return str(body.get(name) or "")[:_LONGEST_TEXT]

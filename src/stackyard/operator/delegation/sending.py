@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from stackyard import events
     from stackyard.operator.delegation.archive import Archive
     from stackyard.operator.delegation.inner_host import InnerHost
+    from stackyard.ssh.channel import Channel
 
 __all__ = ["receive_stream", "runtime_of", "send_archive", "unpack_archive"]
 
 _CHUNK_BYTES = 2**20
 _OLD_DAYS = 7
 _QUOTED_BYTES = 2000
+# How long a host may take for the next piece of a file, and to end after the last one.
+_STALL_S = 300.0
 
 
 def runtime_of(archive: Archive) -> str:
@@ -52,7 +55,7 @@ async def send_archive(inner: InnerHost, archive: Archive, step: events.Step) ->
     )
     if said.strip() == "whole":
         return False
-    arrived = min(int(said.strip() or 0), archive.size_bytes)
+    arrived = max(0, min(int(said.strip() or 0), archive.size_bytes))
     # From its beginning it is unpacked while it comes; the rest of one that was cut off only joins its part.
     unpacked = f"{runtime_of(archive)}.part"
     whole = f"umask 077; rm -rf {unpacked}; mkdir {unpacked}; tee {part} | tar -xzof - -C {unpacked}"
@@ -78,31 +81,49 @@ async def receive_stream(inner: InnerHost, script: str, chunks: AsyncGenerator[b
     """Have a script on the host read a stream.
 
     Raises:
-        InnerHostError: The script failed.
+        InnerHostError: The script failed, or the host stopped reading.
         SshError: The connection broke.
     """
     async with (
         contextlib.aclosing(chunks),
         open_channel(inner.shell, inner.as_root(script)) as channel,
     ):
-        async for chunk in chunks:
-            try:
-                await channel.write(chunk)
-            except SshError:
-                if inner.shell.is_closed:
-                    raise
-                # The script has ended: what it says is the reason.
-                break
-        await channel.end_input()
-        said = b""
-        while data := await channel.read_aside():
-            # Its end says why; a host that writes without end must not fill our memory.
-            said = (said + data)[-_QUOTED_BYTES:]
-        status = await channel.status()
+        try:
+            async for chunk in chunks:
+                async with asyncio.timeout(_STALL_S):
+                    if not await _is_taken(inner, channel, chunk):
+                        break
+            async with asyncio.timeout(_STALL_S):
+                said, status = await _ending(channel)
+        except TimeoutError as err:
+            raise InnerHostError(f"{inner.name} took nothing of a file for {_STALL_S:.0f} s.") from err
     if status is None:
         raise SshError(f"The connection to {inner.shell.host} broke while a file was sent.")
     if status != 0:
-        raise InnerHostError(f"{inner.name} did not take a file: {said.decode(errors='replace').strip()}")
+        text = inner.redact(said.decode(errors="replace").strip())
+        raise InnerHostError(f"{inner.name} did not take a file: {text}")
+
+
+async def _is_taken(inner: InnerHost, channel: Channel, chunk: bytes) -> bool:
+    """Send a piece; tell whether the script reads on."""
+    try:
+        await channel.write(chunk)
+    except SshError:
+        if inner.shell.is_closed:
+            raise
+        # The script has ended: what it says is the reason.
+        return False
+    return True
+
+
+async def _ending(channel: Channel) -> tuple[bytes, int | None]:
+    """Return what a script says last, and its status."""
+    await channel.end_input()
+    said = b""
+    while data := await channel.read_aside():
+        # Its end says why; a host that writes without end must not fill our memory.
+        said = (said + data)[-_QUOTED_BYTES:]
+    return said, await channel.status()
 
 
 async def _take(inner: InnerHost, part: str, target: str, digest: str) -> None:
