@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.support.forking import Forked
 from tests.support.inner_machine import INNER, InnerMachine, Outer, inner_machine
-from tests.support.kill_moments import Killer, Moment, changes_something
+from tests.support.kill_moments import Killer, Moment, changes_something, choose_some
 from tests.support.operating import Ground, guest, laid_out
 from tests.support.path_faults import Spot, spots_of
 from tests.support.path_kills import children_of
@@ -167,8 +167,8 @@ def test_an_outer_run_outlives_the_inner_one_and_the_connection(nested: Nested, 
     nested.check()
 
 
-# How many moments of each victim a soak run takes, spread over all that there are.
-SOAK_KILLS = 7
+# How many moments of each victim a soak run takes.
+SOAK_KILLS = 5
 
 
 @pytest.mark.soak
@@ -177,7 +177,7 @@ SOAK_KILLS = 7
 def test_the_same_command_ends_well_wherever_it_was_cut(nested: Nested, victim: Victim) -> None:
     moments = nested.moments()
     struck, problems = 0, list[str]()
-    for spot, moment in moments[:: max(1, len(moments) // SOAK_KILLS)]:
+    for spot, moment in choose_some(moments, SOAK_KILLS):
         nested.begin()
         try:
             status, said = nested.kill(victim, spot, moment)

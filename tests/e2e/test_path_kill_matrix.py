@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.support.engine import real_engine
 from tests.support.forking import fork_program
-from tests.support.kill_moments import Killer, Moment, changes_something
+from tests.support.kill_moments import Killer, Moment, changes_something, choose_some
 from tests.support.path import make_yard
 from tests.support.path_faults import Spot, spots_of
 from tests.support.path_kills import children_of
@@ -25,6 +25,8 @@ from stackyard.engine.version import Flavour
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
 GIB = 2**30
+# How many calls of each moment a soak run takes.
+SOAK_KILLS = 10
 # An image that the provider imports on the node itself, as the images that a site has without naming any.
 DB: dict[str, Any] = {"name": "db", "vmid": 502, "preset": "vm-xsmall", "image": "local:iso/a.img"}
 MAKES_VM = Spot(method="POST", path="/nodes/pve1/qemu", nth=1)
@@ -151,7 +153,7 @@ def test_one_more_apply_completes_the_guests_wherever_the_last_was_killed(
         spots = [spot for spot in spots if spot in matrix.begins_task]
     elif moment is Moment.AT_WORK:
         spots = [spot for spot in spots if changes_something(spot)]
-    for spot in spots:
+    for spot in choose_some(spots, SOAK_KILLS):
         try:
             if matrix.kill(spot, moment):
                 killed += 1

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from tests.support.path_faults import Spot, spots_of
 from tests.support.path_runs import WatchedJournal
@@ -19,7 +23,13 @@ from stackyard.lab.faults import Point
 from stackyard.lab.journal import Entry
 from stackyard.lab.latency import Work
 
-__all__ = ["Killer", "Moment", "changes_something"]
+__all__ = ["Killer", "Moment", "changes_something", "choose_some"]
+
+Case = TypeVar("Case")
+# A soak run takes some moments of each matrix, so that all of them together last a quarter of an hour; another
+# run takes others. With `STACKYARD_SOAK_WHOLE=1` it takes every one.
+_WHOLE = "STACKYARD_SOAK_WHOLE"
+_SEED = "STACKYARD_SOAK_SEED"
 
 # How long the work of a call goes on after the kill: longer than the next run needs to get there.
 _WORK_S = 0.6
@@ -39,6 +49,16 @@ class Moment(enum.StrEnum):
 def changes_something(spot: Spot) -> bool:
     """Tell whether a call is no mere read."""
     return spot.method != "GET"
+
+
+def choose_some(cases: Sequence[Case], most: int) -> list[Case]:
+    """Return some of the cases of a matrix in their order, and print which run would choose them again."""
+    if os.environ.get(_WHOLE) or len(cases) <= most:
+        return list(cases)
+    seed = os.environ.get(_SEED) or str(time.time_ns() % 10**6)
+    sys.stdout.write(f"\n{most} of {len(cases)} moments, {_SEED}={seed}\n")
+    chosen = sorted(random.Random(seed).sample(range(len(cases)), most))
+    return [cases[number] for number in chosen]
 
 
 class Killer:
