@@ -26,7 +26,7 @@ from stackyard.lab.latency import Work
 __all__ = ["Killer", "Moment", "changes_something", "choose_some"]
 
 Case = TypeVar("Case")
-# A soak run takes some moments of each matrix, so that all of them together last a quarter of an hour; another
+# A soak run takes some moments of each matrix, so that all together last a quarter of an hour; another
 # run takes others. With `STACKYARD_SOAK_WHOLE=1` it takes every one.
 _WHOLE = "STACKYARD_SOAK_WHOLE"
 _SEED = "STACKYARD_SOAK_SEED"
