@@ -28,6 +28,10 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "proxmox_network_linux_bridge": ({"name": "vmbr1", "node_name": "pve1"}, "Sys.Audit on /nodes/pve1"),
     "proxmox_sdn_zone_simple": ({"id": "z1"}, "SDN.Audit or SDN.Allocate on /sdn/zones/z1"),
     "proxmox_sdn_vnet": ({"id": "v1", "zone": "z1"}, "SDN.Audit or SDN.Allocate on /sdn/zones/z1/v1"),
+    "proxmox_sdn_subnet": (
+        {"id": "z1-10.0.0.0-24", "vnet": "v1", "cidr": "10.0.0.0/24"},
+        "SDN.Audit or SDN.Allocate on /sdn/zones/z1/v1",
+    ),
     "proxmox_haresource": ({"resource_id": "vm:100"}, "Sys.Audit on /"),
 }
 

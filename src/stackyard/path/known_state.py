@@ -5,12 +5,13 @@ An edit is staged: the engines of the run plan with it, and it is stored once th
 
 from __future__ import annotations
 
+import json
+import re
+import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from stackyard.documents.jsontext import parse_json
+from stackyard.documents.jsontext import parse_json_pairs
 from stackyard.documents.limits import LARGE
 from stackyard.guard.subjects import short_type
 from stackyard.state import StateDeletedError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["KnownState", "StateEdit", "read_known_state"]
 
 _TAINTED = "tainted"
+# A whole number with as many fits into 64 bits.
+_SURE_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +86,30 @@ class KnownState:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
         if edit.is_empty or not self._data:
             return None
-        document: dict[str, Any] = parse_json(self._data, LARGE)
+        numbers = _Numbers()
+        document: dict[str, Any] = parse_json_pairs(
+            self._data.decode(), limits=LARGE, parse_number=(numbers.whole, numbers.keep)
+        )
         rows = [row for row in map(_Editor(edit).row, document["resources"]) if row["instances"]]
-        return orjson.dumps({**document, "serial": document["serial"] + 1, "resources": rows})
+        return numbers.written({**document, "serial": document["serial"] + 1, "resources": rows})
+
+
+class _Numbers:
+    """Keeps numbers as they are written: no reader has all of them without rounding."""
+
+    def __init__(self) -> None:
+        # Stands before the text of a number while it is read; nothing else in a state has it.
+        self._mark = secrets.token_hex(16)
+
+    def keep(self, text: str) -> str:
+        return f"{self._mark}{text}"
+
+    def whole(self, text: str) -> int | str:
+        return int(text) if len(text) <= _SURE_DIGITS else self.keep(text)
+
+    def written(self, document: Mapping[str, Any]) -> bytes:
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+        return re.sub(rf'"{self._mark}([^"]+)"', r"\1", text).encode()
 
 
 class _Editor:

@@ -126,6 +126,11 @@ def _look_of(instance: Instance) -> _Look | None:
     if kind == "sdn_vnet":
         path = f"/sdn/zones/{values.get('zone')}/{values.get('id')}"
         return _Look(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
+    if kind == "sdn_subnet":
+        # Its id is `ZONE-ADDRESS-LENGTH`; whoever may look at its vnet sees it.
+        zone = str(values.get("id")).partition("-")[0]
+        path = f"/sdn/zones/{zone}/{values.get('vnet')}"
+        return _Look(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
     if kind in ("haresource", "harule"):
         return _Look(path="/", privileges=("Sys.Audit",))
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from stackyard.objects import MemoryObjects
-from stackyard.path.known_state import StateEdit, read_known_state
+from stackyard.path.known_state import KnownState, StateEdit, read_known_state
 from stackyard.state import Actor, StateService
 
 ROWS = [
@@ -49,3 +49,12 @@ def test_what_is_completed_is_no_longer_tainted() -> None:
     edited = known.edited(StateEdit(complete=frozenset({address})))
     assert edited is not None
     assert "status" not in json.loads(edited)["resources"][1]["instances"][1]
+
+
+def test_numbers_are_kept_as_they_are_written() -> None:
+    attributes = '{"id":"1","n":123456789012345678901234567890,"f":1.10000000000000000001,"e":-1e400}'
+    instances = f'[{{"status":"tainted","attributes":{attributes}}}]'
+    rows = f'[{{"mode":"managed","type":"proxmox_vm","name":"a","instances":{instances}}}]'
+    data = f'{{"version":4,"serial":1,"lineage":"l","outputs":{{}},"resources":{rows}}}'.encode()
+    edited = KnownState(_data=data).edited(StateEdit(complete=frozenset({"proxmox_vm.a"})))
+    assert edited == data.replace(b'"status":"tainted",', b"").replace(b'"serial":1', b'"serial":2')
