@@ -83,7 +83,13 @@ class Nested:
         assert status == 0, said
         spots = [spot for spot in spots_of(self.journal.entries(first)) if changes_something(spot)]
         when = (Moment.NOT_SENT, Moment.AT_WORK, Moment.DONE)
-        return [(spot, moment) for spot in spots for moment in when]
+        # A file is seen when it was written, and not before.
+        return [
+            (spot, moment)
+            for spot in spots
+            for moment in when
+            if spot.method != "SFTP" or moment is Moment.DONE
+        ]
 
     def run(self) -> tuple[int, str]:
         """Run the command to its end."""
