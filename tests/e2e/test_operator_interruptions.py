@@ -19,8 +19,14 @@ from tests.support.processes import Watched
 
 from stackyard import events
 from stackyard.lab.journal import Entry
+from stackyard.objects import open_objects
+from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.record import RunState
 from stackyard.operator.records import RunBusyError
+from stackyard.operator.request import Request
+from stackyard.operator.verbs import run_verb
+from stackyard.path.target import Target
+from stackyard.state import Actor, StateService
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -209,3 +215,34 @@ def test_records_of_two_hosts_are_two(tmp_path: Path) -> None:
         assert [node.name for node in ground.record("wide", there).nodes] == ["two"]
         assert ground.run("destroy", text, host=here).success
         assert ground.yard.guests() == {}
+
+
+@pytest.mark.parametrize("source", ["name", "file"])
+def test_a_create_that_waited_for_its_lock_makes_what_the_manifest_says_then(
+    ground: Ground, journal: WatchedJournal, source: str
+) -> None:
+    manifest, first = f"queued-{source}", {"name": 2600, "file": 2610}[source]
+    folder = ground.yard.folder
+    path = folder / (f"manifests/{manifest}.yaml" if source == "name" else f"{manifest}.json")
+    path.write_text(manifest_text(manifest, guest("one", first)))
+    name = Target(kind="manifest", name=manifest, node="lab").state_name
+    given = {source: manifest if source == "name" else str(path)}
+    request = Request(**given, site=str(folder), host="lab", skip_preflight=True, lock_wait_s=120.0)
+
+    async def scenario(states: StateService, actor: Actor) -> RunOutcome:
+        states.locks.lock(name, b'{"ID": "ours", "Operation": "apply", "Who": "me"}', actor)
+        running = asyncio.create_task(run_verb(Verb.CREATE, request, hands_for=Played().for_host))
+        while not states.head(name).waiting:
+            assert not running.done(), await running
+            await asyncio.sleep(0.02)
+        path.write_text(manifest_text(manifest, guest("one", first, memory=768), guest("two", first + 1)))
+        states.locks.unlock(name, "ours", actor)
+        return await running
+
+    with contextlib.closing(open_objects(folder / ".stackyard" / "state")) as objects:
+        outcome = asyncio.run(scenario(StateService(objects), Actor(principal="test")))
+    assert outcome.success, outcome
+    assert [node.name for node in outcome.nodes] == ["one", "two"]
+    assert ground.guests(above=first, below=first + 10) == {first: "one", first + 1: "two"}
+    assert str(ground.yard.guests()[first]["config"]["memory"]) == "768"
+    assert made(journal, first, first + 1) == [1, 1]

@@ -28,8 +28,9 @@ __all__ = ["Killer", "Moment", "changes_something", "choose_some"]
 Case = TypeVar("Case")
 # A soak run takes some moments of each matrix, so that all together last a quarter of an hour; another
 # run takes others. With `STACKYARD_SOAK_WHOLE=1` it takes every one.
-_WHOLE = "STACKYARD_SOAK_WHOLE"
-_SEED = "STACKYARD_SOAK_SEED"
+# Read now: a test begins with an environment of its own.
+_IS_WHOLE = bool(os.environ.get("STACKYARD_SOAK_WHOLE"))
+_SEED = os.environ.get("STACKYARD_SOAK_SEED")
 
 # How long the work of a call goes on after the kill: longer than the next run needs to get there.
 _WORK_S = 0.6
@@ -53,10 +54,10 @@ def changes_something(spot: Spot) -> bool:
 
 def choose_some(cases: Sequence[Case], most: int) -> list[Case]:
     """Return some of the cases of a matrix in their order, and print which run would choose them again."""
-    if os.environ.get(_WHOLE) or len(cases) <= most:
+    if _IS_WHOLE or len(cases) <= most:
         return list(cases)
-    seed = os.environ.get(_SEED) or str(time.time_ns() % 10**6)
-    sys.stdout.write(f"\n{most} of {len(cases)} moments, {_SEED}={seed}\n")
+    seed = _SEED or str(time.time_ns() % 10**6)
+    sys.stdout.write(f"\n{most} of {len(cases)} moments, STACKYARD_SOAK_SEED={seed}\n")
     chosen = sorted(random.Random(seed).sample(range(len(cases)), most))
     return [cases[number] for number in chosen]
 

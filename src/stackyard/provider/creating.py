@@ -2,11 +2,14 @@
 
 What is about to be made is written down first. When the answer of the call is lost, or says nothing for sure,
 we look whether the thing is there now, which it was not before. A run that was killed in between leaves its
-entry, and the next one takes over what it finds, in place of failing because it is there.
+entry, and the next one takes over what it finds, in place of failing because it is there. A guest carries the
+token of its entry. An object that cannot is taken over only if it is what the call of that run says: anything
+else was made or changed by somebody else since.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
@@ -15,7 +18,7 @@ from stackyard.provider.journal import Subject
 from stackyard.provider.vm_ids import says_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
@@ -81,6 +84,7 @@ async def create_object(
     work: Work,
     identity: str,
     *,
+    sent: Mapping[str, Any],
     make: Callable[[], Awaitable[Any]],
     look: Callable[[], Awaitable[Any]],
 ) -> bool:
@@ -89,6 +93,7 @@ async def create_object(
     Args:
         work: The operation.
         identity: What names the object on the cluster, which is also the id to import it with.
+        sent: What the call says of the object, its name left out.
         make: Sends the call.
         look: Returns what is there, or None.
 
@@ -96,25 +101,54 @@ async def create_object(
         Whether it was there from an earlier run, and may have other values than are wanted now.
 
     Raises:
-        ObjectExistsError: Somebody else made it.
+        ObjectExistsError: Somebody else made it, or nothing shows that we did.
         ProxmoxError: It cannot be made.
     """
     journal = work.session.journal
     entry = journal.take(subject_named(work, identity))
-    if await look() is not None:
-        if entry is None:
-            raise ObjectExistsError(
-                f"{identity} exists already, and is not in the state.",
-                remedy=f"Import it with the id {identity}, choose another name, or remove it.",
-            )
-        journal.leave(entry)
-        return True
-    entry = entry or await journal.begin(subject_named(work, identity), node="", vm_id=0)
+    found = await look()
+    if found is not None:
+        if entry is not None and not (other := _differences(entry, found)):
+            journal.leave(entry)
+            return True
+        raise await _not_ours(work, identity, entry, () if entry is None else other)
+    if entry is not None and entry.sent != sent:
+        entry = await journal.change(entry, sent=sent)
+    entry = entry or await journal.begin(subject_named(work, identity), node="", vm_id=0, sent=sent)
     try:
         await _make(work, entry, make, look)
     finally:
         journal.leave(entry)
     return False
+
+
+def _differences(entry: Entry, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what of an object is not what the call of an entry says."""
+    if entry.sent is None:
+        return ("everything: an older version did not write down what it was to make",)
+    now = {**found, **(found.get("pending") or {})}
+    return tuple(name for name, value in entry.sent.items() if _plain(now.get(name)) != _plain(value))
+
+
+def _plain(value: Any) -> list[str]:
+    """Return a value as Proxmox may show it again: lists in any order, and no flag that is off."""
+    text = str(int(value)) if isinstance(value, bool) else str("" if value is None else value)
+    return sorted(part for part in re.split(r"[,;\s]+", text) if part not in ("", "0"))
+
+
+async def _not_ours(
+    work: Work, identity: str, entry: Entry | None, other: tuple[str, ...]
+) -> ObjectExistsError:
+    """Return the refusal to take over an object; an entry that does not fit it says nothing any more."""
+    remedy = f"Import it with the id {identity}, choose another name, or remove it."
+    if entry is None:
+        return ObjectExistsError(f"{identity} exists already, and is not in the state.", remedy=remedy)
+    await work.session.journal.close(entry)
+    detail = (
+        f"{identity} exists already, and is not what an interrupted run was to make. "
+        f"It differs in {', '.join(other)}. Nothing of it was changed."
+    )
+    return ObjectExistsError(detail, remedy=f"Look whose it is. {remedy}")
 
 
 async def _make(

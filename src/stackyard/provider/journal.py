@@ -17,7 +17,7 @@ import dataclasses
 import hashlib
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,6 +27,7 @@ from stackyard.documents.jsontext import parse_json
 from stackyard.files import read_text, replace_file, sync_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stackyard.provider.values import Object
@@ -62,6 +63,7 @@ class Entry:
         node: Where it is made.
         vm_id: Its number.
         upid: The task that makes it, once it is known.
+        sent: What the call that makes it says, for an object that cannot carry the token.
     """
 
     token: str
@@ -70,6 +72,7 @@ class Entry:
     node: str
     vm_id: int
     upid: str = ""
+    sent: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 def subject_of(type_name: str, planned: Object) -> Subject:
@@ -106,13 +109,16 @@ class Journal:
         """What is not known to be in the state yet."""
         return tuple(self._entries.values())
 
-    async def begin(self, subject: Subject, *, node: str, vm_id: int) -> Entry:
+    async def begin(
+        self, subject: Subject, *, node: str, vm_id: int, sent: Mapping[str, Any] | None = None
+    ) -> Entry:
         """Write down what is about to be made; when this returns it is on the disk.
 
         Raises:
             FileError: It cannot be written; nothing may be made then.
         """
-        entry = Entry(token=str(uuid.uuid4()), state=self._state, subject=subject, node=node, vm_id=vm_id)
+        token = str(uuid.uuid4())
+        entry = Entry(token=token, state=self._state, subject=subject, node=node, vm_id=vm_id, sent=sent)
         self._in_hand.add(entry.token)
         self._at_work.add(entry.token)
         await self._write(entry)

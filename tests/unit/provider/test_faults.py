@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.provider import lab_api
 from tests.support.provider_bench import Failed, bench
 from tests.support.web import served
 
@@ -130,6 +131,37 @@ def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
             async with bench(running, tmp_path / "journal") as it:
                 with pytest.raises(Failed, match="apps exists already, and is not in the state"):
                     await it.apply(POOL[0], **POOL[1])
+                assert it.session.journal.entries == ()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("type_name", "config", "path", "theirs"),
+    [
+        (*POOL, "/pools", {"poolid": "apps", "comment": "theirs"}),
+        (*BRIDGE, "/nodes/pve1/network", {"iface": "vmbr9", "type": "bridge", "autostart": 1}),
+        (*ZONE, "/cluster/sdn/zones", {"zone": "zone", "type": "simple", "mtu": 1300}),
+    ],
+    ids=["pool", "bridge", "zone"],
+)
+def test_what_somebody_made_after_a_kill_is_not_taken_over(
+    type_name: str, config: dict[str, Any], path: str, theirs: dict[str, Any], tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with lab.start(nodes=("pve1",)) as running:
+            # A run that dies before its call is sent leaves an entry, and nothing on the cluster.
+            async with bench(running, tmp_path / "journal") as it:
+                name = running.add_fault(kind="drop", when="before", method="POST", path=path)
+                with contextlib.suppress(Failed):
+                    await it.apply(type_name, **config)
+                running.remove_fault(name)
+                assert len(it.session.journal.entries) == 1
+            async with lab_api(running) as api:
+                await api.post(path, theirs)
+            async with bench(running, tmp_path / "journal") as it:
+                with pytest.raises(Failed, match="not what an interrupted run was to make"):
+                    await it.apply(type_name, **config)
                 assert it.session.journal.entries == ()
 
     asyncio.run(scenario())

@@ -57,6 +57,7 @@ class _Object:
         was_there = await create_object(
             work,
             ident,
+            sent=sent,
             make=lambda: work.client.post(self.collection, sent),
             look=lambda: self._find(work, ident),
         )

@@ -83,6 +83,7 @@ class _Interface:
         was_there = await create_object(
             work,
             state["id"],
+            sent=sent,
             make=lambda: work.client.post(f"/nodes/{node}/network", sent),
             look=lambda: self._find(work, planned),
         )

@@ -64,6 +64,7 @@ async def _create(work: Work, planned: Object) -> Object:
     was_there = await create_object(
         work,
         pool_id,
+        sent={"comment": planned["comment"]},
         make=lambda: work.client.post("/pools", {"poolid": pool_id, "comment": planned["comment"]}),
         look=lambda: _listed(work, pool_id),
     )

@@ -56,6 +56,8 @@ class _Object:
         was_there = await create_object(
             work,
             self._identity(planned),
+            # A subnet is made by its CIDR and listed under a name with its zone.
+            sent={name: value for name, value in sent.items() if name != self.key},
             make=lambda: work.client.post(self.collection(planned), sent),
             look=lambda: self._find(work, planned),
         )
