@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import gzip
 import io
 import json
@@ -281,7 +280,7 @@ STREAMS: dict[str, list[tuple[str, Any]]] = {
     "no result": [],
     "an unknown kind": [("boom", {})],
     "a body that is none": [("event", [])],
-    "deep": [("event", functools.reduce(lambda inside, _: {"a": inside}, range(500), {}))],
+    "deep": [("event", json.loads('{"a":' * 500 + "0" + "}" * 500))],
     "an error of megabytes": [
         (
             "error",

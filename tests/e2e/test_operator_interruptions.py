@@ -226,8 +226,14 @@ def test_a_create_that_waited_for_its_lock_makes_what_the_manifest_says_then(
     path = folder / (f"manifests/{manifest}.yaml" if source == "name" else f"{manifest}.json")
     path.write_text(manifest_text(manifest, guest("one", first)))
     name = Target(kind="manifest", name=manifest, node="lab").state_name
-    given = {source: manifest if source == "name" else str(path)}
-    request = Request(**given, site=str(folder), host="lab", skip_preflight=True, lock_wait_s=120.0)
+    request = Request(
+        name=manifest if source == "name" else None,
+        file=str(path) if source == "file" else None,
+        site=str(folder),
+        host="lab",
+        skip_preflight=True,
+        lock_wait_s=120.0,
+    )
 
     async def scenario(states: StateService, actor: Actor) -> RunOutcome:
         states.locks.lock(name, b'{"ID": "ours", "Operation": "apply", "Who": "me"}', actor)
