@@ -97,6 +97,19 @@ def serve(site: Path, port: int, *words: str) -> Ended:
     )
 
 
+def test_a_first_start_says_how_far_the_check_of_repositories_is(started: tuple[Path, int]) -> None:
+    site, port = started
+    repository(site.parent / "bootstrap")
+    first = serve(site, port, "start", "--repos")
+    assert first.document["repos"] == ["bootstrap"]
+    assert "Checking bootstrap for secrets ..." in first.stderr
+    assert stackyard("serve", "stop", "--port", str(port)).status == 0
+    second = serve(site, port, "start", "--repos")
+    assert second.document["pid"] != first.document["pid"]
+    assert second.document["repos"] == ["bootstrap"]
+    assert "Checking" not in second.stderr
+
+
 def test_it_goes_to_the_background_and_comes_back(started: tuple[Path, int], home: Path) -> None:
     site, port = started
     status = ("serve", "status", "--port", str(port), "--json")

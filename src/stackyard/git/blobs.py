@@ -53,14 +53,19 @@ async def describe_objects(make: MakeCommand, numbers: Iterable[str]) -> list[Ob
 
 
 async def read_objects(
-    make: MakeCommand, objects: Iterable[ObjectInfo]
+    make: MakeCommand, objects: Iterable[ObjectInfo], *, at_once: int = _BATCH_OBJECTS
 ) -> AsyncIterator[list[tuple[ObjectInfo, bytes]]]:
     """Yield objects with their contents, some at a time.
+
+    Args:
+        make: Makes a command of git.
+        objects: Which.
+        at_once: How many are read at a time, at most.
 
     Raises:
         GitError: One of them cannot be read.
     """
-    for batch in _batches(objects):
+    for batch in _batches(objects, at_once):
         asked = "".join(f"{one.number}\n" for one in batch).encode()
         # Not the usual form: nothing of what git says can be taken for a part of what a file holds.
         mark = secrets.token_hex(16).encode()
@@ -79,11 +84,11 @@ def _split(batch: Sequence[ObjectInfo], answer: bytes, mark: bytes) -> Iterator[
         start = end + 1
 
 
-def _batches(objects: Iterable[ObjectInfo]) -> Iterator[list[ObjectInfo]]:
+def _batches(objects: Iterable[ObjectInfo], at_once: int) -> Iterator[list[ObjectInfo]]:
     batch: list[ObjectInfo] = []
     total = 0
     for one in objects:
-        if batch and (total + one.size > _BATCH_BYTES or len(batch) >= _BATCH_OBJECTS):
+        if batch and (total + one.size > _BATCH_BYTES or len(batch) >= at_once):
             yield batch
             batch, total = [], 0
         batch.append(one)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from stackyard.git.blobs import ObjectInfo, describe_objects, read_objects
 from stackyard.git.running import GitError, run_git, stream_git
 from stackyard.git.staging import OWN_FOLDER
+from stackyard.git.verdicts import Pair, Rules, Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
     from stackyard import process
     from stackyard.git.staging import Staging, TreeFile
 
-__all__ = ["Candidate", "HistoryCheck", "Sift", "Tips"]
+__all__ = ["Candidate", "HistoryCheck", "OnChecked", "Sift", "Tips"]
 
 # Larger contents are not read: data is published, and a text of this size is not.
 _LARGEST_BYTES = 64 * 2**20
 # How much of a content says whether it is data, as git itself decides it.
 _HEAD_BYTES = 8000
 _MODULE = "160000"
+# How many contents are checked between two reports of how far the check is.
+_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,8 @@ class Candidate:
 # Given candidates and the texts of rules by their paths, tells of each whether it must stay on the machine.
 Sift = Callable[[Sequence[Candidate], Mapping[str, bytes]], Awaitable[Sequence[bool]]]
 
-# The rules of a tree: paths and numbers of their texts.
-Rules = frozenset[tuple[str, str]]
-Pair = tuple[str, str]
+# Told how many of how many contents were checked.
+OnChecked = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +90,26 @@ class HistoryCheck:
         staging: The store that holds all objects.
         sift: Tells what must not leave the machine.
         rules_name: How files with rules are called.
+        verdicts: What is known from before; all that is found out is added to it.
+        on_checked: Told how far the check is, whenever something was found out that was not known.
     """
 
-    def __init__(self, staging: Staging, sift: Sift, rules_name: str) -> None:
+    def __init__(
+        self,
+        staging: Staging,
+        sift: Sift,
+        rules_name: str,
+        verdicts: Verdicts | None = None,
+        on_checked: OnChecked = lambda done, total: None,
+    ) -> None:
         self._staging = staging
         self._sift = sift
         self._rules_name = rules_name
-        self._verdicts: dict[tuple[Rules, Pair], bool] = {}
-        self._texts: dict[str, bool] = {}
-        self._rules_at: dict[str, Rules] = {}
-        self._blobs: set[str] = set()
-        # Commits of which everything was found clean, with the rules of that day.
-        self._clean: tuple[frozenset[str], Rules | None] = (frozenset(), None)
+        self.verdicts = verdicts or Verdicts()
+        self._verdicts, self._texts = self.verdicts.files, self.verdicts.texts
+        self._rules_at = self.verdicts.rules_at
+        self._on_checked = on_checked
+        self._blobs = {blob for _, (_, blob) in self._verdicts}
 
     async def secret_files(self, files: Mapping[str, TreeFile]) -> tuple[str, ...]:
         """Return the files of a tree that must not leave the machine."""
@@ -122,7 +132,10 @@ class HistoryCheck:
         Raises:
             GitError: An object is missing or damaged, or is reached in a way that cannot be checked.
         """
-        before = self._clean[0] if self._clean[1] == today else frozenset()
+        ends = self._staging.history_ends()
+        before = frozenset[str]()
+        if self.verdicts.clean_with == (today, ends):
+            before = await self._there(self.verdicts.clean)
         found = await self._walk(set(tips.commits.values()), before)
         everything = set(found.brought)
         for rules, pairs in [*found.pairs.items(), (today, everything)]:
@@ -134,8 +147,17 @@ class HistoryCheck:
         if bad or texts:
             return await self._named(tips, bad, found, texts)
         await self._require_checked(set(tips.commits.values()), before)
-        self._clean = (frozenset(tips.commits.values()), today)
+        self.verdicts.clean = frozenset(tips.commits.values())
+        self.verdicts.clean_with = (today, ends)
         return ()
+
+    async def _there(self, commits: frozenset[str]) -> frozenset[str]:
+        """Return those of some commits that the store has: a branch may be gone since they were checked."""
+        if not commits:
+            return commits
+        asked = "".join(f"{one}\n" for one in sorted(commits))
+        listed = await self._git(("cat-file", "--batch-check=%(objectname) %(objecttype)"), asked)
+        return frozenset(line.split(" ")[0] for line in listed.splitlines() if line.endswith(" commit"))
 
     # --- What there is
 
@@ -219,12 +241,15 @@ class HistoryCheck:
             if one.size > _LARGEST_BYTES:
                 is_data = await self._is_data(one)
                 self._verdicts |= {(rules, (path, one.number)): not is_data for path in paths[one.number]}
-        small = (one for one in objects if one.size <= _LARGEST_BYTES)
-        async for batch in read_objects(self._command, small):
+        small = [one for one in objects if one.size <= _LARGEST_BYTES]
+        done, total = 0, len(small)
+        async for batch in read_objects(self._command, small, at_once=_AT_ONCE):
             asked = [(path, one, content) for one, content in batch for path in paths[one.number]]
             verdicts = await self._sift([Candidate(path, content) for path, _, content in asked], texts)
             for (path, one, _), verdict in zip(asked, verdicts, strict=True):
                 self._verdicts[rules, (path, one.number)] = verdict
+            done += len(batch)
+            self._on_checked(done, total)
 
     async def _judge_texts(self, numbers: Iterable[str]) -> None:
         """Check what commits and tags themselves say."""
@@ -236,6 +261,7 @@ class HistoryCheck:
             verdicts = await self._sift([Candidate("", content) for _, content in batch], {})
             for (one, _), verdict in zip(batch, verdicts, strict=True):
                 self._texts[one.number] = verdict
+            self._on_checked(len(batch), len(objects))
 
     async def _rule_texts(self, rules: Rules) -> dict[str, bytes]:
         wanted = {blob: path for path, blob in rules}

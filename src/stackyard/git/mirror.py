@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard import process
-from stackyard.git.blobs import describe_objects
+from stackyard.git.blobs import describe_objects, read_objects
 from stackyard.git.history import HistoryCheck, Tips
 from stackyard.git.running import FILE_PROTOCOL, OWN_SETTINGS, GitError, git_command, run_git, stream_git
 from stackyard.git.source import open_source
 from stackyard.git.staging import Staging, TreeFile, make_bare
+from stackyard.git.verdicts import Verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from stackyard.git.history import Sift
+    from stackyard.git.history import OnChecked, Sift
     from stackyard.git.staging import Staged
 
 __all__ = ["WORKING", "Mirror", "Snapshot", "TreeFile"]
@@ -33,12 +34,12 @@ __all__ = ["WORKING", "Mirror", "Snapshot", "TreeFile"]
 WORKING = "refs/heads/_working"
 _REGULAR = ("100644", "100755")
 _PUBLISHED = "refs/publish/"
-_SETTINGS = (
-    ("uploadpack.allowFilter", "true"),
-    ("uploadpack.allowTipSHA1InWant", "false"),
-    ("uploadpack.allowReachableSHA1InWant", "false"),
-    ("uploadpack.allowAnySHA1InWant", "false"),
-)
+_SETTINGS = """[uploadpack]
+\tallowFilter = true
+\tallowTipSHA1InWant = false
+\tallowReachableSHA1InWant = false
+\tallowAnySHA1InWant = false
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +74,19 @@ class Mirror:
         bare: Where the copy is; made by the first `refresh`. The store that is not served is beside it.
         sift: Tells what must not leave the machine.
         rules_name: How files are called that have rules for it.
+        verdicts: What is known from an earlier copy of it.
+        on_checked: Told how far the check is, whenever something was found out that was not known.
     """
 
     source: Path
     bare: Path
     sift: Sift
     rules_name: str = ".sops.yaml"
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    on_checked: OnChecked = lambda done, total: None
     _staging: Staging | None = field(default=None, init=False)
     _check: HistoryCheck | None = field(default=None, init=False)
-    _seen: tuple[Mapping[str, str], Staged] | None = field(default=None, init=False)
+    _seen: tuple[Mapping[str, str], Staged, str] | None = field(default=None, init=False)
     _snapshot: Snapshot | None = field(default=None, init=False)
 
     async def refresh(self) -> Snapshot:
@@ -99,8 +104,11 @@ class Mirror:
         staged = await staging.stage(refs.get("HEAD"))
         known = self._snapshot
         is_there = (self.bare / "HEAD").exists() or (known is not None and bool(known.tainted))
-        if known is not None and is_there and self._seen == (refs, staged):
+        seen = (refs, staged, staging.history_ends())
+        if known is not None and is_there and self._seen == seen:
             return known
+        if self._seen is not None and self._seen[2] != seen[2]:
+            await staging.bring_objects()
         files = await staging.files(staged.tree)
         held_back = await check.secret_files(files)
         tree = await staging.without(staged.tree, held_back) if held_back else staged.tree
@@ -117,7 +125,7 @@ class Mirror:
             left_out=left_out,
         )
         await self._bring(staging, snapshot, {**_only(refs, tips), WORKING: working})
-        self._seen, self._snapshot = (refs, staged), snapshot
+        self._seen, self._snapshot = seen, snapshot
         return snapshot
 
     async def advertise(self, protocol: str) -> bytes:
@@ -156,22 +164,21 @@ class Mirror:
         if self._staging is None or self._check is None or not (folder / "HEAD").exists():
             staging = Staging(await open_source(self.source), folder)
             await staging.make()
-            self._staging, self._check = staging, HistoryCheck(staging, self.sift, self.rules_name)
+            check = HistoryCheck(staging, self.sift, self.rules_name, self.verdicts, self.on_checked)
+            self._staging, self._check = staging, check
             self._seen = None
         return self._staging, self._check
 
     async def _tips(self, staging: Staging, refs: Mapping[str, str]) -> tuple[Tips, tuple[str, ...]]:
         """Return the commits that refs lead to, and the refs that lead to none."""
-        make = lambda arguments, stdin: staging.command(*arguments, stdin=stdin)  # noqa: E731 - as it is called
-        kinds = {one.number: one.kind for one in await describe_objects(make, refs.values())}
+        kinds, targets = await _followed(staging, refs.values())
         commits, tags, left_out = {}, [], []
         for name, number in refs.items():
-            kind, target = kinds[number], number
-            chain = []
-            while kind == "tag":
+            target, chain = number, []
+            while kinds[target] == "tag":
                 chain.append(target)
-                target, kind = await _tagged(staging, target)
-            if kind == "commit":
+                target = targets[target]
+            if kinds[target] == "commit":
                 commits[name] = target
                 tags += chain
             else:
@@ -202,8 +209,8 @@ class Mirror:
         options: tuple[str, ...] = ()
         if not (self.bare / "HEAD").exists():
             await make_bare(self.bare, staging.source.object_format)
-            for name, value in _SETTINGS:
-                await self._bare_git("config", name, value)
+            with (self.bare / "config").open("a") as config:
+                config.write(_SETTINGS)
             # All of it in one file.
             options = ("-c", "fetch.unpackLimit=1")
         await self._bare_git(
@@ -226,13 +233,32 @@ class Mirror:
         return await run_git(self._command(*arguments, extra=extra))
 
 
-async def _tagged(staging: Staging, number: str) -> tuple[str, str]:
-    """Return what a tag object names: the number and the kind."""
-    words = (await staging.git("cat-file", "tag", number)).split("\n", 2)[:2]
-    fields = dict(line.partition(" ")[::2] for line in words)
-    target = fields.get("object", "")
-    # The kind that the object itself has, and not the one that the tag gives it.
-    return target, (await staging.git("cat-file", "-t", target)).strip()
+async def _followed(staging: Staging, numbers: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the kind of objects and of all that tags among them name, and what each tag names.
+
+    However many tags there are, git is asked twice for each step from a tag to a tag.
+    """
+    make = lambda arguments, stdin: staging.command(*arguments, stdin=stdin)  # noqa: E731 - as it is called
+    kinds: dict[str, str] = {}
+    targets: dict[str, str] = {}
+    asked = set(numbers)
+    while asked:
+        # The kind that an object itself has, and not the one that a tag gives it.
+        found = await describe_objects(make, sorted(asked))
+        kinds |= {one.number: one.kind for one in found}
+        tags = [one for one in found if one.kind == "tag"]
+        async for batch in read_objects(make, tags):
+            targets |= {one.number: _named_by(content) for one, content in batch}
+        asked = {targets[one.number] for one in tags} - kinds.keys()
+    return kinds, targets
+
+
+def _named_by(tag: bytes) -> str:
+    """Return the number of what a tag object names."""
+    word, _, number = tag.partition(b"\n")[0].partition(b" ")
+    if word != b"object":
+        raise GitError("A tag names no object.")
+    return number.decode("ascii", "replace")
 
 
 async def _set_refs(staging: Staging, refs: Mapping[str, str]) -> None:

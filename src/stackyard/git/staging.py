@@ -8,6 +8,7 @@ file that has one is staged as it was committed, for it might be the clear text 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import stat
@@ -145,6 +146,13 @@ class Staging:
                 return head
         parents = () if head is None else ("-p", head)
         return (await self.git("commit-tree", tree, *parents, "-m", _MESSAGE, extra=_AUTHOR)).strip()
+
+    def history_ends(self) -> str:
+        """Return where the history of the repository ends: nothing where it is all there."""
+        try:
+            return hashlib.sha256((self.folder / "shallow").read_bytes()).hexdigest()
+        except FileNotFoundError:
+            return ""
 
     async def files(self, tree: str) -> dict[str, TreeFile]:
         """Return every file of a tree or commit by its path, links too and submodules not."""

@@ -53,7 +53,7 @@ def start(session: Session, /, log: str | None, **given: Any) -> Result:
         return ready_result(record.ready, how="already runs", pid=record.pid, log=str(path))
     if record is not None:
         session.run(place.stop(record))
-    ready = session.run(launch.launch(options, path))
+    ready = session.run(launch.launch(options, path, session.emit))
     started = launch.place_of(int(ready["port"])).read()
     return ready_result(ready, pid=None if started is None else started.pid, log=str(path))
 

@@ -16,7 +16,7 @@ from stackyard.documents.jsontext import JsonError, parse_json
 from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
     from stackyard.cli.background import Record
@@ -27,6 +27,10 @@ __all__ = ["healthy", "launch", "place_of", "serve"]
 
 # Far more than it takes: this only ends a start that hangs.
 _START_TIMEOUT_S = 60.0
+# The first check of large repositories takes minutes; it says how far it is.
+_CHECK_TIMEOUT_S = 3600.0
+# A file says nothing when it grows.
+_LOOK_EVERY_S = 0.2
 
 
 def place_of(port: int) -> Background:
@@ -99,8 +103,13 @@ def _reloading(running: RunningController, emit: events.Emit) -> Iterator[None]:
         task.cancel()
 
 
-async def launch(options: ServeOptions, log: Path) -> Mapping[str, Any]:
+async def launch(options: ServeOptions, log: Path, emit: events.Emit = events.ignore) -> Mapping[str, Any]:
     """Start a controller in the background; return what it says when it is ready.
+
+    Args:
+        options: How it is to run.
+        log: Where it writes what happens.
+        emit: Told every line of the log until it is ready.
 
     Raises:
         StackyardError: It does not start; the error is the one that it ended with.
@@ -108,16 +117,59 @@ async def launch(options: ServeOptions, log: Path) -> Mapping[str, Any]:
     argv = (sys.executable, "-P", "-m", "stackyard", "--json", "serve", "--chdir", "/", *options.arguments())
     # It is this same program, for the same user.
     env = {**os.environ, **options.environment()}
-    command = process.Command(argv=argv, env=env, timeout_s=_START_TIMEOUT_S)
+    is_checked = options.repos or options.repos_dir is not None
+    command = process.Command(
+        argv=argv, env=env, timeout_s=_CHECK_TIMEOUT_S if is_checked else _START_TIMEOUT_S
+    )
     directories.ensure_private(log.parent)
     try:
-        started = await process.start_detached(command, log=log, is_ready=_is_ready)
+        async with _relayed_log(log, emit):
+            started = await process.start_detached(command, log=log, is_ready=_is_ready)
     except process.ProcessFailedError as err:
         import stackyard.controller.service  # noqa: F401  # lazy: knows the errors that it may have ended with
 
         raise relayed(err.stdout) or err from err
     ready: Mapping[str, Any] = parse_json(started.line)
     return ready
+
+
+@contextlib.asynccontextmanager
+async def _relayed_log(log: Path, emit: events.Emit) -> AsyncIterator[None]:
+    """Pass on the lines of a log as they come, for the length of the block."""
+    task = asyncio.create_task(_relay_lines(log, emit, _written(log)))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def _written(log: Path) -> tuple[int, int] | None:
+    """Return what differs whenever something was written to a log."""
+    try:
+        found = log.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+async def _relay_lines(log: Path, emit: events.Emit, before: tuple[int, int] | None) -> None:
+    position = 0
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        if _written(log) == before:
+            # Still the log of an earlier start, or nothing new.
+            continue
+        before = _written(log)
+        try:
+            with log.open("rb") as stream:
+                stream.seek(position)
+                whole, end, _ = stream.read().rpartition(b"\n")
+        except OSError:
+            continue
+        position += len(whole) + len(end)
+        for line in whole.decode(errors="replace").splitlines():
+            emit(events.LogLine(level=events.LogLevel.INFO, source="controller", text=line))
 
 
 def _is_ready(line: str) -> bool:

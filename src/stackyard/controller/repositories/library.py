@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.checking import PublishedCheck
+from stackyard.controller.repositories.kept import forget_old
 from stackyard.controller.repositories.served import Served
 from stackyard.controller.repositories.spool import Spools
 from stackyard.errors import FileError, InvalidInputError
@@ -45,7 +46,7 @@ class Library:
     Args:
         folder: Holds them, each in a folder of its own.
         exclude: Names of those that are not served.
-        emit: Told what goes wrong with one.
+        emit: Told how far the first check of each is, and what goes wrong with one.
     """
 
     def __init__(self, folder: Path, *, exclude: Collection[str], emit: events.Emit) -> None:
@@ -53,6 +54,7 @@ class Library:
         self._exclude = frozenset(exclude)
         self._emit = emit
         self._place, self._lock = _private_place()
+        forget_old()
         self._served: dict[str, Served] = {}
         self._numbers = iter(range(10**9))
         # Each program takes descriptors that connections do not have then; the others wait for their turn.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.repositories.kept import KeptVerdicts
 from stackyard.controller.repositories.spool import busy
 from stackyard.errors import StackyardError
 from stackyard.git.mirror import Mirror
@@ -32,7 +34,7 @@ class Served:
         bare: Where its copy goes.
         sift: Tells files that must not leave the machine.
         slots: How many repositories are looked at in the same moment.
-        emit: Told what goes wrong with it.
+        emit: Told how far its first check is, and what goes wrong with it.
     """
 
     def __init__(
@@ -47,8 +49,13 @@ class Served:
     ) -> None:
         self.name = name
         self.source = source
-        self.mirror = Mirror(source, bare, sift)
+        self._kept = KeptVerdicts(source)
+        self._kept.load()
+        self.mirror = Mirror(
+            source, bare, sift, verdicts=self._kept.verdicts, on_checked=self._report_progress
+        )
         self._slots = slots
+        self._began_at: float | None = None
         self._emit = emit
         self._snapshot: Snapshot | None = None
         self._running: asyncio.Task[Snapshot] | None = None
@@ -108,13 +115,41 @@ class Served:
         async with self._slots:
             # Whoever asks from here on may know of a change that we do not see any more.
             self._running, self._next = self._next, None
-            self._snapshot = await self.mirror.refresh()
+            outcome = events.Outcome.FAILED
+            try:
+                self._snapshot = await self.mirror.refresh()
+                outcome = events.Outcome.DONE
+            finally:
+                self._end_progress(outcome)
+                await asyncio.to_thread(self._kept.save)
         return self._snapshot
+
+    # --- How far the first check is; a later one is about a change, and short
+
+    def _report_progress(self, done: int, total: int) -> None:
+        self._kept.save_sometimes()
+        if self._snapshot is not None:
+            return
+        if self._began_at is None:
+            self._began_at = time.monotonic()
+            self._emit(events.StepStarted(step=self._step, title=f"Checking {self.name} for secrets"))
+        self._emit(events.StepProgressed(step=self._step, done=done, total=total, unit="contents"))
+
+    def _end_progress(self, outcome: events.Outcome) -> None:
+        if self._began_at is not None:
+            elapsed_s = round(time.monotonic() - self._began_at, 3)
+            self._began_at = None
+            self._emit(events.StepFinished(step=self._step, outcome=outcome, detail="", elapsed_s=elapsed_s))
+
+    @property
+    def _step(self) -> str:
+        return f"check-{self.name}"
 
     def _last(self, err: StackyardError) -> Snapshot:
         if self._snapshot is None and open_files.is_shortage(err):
             raise busy() from err
         if self._snapshot is None or self.is_gone:
+            self._say(f"{self.name} is not served: {err.detail}")
             raise _not_found(self.name) from err
         self._say(f"The repository {self.name} is served as it was: {err.detail}")
         return self._snapshot
