@@ -80,14 +80,15 @@ def test_the_second_start_checks_nothing_again(tmp_path: Path) -> None:
 
 
 def test_only_what_changed_since_is_checked(tmp_path: Path) -> None:
-    folder = make_repositories(tmp_path / "repos")
+    names = ("ansible", "driver", "packer", "tofu")
+    folder = make_repositories(tmp_path / "repos", names)
     start(folder)
     commit(folder / "packer", more__txt="more\n")
     (folder / "tofu" / "work.txt").write_text("uncommitted\n")
     commit(folder / "ansible", key=KEY)
     told, served = start(folder)
     assert checked(told) == {"packer", "tofu", "ansible"}
-    assert served == {**dict.fromkeys(SIX, True), "ansible": False}
+    assert served == {**dict.fromkeys(names, True), "ansible": False}
     # What was found tainted is known as well.
     told, served = start(folder)
     assert checked(told) == set()
