@@ -92,7 +92,7 @@ FOLDERS = tuple(
     for kind, path in PLACES
 )
 # Beside them a site keeps these, which are not ours to read.
-_OTHER_FOLDERS = frozenset({"v2", "defs", "tls", "secrets", "docs", "scripts", "state"})
+_OTHER_FOLDERS = frozenset({"v2", "defs", "tls", "secrets", "docs", "scripts", "state", "tests"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

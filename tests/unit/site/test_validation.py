@@ -394,6 +394,13 @@ def test_a_folder_that_is_nearly_one_of_the_site_is_warned_of(tmp_path: Path) ->
     assert "`envs`" in found.detail
 
 
+def test_folders_that_such_repositories_keep_beside_the_site_are_not_warned_of(tmp_path: Path) -> None:
+    site = write_site(tmp_path)
+    for name in ("tests", "defs", "docs", "scripts", "tls"):
+        (site / name).mkdir()
+    assert not findings(site)
+
+
 def test_a_folder_inside_one_of_the_sites_is_warned_of(tmp_path: Path) -> None:
     (found,) = findings(write_site(tmp_path, {**SEED, "envs/prod/web.yaml": "a: 1\n"}))
     assert (found.kind.code, str(found.where)) == ("W-SITE-FOLDER", f"{tmp_path}/envs/prod")
