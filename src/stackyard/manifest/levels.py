@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stackyard.site.entities.manifests import Level, ManifestV1
     from stackyard.site.load import Site
 
-__all__ = ["converted"]
+__all__ = ["MAKES_PVE", "PRESET_PREFIX", "converted"]
 
 NOT_CONVERTIBLE = Kind(
     code="E-MANIFEST-LEVEL",
@@ -20,7 +20,11 @@ NOT_CONVERTIBLE = Kind(
     remedy="Write the manifest with `schema_version: 2` and `nodes`.",
 )
 MAKES_PVE = "pve-setup"
-_PRESET_PREFIX = "vm-"
+# What homestak's own manifests pass to it. It runs on the new node itself, which is looked at anyway.
+_PVE_SETUP_ARGS = frozenset(
+    ("--local", "--skip-preflight", "--verbose", "-v", "--yes", "-y", "--json-output")
+)
+PRESET_PREFIX = "vm-"
 
 
 def converted(old: ManifestV1, places: Places, site: Site, found: Diagnostics) -> dict[str, Any]:
@@ -56,18 +60,28 @@ def _node(
         node["template"] = level.template
     elif level.vm_preset is not None:
         node["preset"] = _preset(level.vm_preset, site)
-    for key in ("vmid", "image"):
+    for key in ("vmid", "image", "disk"):
         if getattr(level, key) is not None:
             node[key] = getattr(level, key)
-    if level.post_scenario not in (None, MAKES_PVE) or level.post_scenario_args:
-        detail = f"'{level.name}' runs the scenario '{level.post_scenario}', and nodes run none."
-        found.add(NOT_CONVERTIBLE, detail, places.place((*path, "post_scenario")))
+    _check_scenario(level, path, places, found)
     return node
+
+
+def _check_scenario(level: Level, path: tuple[Key, ...], places: Places, found: Diagnostics) -> None:
+    """Check that what a level runs is what a node of type `pve` gets anyway."""
+    if level.post_scenario not in (None, MAKES_PVE):
+        detail = f"'{level.name}' runs the scenario '{level.post_scenario}', and nodes run only {MAKES_PVE}."
+        found.add(NOT_CONVERTIBLE, detail, places.place((*path, "post_scenario")))
+        return
+    other = [arg for arg in level.post_scenario_args if arg not in _PVE_SETUP_ARGS]
+    if other:
+        detail = f"'{level.name}' passes {' '.join(other)} to its scenario, and nodes pass nothing."
+        found.add(NOT_CONVERTIBLE, detail, places.place((*path, "post_scenario_args")))
 
 
 def _preset(name: str, site: Site) -> str:
     """Return a preset as version 2 calls it: the first version left `vm-` out."""
-    longer = f"{_PRESET_PREFIX}{name}"
+    longer = f"{PRESET_PREFIX}{name}"
     return longer if name not in site.presets and longer in site.presets else name
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["manifest"]
 
 _FORMS = ("tree", "mermaid", "dot")
+_WRITTEN_AS = ("nodes", "levels")
 
 
 @group("manifest")
@@ -164,15 +165,32 @@ def _graph_document(drawn: Manifest, lines: list[str]) -> dict[str, Any]:
 
 @manifest.command("convert")
 @click.argument("name")
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(_WRITTEN_AS),
+    default=_WRITTEN_AS[0],
+    show_default=True,
+    help="Nodes with parents (version 2), or levels inside each other (version 1).",
+)
 @click.option("--out", metavar="FILE", help="Where to write it; on standard output when absent.")
 @site_option
-def convert(name: str, out: str | None, said: str | None) -> Result:
-    """Write a manifest of levels (version 1) as one of nodes (version 2), which means the same."""
+def convert(name: str, form: str, out: str | None, said: str | None) -> Result:
+    """Write a manifest of levels (version 1) as one of nodes (version 2), or the other way round.
+
+    Levels are one guest inside the other, each with a preset or a template: a manifest that says more is
+    refused, with everything that levels cannot say.
+    """
     import yaml  # lazy: for this text alone
 
     from stackyard.files import replace_file  # lazy: only when this verb runs
+    from stackyard.manifest.linear import as_levels  # lazy: as above
+    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when this verb runs
+    from stackyard.site.load import Site  # lazy: as above
 
-    document = _found(name, said).document()
+    site = Site.open(said)
+    found = find_manifest(site, Wanted(name=name))
+    document = as_levels(found, site) if form == "levels" else found.document()
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     if out is not None:
         replace_file(Path(out), text.encode())

@@ -63,6 +63,8 @@ class Level(Entity):
     vmid: VmId | None = None
     vmid_offset: int | None = None
     image: ImageName | None = None
+    # Gibibytes, where it is not what the preset says; homestak passes over it.
+    disk: Annotated[int, Field(ge=1)] | None = None
     post_scenario: Name | None = None
     post_scenario_args: Many[Line] = ()
 
