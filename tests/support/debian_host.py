@@ -36,6 +36,10 @@ class DebianHost(ScriptedHost):
     users: list[str] = field(default_factory=lambda: ["root@pam"])
     tokens: list[str] = field(default_factory=list)
     key_is_good: bool = True
+    # Whether apt knows Proxmox VE already, from a mirror.
+    is_offered: bool = False
+    # How often it has to boot until the API of Proxmox VE runs.
+    boots_needed: int = 0
 
     def __post_init__(self) -> None:
         """Say how it answers."""
@@ -49,6 +53,7 @@ class DebianHost(ScriptedHost):
             r"^uname -r$", lambda ran: (0, "6.14.8-2-pve" if self._runs_pve else "6.12.41+deb13-amd64")
         )
         self.answer(r"^name=\$\(hostname\)", 0)
+        self.answer(r"^apt-cache policy proxmox-ve ", lambda ran: (0 if self.is_offered else 1, ""))
         self.answer(r"^curl -fsSL https://enterprise\.proxmox\.com/debian/proxmox-", 0)
         self.answer(r"sum -c -", self._key)
         self.answer(r"^set -e; mkdir -p .*; cat > ", self._write)
@@ -132,7 +137,7 @@ class DebianHost(ScriptedHost):
         del ran
         return (
             (0, "pve-manager/9.0.3/abc (running kernel: 6.14.8-2-pve)")
-            if "proxmox-ve" in self.packages
+            if "proxmox-ve" in self.packages and self.boots >= self.boots_needed
             else (1, "")
         )
 
@@ -147,7 +152,7 @@ class DebianHost(ScriptedHost):
 
     def _install(self, ran: Ran) -> tuple[int, str]:
         names = ran.script.partition(" install ")[2].split()
-        if "proxmox-ve" in names and not (self._runs_pve and self._has_sources):
+        if "proxmox-ve" in names and not (self._runs_pve and (self._has_sources or self.is_offered)):
             return 100, "E: Unable to locate package proxmox-ve"
         self.packages.update(names)
         return 0, ""

@@ -56,8 +56,9 @@ async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Re
     from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
     from stackyard.operator.results import result_document  # lazy: as above
     from stackyard.operator.verbs import run_verb  # lazy: as above
+    from stackyard.scenario.node_install import install_pve  # lazy: as above
 
-    outcome = await run_verb(Verb(verb), request_of(values), session.emit)
+    outcome = await run_verb(Verb(verb), request_of(values), session.emit, install_pve=install_pve)
     return Result(
         document=result_document(outcome),
         show=lambda paper: _show(paper, outcome),

@@ -14,6 +14,7 @@ from stackyard.operator.delegation.delegating import DelegationContext, delegate
 from stackyard.operator.guests import configure, guest_context, inspect, pull_service
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.outcome import Phase, PhaseStatus, Verb
+from stackyard.operator.pve_nodes import ensure_pve
 from stackyard.operator.tracking import PhaseFailedError
 from stackyard.path.reaching import node_host
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stackyard.operator.delegation.delegating import Delegated
     from stackyard.operator.guests import GuestContext
     from stackyard.operator.hands import Hands, HandsFor
+    from stackyard.operator.pve_nodes import InstallPve
     from stackyard.operator.request import Request
     from stackyard.operator.undertaking import Undertaking
     from stackyard.path.verifying import GuestUp
@@ -33,8 +35,20 @@ if TYPE_CHECKING:
 __all__ = ["hands_by_ssh"]
 
 
-def hands_by_ssh(undertaking: Undertaking, emit: events.Emit = events.ignore) -> HandsFor:
-    """Return what gives, for each host, what reaches into its guests."""
+# The seed's time for an installation with its restart.
+_INSTALL_S = 1200.0
+
+
+def hands_by_ssh(
+    undertaking: Undertaking, install: InstallPve | None = None, emit: events.Emit = events.ignore
+) -> HandsFor:
+    """Return what gives, for each host, what reaches into its guests.
+
+    Args:
+        undertaking: What is done.
+        install: Installs Proxmox VE on nodes of type `pve` that have none; without, they stay as they are.
+        emit: Takes the events.
+    """
     packed = _Packed(emit)
 
     @contextlib.asynccontextmanager
@@ -47,7 +61,9 @@ def hands_by_ssh(undertaking: Undertaking, emit: events.Emit = events.ignore) ->
             context = await stack.enter_async_context(
                 guest_context(resolver, manifest, host, service=service)
             )
-            yield _SshHands(undertaking=undertaking, context=context, packed=packed, emit=emit)
+            yield _SshHands(
+                undertaking=undertaking, context=context, packed=packed, install=install, emit=emit
+            )
 
     return hands_for
 
@@ -74,20 +90,29 @@ class _SshHands:
     undertaking: Undertaking
     context: GuestContext
     packed: _Packed
+    install: InstallPve | None
     emit: events.Emit
 
     async def configure(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
         if not self._is_worth_a_login(node):
             return (Phase(name="wait_ssh", status=PhaseStatus.SKIPPED, detail="`verify_ssh` is off."),)
-        return await configure(node, guest, up, self.context, self.emit)
+        phases = await configure(node, guest, up, self.context, self.emit)
+        if node.type is not NodeType.PVE or any(one.status is PhaseStatus.FAILED for one in phases):
+            return phases
+        return (*phases, *await self._ensure_pve(node, guest, up))
+
+    async def _ensure_pve(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
+        if self.install is None or not up.addresses:
+            return ()
+        hosts = self.context.hosts(node, guest, up.addresses[0])
+        time_s = _INSTALL_S + self.undertaking.manifest.settings.timeout_buffer
+        return await ensure_pve(node.name, hosts, self.context, self.install, self.emit, timeout_s=time_s)
 
     def _is_worth_a_login(self, node: Node) -> bool:
         """Tell whether there is a reason to log in: the manifest wants it, or there is something to do."""
         is_asked = self.undertaking.manifest.settings.verify_ssh
         has_work = self.context.document(node) is not None
-        return (
-            is_asked or has_work or (node.type is NodeType.PVE and bool(self.undertaking.inside(node.name)))
-        )
+        return is_asked or has_work or node.type is NodeType.PVE
 
     async def inspect(self, node: Node, guest: Guest, up: GuestUp) -> tuple[Phase, ...]:
         address = up.addresses[0] if up.addresses else None

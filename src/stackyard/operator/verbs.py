@@ -27,7 +27,10 @@ from stackyard.path.run import InputChangedError
 from stackyard.site import ConfigResolver
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.operator.hands import Hands, HandsFor
+    from stackyard.operator.pve_nodes import InstallPve
     from stackyard.operator.request import Request
     from stackyard.operator.tracking import Tracker
 
@@ -38,7 +41,12 @@ _READS = 3
 
 
 async def run_verb(
-    verb: Verb, request: Request, emit: events.Emit = events.ignore, *, hands_for: HandsFor | None = None
+    verb: Verb,
+    request: Request,
+    emit: events.Emit = events.ignore,
+    *,
+    hands_for: HandsFor | None = None,
+    install_pve: InstallPve | None = None,
 ) -> RunOutcome:
     """Do what is asked, to the end, and say what became of it.
 
@@ -50,20 +58,25 @@ async def run_verb(
         request: With what, and how.
         emit: Takes the events.
         hands_for: Gives what reaches into the guests of a host; by SSH when absent.
+        install_pve: Installs Proxmox VE on nodes of type `pve` whose image has none; without, they stay so.
 
     Raises:
         BusyError: Another run works on the same manifest and host.
         InvalidInputError: Something is wrong with the site, the manifest or the request.
         StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
     """
+
+    def reach(undertaking: Undertaking) -> HandsFor:
+        return hands_for or _by_ssh(undertaking, install_pve, emit)
+
     for _ in range(_READS):
         with contextlib.suppress(InputChangedError):
-            return await _run_verb(verb, request, emit, hands_for)
-    return await _run_verb(verb, request, emit, hands_for)
+            return await _run_verb(verb, request, emit, reach)
+    return await _run_verb(verb, request, emit, reach)
 
 
 async def _run_verb(
-    verb: Verb, request: Request, emit: events.Emit, hands_for: HandsFor | None
+    verb: Verb, request: Request, emit: events.Emit, reach: Callable[[Undertaking], HandsFor]
 ) -> RunOutcome:
     """Do what is asked with the input as it is now.
 
@@ -79,7 +92,7 @@ async def _run_verb(
             raise
         # What is there is in the state, whatever became of the file since.
         return await _destroy_by_name(request.name, request, resolver, emit)
-    run = _Run(undertaking, emit, hands_for or _by_ssh(undertaking, emit))
+    run = _Run(undertaking, emit, reach(undertaking))
     began_at, began_s = now(), time.monotonic()
     try:
         outcome = await run.run()
@@ -306,7 +319,7 @@ def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
     return found
 
 
-def _by_ssh(undertaking: Undertaking, emit: events.Emit) -> HandsFor:
+def _by_ssh(undertaking: Undertaking, install: InstallPve | None, emit: events.Emit) -> HandsFor:
     from stackyard.operator.reaching import hands_by_ssh  # lazy: SSH, only where a guest is reached
 
-    return hands_by_ssh(undertaking, emit)
+    return hands_by_ssh(undertaking, install, emit)

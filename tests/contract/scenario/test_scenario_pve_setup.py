@@ -53,6 +53,14 @@ def test_a_fresh_debian_becomes_a_node_of_the_site(suite: str, tmp_path: Path) -
     assert made.secret_values.api_tokens["father"] == f"stackyard@pve!stackyard={TOKEN}"
 
 
+def test_a_machine_that_knows_a_mirror_needs_no_repository_and_may_boot_once_more(tmp_path: Path) -> None:
+    machine = DebianHost(is_offered=True, boots_needed=3)
+    outcome = run_scripted(machine, "pve-setup", tmp_path, site=site_of(tmp_path / "site", SITE))
+    assert outcome.error is None, outcome.error.detail
+    assert machine.boots == 3
+    assert not [script for script in machine.scripts if script.startswith("curl")]
+
+
 def test_a_site_without_secrets_gets_encrypted_ones(tmp_path: Path) -> None:
     machine = DebianHost(packages={"proxmox-ve", "curl", "htop"})
     files = {name: text for name, text in SITE.items() if name != "secrets.yaml"}

@@ -37,9 +37,11 @@ def inner_run(session: Session, folder: str) -> Result:
     """
     from stackyard.operator.delegation import serving_side  # lazy: asyncio and pydantic
     from stackyard.operator.verbs import run_verb  # lazy: everything
+    from stackyard.scenario.node_install import install_pve  # lazy: as above
 
     async def run(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
-        return await run_verb(verb, dataclasses.replace(request, site=folder), emit)
+        own = dataclasses.replace(request, site=folder)
+        return await run_verb(verb, own, emit, install_pve=install_pve)
 
     ends = serving_side.Ends(
         reading=sys.stdin.fileno(),

@@ -56,12 +56,14 @@ class Layout:
         local: Its `/usr/local`.
         shim: The program that stands for each of the shims.
         names: The shims.
+        boot_id: The file that says which boot this is.
     """
 
     root: Path
     local: Path
     shim: Path
     names: Sequence[str]
+    boot_id: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +210,8 @@ def _mounts(layout: Layout) -> list[str]:
     if Path("/usr/local").is_dir():
         words += ["--bind", str(layout.local), "/usr/local"]
     words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
+    # Whoever waits for a guest to have started again looks at this.
+    words += ["--ro-bind", str(layout.boot_id), "/proc/sys/kernel/random/boot_id"]
     words += [
         "--dir",
         "/run/lab/lib",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab import addresses
 from stackyard.lab.inside.clouddata import cloud_data, given_host_keys
 from stackyard.lab.nested.detect import is_node
+from stackyard.lab.nested.installed import KERNEL, installed_packages
 from stackyard.lab.nested.lans import gateway_of
 from stackyard.lab.nested.ports import API_PORT, OWN_PORTS, PORTS
 from stackyard.lab.resources.qemu.userdata import hostname_of
@@ -33,6 +34,8 @@ VERSION_CODENAME=bookworm
 ID=debian
 """,
 }
+# Of the guest's kernel, which is this machine's own in truth.
+DEBIAN_KERNEL, PVE_KERNEL = "6.1.0-30-amd64", "6.8.12-4-pve"
 
 
 def host_name(guest: Document) -> str:
@@ -65,6 +68,7 @@ def boot_facts(world: World, guest: Document) -> dict[str, Any]:
         ],
         "gateways": _gateways(world, guest),
         "is_node": is_node(world, guest),
+        "kernel": _kernel(world, guest),
         "own_ports": list(OWN_PORTS) + ([API_PORT] if is_node(world, guest) else []),
         "ports": sorted({*PORTS, *world.nest.exposed}),
         "memory": memory_bytes(config),
@@ -74,6 +78,12 @@ def boot_facts(world: World, guest: Document) -> dict[str, Any]:
         "cloud": cloud,
         "host_keys": list(given_host_keys(cloud)),
     }
+
+
+def _kernel(world: World, guest: Document) -> str:
+    """Return which kernel a guest booted with: that of Proxmox VE where it is installed, else Debian's."""
+    is_pve = is_node(world, guest) or KERNEL in installed_packages(world, int(guest["vmid"]))
+    return PVE_KERNEL if is_pve else DEBIAN_KERNEL
 
 
 def _interface(interface: Interface) -> dict[str, Any]:

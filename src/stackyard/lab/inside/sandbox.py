@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import socket
+import uuid
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,7 @@ from stackyard.lab.inside.machine import Endpoint, Execution, Kind, MachineError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from stackyard.lab.inside.init_link import Session
     from stackyard.lab.inside.machine import Streams
@@ -183,6 +185,7 @@ class SandboxMachine:
             local=folder / "local",
             shim=self._roots.shim(),
             names=(*SHIMS, *(NODE_SHIMS if facts.get("is_node") else ())),
+            boot_id=_new_boot_id(folder),
         )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link = self._link = InitLink(ours, self._on_question, self._plug_in)
@@ -361,6 +364,14 @@ class _Writing:
         kept = getattr(self._heard, self._field)
         if len(kept) < _MOST_OUTPUT:
             setattr(self._heard, self._field, kept + data)
+
+
+def _new_boot_id(folder: Path) -> Path:
+    """Write which boot this is beside the root directory of a guest, where it cannot change it."""
+    path = folder / "boot_id"
+    path.write_text(f"{uuid.uuid4()}\n")
+    path.chmod(0o644)
+    return path
 
 
 def _message(wanted: Execution) -> dict[str, Any]:

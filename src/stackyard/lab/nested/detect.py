@@ -1,7 +1,8 @@
-"""Which guests are Proxmox nodes themselves: those whose boot disk was made from an image of Proxmox VE.
+"""Which guests are Proxmox nodes themselves: those that boot with Proxmox VE on their disk.
 
-The name of the image says so: `pve` or `proxmox-ve` as a word of it, as in `debian-13-pve.qcow2`,
-`pve-9.img` or `proxmox-ve_9.0.raw`. Clones of such a guest are nodes too.
+It came with the image of the boot disk, whose name says so: `pve` or `proxmox-ve` as a word of it, as in
+`debian-13-pve.qcow2`, `pve-9.img` or `proxmox-ve_9.0.raw`. Or it was installed: a sandboxed guest in which
+the package `proxmox-ve` is installed is a node from its next boot on. Clones of such a guest are nodes too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stackyard.lab.lineage import image_of
+from stackyard.lab.nested.installed import PROXMOX, installed_packages
 
 if TYPE_CHECKING:
     from stackyard.lab.store import Document
@@ -30,4 +32,6 @@ def is_node(world: World, guest: Document) -> bool:
     if guest["type"] != "qemu":
         return False
     image = image_of(world, guest)
-    return image is not None and is_node_image(str(image["name"]))
+    if image is not None and is_node_image(str(image["name"])):
+        return True
+    return PROXMOX in installed_packages(world, int(guest["vmid"]))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stackyard.lab.world import World
 
-__all__ = ["StorageFolders"]
+__all__ = ["StorageFolders", "opened_folder"]
 
 _STORAGE = "local"
 _FOLDERS = {
@@ -58,7 +58,7 @@ class StorageFolders:
         async with self._lock:
             present: set[str] = set()
             for folder, content in _FOLDERS.items():
-                with _opened(root, folder) as descriptor:
+                with opened_folder(root, folder) as descriptor:
                     if descriptor is None:
                         continue
                     for name, seen in _files(descriptor):
@@ -86,7 +86,7 @@ class StorageFolders:
 
 
 @contextlib.contextmanager
-def _opened(root: Path, folder: str) -> Iterator[int | None]:
+def opened_folder(root: Path, folder: str) -> Iterator[int | None]:
     """Give a folder below a root, opened step by step so that no link leads elsewhere; None if absent."""
     with contextlib.ExitStack() as stack:
         try:

@@ -132,7 +132,7 @@ async def _look(inner: InnerHost) -> str:
     if pvesh == "none":
         raise InnerHostError(
             f"{inner.name} is no Proxmox node: it has no pvesh.",
-            remedy="Give it an image with Proxmox VE, or let its spec install it.",
+            remedy="Create it again: Proxmox VE is installed then, or comes with its image.",
         )
     if machine != platform.machine():
         raise InnerHostError(f"{inner.name} is {machine}, and this machine is {platform.machine()}.")

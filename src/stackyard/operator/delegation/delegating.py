@@ -29,7 +29,7 @@ __all__ = ["Delegated", "DelegationContext", "delegate", "time_for"]
 
 # What a node may take at most: until it answers, until it is configured, and until it can delegate in turn.
 _NODE_S = 900.0
-_HOST_S = 1800.0
+_HOST_S = 3000.0
 _FACTOR = 1.5
 # How often a run may be cut off before that is no accident.
 _MOST_LOSSES = 5

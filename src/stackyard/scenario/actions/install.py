@@ -76,10 +76,15 @@ class EnsurePve:
             return _result(version, f"{version} is installed already.")
         suite = await _suite(context)
         await _resolve_own_name(context)
-        await _add_repository(context, suite)
+        if not await _is_offered(context):
+            await _add_repository(context, suite)
         await self._boot_kernel(context)
         await _install(context)
         version = await _running_version(context)
+        if version is None:
+            context.log("Its API does not run yet: the machine is started once more.")
+            await context.machine.reboot(timeout_s=self.reboot_s, on_line=context.log)
+            version = await _running_version(context)
         if version is None:
             raise MachineUnfitError(
                 f"Proxmox VE is installed on {context.machine.shown}, and its API does not run.",
@@ -135,6 +140,11 @@ async def _suite(context: Context) -> str:
 async def _resolve_own_name(context: Context) -> None:
     """Let the machine's name mean an address of its own: Proxmox VE does not start where it is a loopback."""
     await context.sh(_OWN_NAME)
+
+
+async def _is_offered(context: Context) -> bool:
+    """Tell whether a repository that the machine knows already, a mirror for instance, has Proxmox VE."""
+    return await context.succeeds("apt-cache policy proxmox-ve 2>/dev/null | grep -q 'Candidate: [0-9]'")
 
 
 async def _add_repository(context: Context, suite: str) -> None:

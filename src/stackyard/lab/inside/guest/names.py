@@ -16,6 +16,7 @@ _MODULES = {
     "shim_network": "ip ss ping netstat ifconfig ifup ifdown resolvectl",
     "shim_power": "reboot shutdown poweroff halt init telinit",
     "shim_cloudinit": "cloud-init cloud-localds-id cloud-id",
+    "shim_uname": "uname",
     "shim_file": "lab-file",
     "shim_sftp": "lab-sftp",
     "shim_quiet": "sysctl modprobe mount umount swapon swapoff update-grub update-initramfs netplan ufw"
