@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ from stackyard.site.load import Site
 
 PACKER = """\
 #!/bin/sh
+[ "$1" = version ] && {{ echo "Packer v1.11.2"; exit 0; }}
 echo "$@" >> {log}
 [ "$1" = init ] && exit 0
 for last; do :; done
 name=$(basename "$last" .pkr.hcl)
+[ "$name" = template ] && name=$(basename "$(dirname "$last")")
 [ "$name" = broken ] && {{ echo "Build 'qemu.debian' errored: no kvm" >&2; exit 1; }}
 mkdir -p images/$name
 cat "$last" > images/$name/$name.qcow2
@@ -179,3 +182,68 @@ def test_images_of_a_release_go_into_the_storage_of_a_node(rig: Rig, monkeypatch
         outcome = rig.run("image-publish", templates=("d",))
         assert outcome.error is not None
         assert "/releases/latest" in outcome.error.detail
+
+
+REAL = """\
+variable "ssh_private_key_file" {
+  type = string
+}
+variable "ssh_public_key" {
+  type = string
+}
+source "null" "it" {
+  communicator = "none"
+}
+build {
+  sources = ["source.null.it"]
+  provisioner "shell-local" {
+    inline = [
+      "test -s ${var.ssh_private_key_file}",
+      "mkdir -p images/NAME",
+      "echo '${var.ssh_public_key}' > images/NAME/NAME.qcow2",
+    ]
+  }
+}
+"""
+
+
+def in_folders(rig: Rig, *names: str, text: str) -> None:
+    """Lay the templates out as they are today: a folder each."""
+    for path in (rig.here / "templates").iterdir():
+        path.unlink()
+    for name in names:
+        (rig.here / "templates" / name).mkdir()
+        (rig.here / "templates" / name / "template.pkr.hcl").write_text(text.replace("NAME", name))
+        (rig.here / "templates" / name / "cleanup.sh").write_text("true\n")
+
+
+def test_templates_in_folders_are_built_with_a_key_of_their_own(rig: Rig) -> None:
+    in_folders(rig, "debian-12", "pve-9", text=REAL)
+    outcome = rig.run("packer-sync-build-fetch")
+    assert outcome.error is None, outcome.error.detail
+    assert sorted(path.name for path in rig.images.iterdir()) == ["debian-12.qcow2", "pve-9.qcow2"]
+    init, build = rig.log.read_text().splitlines()[:2]
+    assert init == "init templates/debian-12/template.pkr.hcl"
+    assert "-var ssh_public_key=ssh-ed25519 " in build
+    key = build.partition("ssh_private_key_file=")[2].split()[0]
+    assert not Path(key).exists(), "the key goes with the build"
+
+
+def test_an_old_packer_is_told_where_a_template_names_plugins(rig: Rig) -> None:
+    in_folders(rig, "debian-12", text="packer {\n  required_plugins {\n  }\n}\n")
+    rig.program("packer", "#!/bin/sh\necho Packer v1.6.6\n")
+    outcome = rig.run("packer-sync-build-fetch")
+    assert outcome.error is not None
+    assert "packer 1.6.6" in outcome.error.detail
+    assert "older than 1.7" in outcome.error.detail
+
+
+def test_a_real_packer_builds_a_template(rig: Rig) -> None:
+    program = shutil.which("packer")
+    if program is None:
+        pytest.skip("packer is not installed")
+    in_folders(rig, "debian-12", text=REAL)
+    rig.program("packer", f'#!/bin/sh\nexec {program} "$@"\n')
+    outcome = rig.run("packer-sync-build-fetch")
+    assert outcome.error is None, outcome.error.detail
+    assert (rig.images / "debian-12.qcow2").read_text().startswith("ssh-ed25519 ")

@@ -9,8 +9,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-import orjson
-
+from stackyard.documents.jsontext import parse_json
 from stackyard.lab.nested.files import opened_folder
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ def installed_packages(world: World, vmid: int) -> frozenset[str]:
     with opened_folder(root, _FOLDER) as folder:
         text = None if folder is None else _read(folder)
     try:
-        record = orjson.loads(text or b"{}")
-    except orjson.JSONDecodeError:
+        record = parse_json(text or b"{}")
+    except ValueError:
         return frozenset()
     entries = record.items() if isinstance(record, dict) else ()
     return frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,21 @@ __all__ = ["BuildImages", "FetchImages", "PublishImages", "SyncPacker", "iso_fol
 
 # Where installations of homestak have it, the newest first.
 _FOLDERS = ("/usr/local/lib/homestak/packer", "/opt/homestak/packer", "$HOME/lib/packer", "$HOME/packer")
+_TEMPLATE_FILE, _SUFFIX = "template.pkr.hcl", ".pkr.hcl"
 _NOT_SENT = (".git", "images", "logs", "cache", "packer_cache")
 _BUILD_S = 900.0
+# The first packer that installs the plugins which a template names.
+_WITH_PLUGINS = (1, 7, 0)
+# What the templates of homestak want to be told, by the program that builds them.
+_KEY_VARIABLES = ("ssh_private_key_file", "ssh_public_key")
+_WITH_KEY = """\
+cd {here}
+keys=$(mktemp -d) || exit 1
+trap 'rm -rf "$keys"' EXIT
+ssh-keygen -q -t ed25519 -N '' -f "$keys/key" || exit 1
+packer build -color=false -force -var "ssh_private_key_file=$keys/key" \
+    -var "ssh_public_key=$(cat "$keys/key.pub")" {file}
+"""
 _COPY_S = 600.0
 
 
@@ -45,16 +59,12 @@ class BuildImages:
     async def run(self, context: Context) -> ActionResult:
         """Build them; one that fails is a failure, and the others are built all the same."""
         folder = await _folder(context)
-        if not await context.succeeds("command -v packer", as_root=False):
-            raise MachineUnfitError(
-                f"packer is not installed on {context.machine.shown}.",
-                remedy="Install packer and qemu-system-x86 there (`apt-get install packer qemu-system-x86`).",
-            )
+        version = await _version(context)
         built: dict[str, str] = {}
         failed: dict[str, str] = {}
-        for template in await _templates(context, folder):
+        for template, file in (await _templates(context, folder)).items():
             try:
-                built[template] = await _build(context, folder, template)
+                built[template] = await _build(context, folder, template, file=file, version=version)
             except (PhaseFailedError, CommandFailedError) as err:
                 failed[template] = err.detail
         updates = {"packer_folder": folder, "images": built}
@@ -64,11 +74,37 @@ class BuildImages:
         return ActionResult(success=True, message=f"Built {', '.join(built)}.", context_updates=updates)
 
 
-async def _build(context: Context, folder: str, template: str) -> str:
-    here, file = shlex.quote(folder), shlex.quote(f"templates/{template}.pkr.hcl")
-    await context.sh(f"cd {here} && packer init {file}", timeout_s=_BUILD_S, as_root=False)
-    build = f"packer build -color=false -force {file}"
-    await context.sh(f"cd {here} && {build}", timeout_s=_BUILD_S, as_root=False)
+async def _version(context: Context) -> tuple[int, ...]:
+    """Return the version of packer on the machine.
+
+    Raises:
+        MachineUnfitError: It is not installed.
+    """
+    said = await context.sh("command -v packer >/dev/null && packer version; true", as_root=False)
+    if not said.strip():
+        raise MachineUnfitError(
+            f"packer is not installed on {context.machine.shown}.",
+            remedy="Install packer 1.7 or later (from HashiCorp's repository) and qemu-system-x86 there.",
+        )
+    found = re.search(r"v?(\d+)\.(\d+)\.(\d+)", said)
+    return tuple(map(int, found.groups())) if found else _WITH_PLUGINS
+
+
+async def _build(context: Context, folder: str, template: str, *, file: str, version: tuple[int, ...]) -> str:
+    here, quoted = shlex.quote(folder), shlex.quote(file)
+    text = await context.sh(f"cat {shlex.quote(f'{folder}/{file}')}", as_root=False, is_quiet=True)
+    if version >= _WITH_PLUGINS:
+        await context.sh(f"cd {here} && packer init {quoted}", timeout_s=_BUILD_S, as_root=False)
+    elif "required_plugins" in text:
+        raise PhaseFailedError(
+            f"{file} names plugins (`required_plugins`), and packer {'.'.join(map(str, version))} on "
+            f"{context.machine.shown} is older than 1.7, which can install them."
+        )
+    script = f"cd {here} && packer build -color=false -force {quoted}"
+    if all(f'variable "{name}"' in text for name in _KEY_VARIABLES):
+        # The guest in which the image is made is logged in to once, with a key of its own.
+        script = _WITH_KEY.format(here=here, file=quoted)
+    await context.sh(script, timeout_s=_BUILD_S, as_root=False)
     image = await _image(context, folder, template)
     sums = f"sha256sum {shlex.quote(image)} > {shlex.quote(image)}.sha256"
     await context.sh(sums, timeout_s=_COPY_S, as_root=False)
@@ -172,18 +208,26 @@ async def _folder(context: Context, *, is_made: bool = False) -> str:
     )
 
 
-async def _templates(context: Context, folder: str) -> list[str]:
-    """Return the images that are meant, all where none is named."""
-    listed = await context.sh(f"ls {shlex.quote(folder)}/templates", as_root=False)
-    suffix = ".pkr.hcl"
-    known = [name.removesuffix(suffix) for name in listed.split() if name.endswith(suffix)]
-    wanted = list(context.options.templates) or known
+async def _templates(context: Context, folder: str) -> dict[str, str]:
+    """Return the images that are meant, all where none is named, each with the file of its template.
+
+    That is `templates/NAME/template.pkr.hcl`, or `templates/NAME.pkr.hcl`.
+    """
+    listed = await context.sh(
+        f"cd {shlex.quote(folder)} && ls templates/*/{_TEMPLATE_FILE} templates/*{_SUFFIX} 2>/dev/null; true",
+        as_root=False,
+    )
+    known = {}
+    for path in listed.splitlines():
+        folder_name, _, name = path.strip().removeprefix("templates/").rpartition("/")
+        known.setdefault(folder_name or name.removesuffix(_SUFFIX), path.strip())
+    wanted = list(context.options.templates) or list(known)
     if unknown := [name for name in wanted if name not in known]:
         raise UsageError(
             f"There is no template {', '.join(unknown)} in {folder} on {context.machine.shown}; "
             f"there is {', '.join(known) or 'none'}."
         )
-    return wanted
+    return {name: known[name] for name in wanted}
 
 
 async def _image(context: Context, folder: str, template: str) -> str:
