@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,3 +86,17 @@ def test_names_that_are_not_there_are_invalid_input_and_an_api_that_is_not_is_un
     ended = stackyard("preflight", "-H", "pve", "--json", cwd=site)
     assert ended.status == 69
     assert ended.document["errors"][0]["code"] == "E-PREFLIGHT-API"
+
+
+def test_this_machine_is_looked_at_where_no_file_of_the_site_names_it(tmp_path: Path) -> None:
+    write_site(tmp_path)
+    own = socket.gethostname().partition(".")[0]
+    for words in (("preflight", "--local"), ("--preflight", "--local")):
+        ended = stackyard(*words, "--json", cwd=tmp_path)
+        document = ended.document
+        assert document["host"] == own
+        names = [check["name"] for check in document["checks"]]
+        assert names == ["machine", "secrets", "tools"]
+        assert "which no file of the site names" in document["checks"][0]["text"]
+    refused = stackyard("preflight", "--local", "-H", "father", cwd=tmp_path)
+    assert refused.status == 64

@@ -15,7 +15,7 @@ from stackyard.cli.result import Result
 from stackyard.cli.root import root
 from stackyard.cli.session import Session
 from stackyard.cli.settings import Settings, read_settings
-from stackyard.cli.spellings import respelled
+from stackyard.cli.spellings import refuse_other_names, respelled
 from stackyard.cli.views.deferred import DeferredProgress, SilentProgress
 from stackyard.cli.views.output import HumanOutput, Output
 from stackyard.cli.views.paper import Paper, is_dumb_terminal, wants_colour
@@ -95,6 +95,7 @@ def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Resul
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         session.output.begin(_named(argv))
+        refuse_other_names(argv)
         result = _invoke(session, argv, settings)
         session.succeed(result)
     except errors.StackyardError as err:

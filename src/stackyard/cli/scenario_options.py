@@ -64,6 +64,12 @@ def _what() -> tuple[Any, ...]:
         click.option(
             "--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The id of the guest `spec-vm`."
         ),
+        click.option(
+            "-E",
+            "--env",
+            metavar="NAME",
+            help="The env whose guest spec-vm-push-roundtrip makes (default: the smallest preset).",
+        ),
         click.option("--force", is_flag=True, help="Change what files of the site say otherwise."),
     )
 
@@ -100,7 +106,7 @@ def _how() -> tuple[Any, ...]:
 def _retired() -> tuple[Any, ...]:
     from stackyard.scenario.retired import RETIRED_OPTIONS  # lazy: beside the group, only when it is used
 
-    short = {"--env": ["-E"], "--manifest": ["-M"]}
+    short = {"--manifest": ["-M"]}
     flags = ("--keep-on-failure",)
     return tuple(
         click.option(
@@ -113,6 +119,7 @@ def _retired() -> tuple[Any, ...]:
             callback=_refuse,
         )
         for name in RETIRED_OPTIONS
+        if name != "--env"
     )
 
 
@@ -164,6 +171,7 @@ def options_of(values: Mapping[str, Any]) -> Options:
         images_folder=_path(values["output"]) or DEFAULT_IMAGES_FOLDER,
         source=values["source"],
         vm_ids=_vm_ids(values["vm_ids"]),
+        env=values["env"],
         force=values["force"],
         skip=_names(values["skip"]),
         timeout_s=values["timeout_s"],

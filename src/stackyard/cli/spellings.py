@@ -11,17 +11,36 @@ It knows words alone and loads nothing, because every command line passes here.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
+
+from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["respelled"]
+__all__ = ["refuse_other_names", "respelled"]
 
 _SCENARIO = ("--scenario", "-S")
 _FLAGS = ("--list-scenarios", "--list-phases", "--preflight")
 _VERBS = ("list", "phases", "run")
+# Commands of later versions of homestak that have another name here.
+_OTHER_NAMES = {
+    ("manifest", "apply"): "stackyard create -M NAME -H HOST",
+    ("manifest", "destroy"): "stackyard destroy -M NAME -H HOST",
+    ("manifest", "test"): "stackyard test -M NAME -H HOST",
+    ("server", "start"): "stackyard serve start",
+    ("server", "stop"): "stackyard serve stop",
+    ("server", "status"): "stackyard serve status",
+    ("server",): "stackyard serve",
+    ("config", "fetch"): "stackyard spec get",
+    ("config", "apply"): "stackyard spec apply",
+    ("token", "inspect"): "stackyard serve token",
+}
+# Options of the program itself, which started a server for the length of a run.
+_OTHER_OPTIONS = {
+    name: "stackyard serve --repos DIR in another terminal; guests of a manifest are served by the run itself"
+    for name in ("--serve-repos", "--serve-port", "--serve-timeout", "--serve-ref")
+}
 
 
 def respelled(argv: Sequence[str]) -> list[str]:
@@ -42,16 +61,30 @@ def respelled(argv: Sequence[str]) -> list[str]:
     if "--list-phases" in said:
         return ["scenario", "phases", *_named(name), *rest]
     if "--preflight" in said:
-        return ["preflight", *_hosted(rest)]
+        return ["preflight", *rest]
     return ["scenario", "run", *_named(name), *rest]
 
 
-def _hosted(rest: list[str]) -> list[str]:
-    """Name this machine in place of `--local`: a preflight looks at a host by its name."""
-    if "--local" not in rest:
-        return rest
-    own = os.uname().nodename.partition(".")[0]
-    return ["--host", own, *(word for word in rest if word != "--local")]
+def refuse_other_names(argv: Sequence[str]) -> None:
+    """Refuse a command line in words of homestak that mean something by another name here.
+
+    Raises:
+        UsageError: With the command that is meant.
+    """
+    words = list(argv)
+    plain = [word for word in words if not word.startswith("-")]
+    named = next((name for name in (tuple(plain[:2]), tuple(plain[:1])) if name in _OTHER_NAMES), None)
+    if named is not None and tuple(words[: len(named)]) == named:
+        raise UsageError(
+            f"`{' '.join(named)}` has another name in stackyard.", remedy=f"Use: {_OTHER_NAMES[named]}"
+        )
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        option = word.partition("=")[0]
+        if option in _OTHER_OPTIONS:
+            raise UsageError(
+                f"`{option}` has another name in stackyard.", remedy=f"Use: {_OTHER_OPTIONS[option]}"
+            )
 
 
 def _named(name: str | None) -> list[str]:

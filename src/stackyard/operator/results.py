@@ -14,7 +14,7 @@ def result_document(outcome: RunOutcome) -> dict[str, Any]:
     """Return the one JSON object of a run: `scenario`, `success`, `phases`, `context`, and every node.
 
     `error` is there only where the run failed. `context` has the address and the id of each node as
-    `NAME_ip` and `NAME_vm_id`, and of the first one as `vm_ip` and `vm_id`.
+    `NAME_ip` and `NAME_vm_id`, of the first one as `vm_ip` and `vm_id`, and all ids in `provisioned_vms`.
     """
     document: dict[str, Any] = {
         "scenario": outcome.verb.value,
@@ -41,4 +41,5 @@ def _context(outcome: RunOutcome) -> dict[str, Any]:
         if node.vm_id is not None:
             found.setdefault("vm_id", node.vm_id)
             found[f"{node.name}_vm_id"] = node.vm_id
-    return found
+    made = [{"name": node.name, "vmid": node.vm_id} for node in outcome.nodes if node.vm_id is not None]
+    return {**found, "provisioned_vms": made} if made else found

@@ -389,7 +389,11 @@ async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[pro
 
 async def _initialise(workspace: Workspace, workdir: Workdir, settings: Settings, emit: events.Emit) -> None:
     """Let the engine prepare its folder, unless it did so for the same things before."""
-    stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {Provider().version}"
+    wanted = Provider()
+    stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {wanted.version}"
+    if workspace.drop_stale_lock(wanted.source, wanted.version):
+        text = f"The provider was chosen for another version of stackyard; {wanted.version} is chosen now."
+        emit(events.LogLine(level=events.LogLevel.INFO, source="init", text=text))
     if workspace.is_initialised(stamp):
         return
     with events.step(emit, "init", f"Preparing {workdir.engine.flavour.label}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ _BACKEND_FILE = "backend.tf.json"
 _BACKEND = b'{"terraform": {"backend": {"http": {}}}}\n'
 _STAMP = "initialised"
 # What the engine prepares, and works with from then on: its backend, and which providers it chose.
-_PREPARED = (_BACKEND_FILE, ".terraform/terraform.tfstate", ".terraform.lock.hcl")
+_LOCK_FILE = ".terraform.lock.hcl"
+_PREPARED = (_BACKEND_FILE, ".terraform/terraform.tfstate", _LOCK_FILE)
 # The programs of the providers by source, version and platform: folders, or links into a cache or a mirror.
 _PROVIDERS = ".terraform/providers/*/*/*/*/*"
 
@@ -54,6 +56,26 @@ class Workspace:
             path = self.folder / name
             if not path.exists() or path.read_bytes() != content:
                 files.replace_file(path, content)
+
+    def drop_stale_lock(self, source: str, constraint: str) -> bool:
+        """Remove the engine's choice of providers where it no longer fits; tell whether it was so.
+
+        A newer stackyard asks for a newer provider, and the engine refuses to prepare the folder then. It is
+        a folder of ours: which provider is used is for the configuration to say.
+
+        Args:
+            source: The provider, as `bpg/proxmox`.
+            constraint: Which versions fit, as `~> 0.111`.
+        """
+        path = self.folder / _LOCK_FILE
+        if not path.exists():
+            return False
+        entry = re.compile(rf'provider "[^"]*/{re.escape(source)}" \{{[^}}]*?version\s*=\s*"([^"]+)"')
+        chosen = entry.findall(path.read_text(errors="replace"))
+        if all(_fits(version, constraint) for version in chosen):
+            return False
+        path.unlink()
+        return True
 
     def is_initialised(self, stamp: str) -> bool:
         """Tell whether the engine prepared the folder for this before, and all that it left is still there.
@@ -87,6 +109,16 @@ def _is_read_unasked(name: str) -> bool:
     """Tell whether an engine reads a file of its folder without being asked: configuration, and variables."""
     plain = name.removesuffix(".json")
     return plain.endswith((".tf", ".tofu", ".auto.tfvars")) or plain == "terraform.tfvars"
+
+
+def _fits(version: str, constraint: str) -> bool:
+    """Tell whether a version is at least that of `~> A.B`, and of the same A."""
+    wanted = [int(part) for part in constraint.removeprefix("~>").strip().split(".")]
+    parts = version.partition("-")[0].split(".")
+    if not all(part.isdecimal() for part in parts):
+        return False
+    found = [int(part) for part in parts]
+    return found[: len(wanted) - 1] == wanted[:-1] and found[: len(wanted)] >= wanted
 
 
 def input_digest(rendered: Rendered, values: Mapping[str, str], key: PlanKey) -> str:

@@ -161,6 +161,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         expected_s=180.0,
         place=Place.NODE,
         needs_root=False,
+        takes_env=True,
         phases=(
             Phase(
                 name="check_config",

@@ -12,7 +12,9 @@ from stackyard.operator.reports import Report, write_report
 from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.context import Context
 from stackyard.scenario.context_file import read_context, write_context
+from stackyard.scenario.failures import RetiredError
 from stackyard.scenario.places import find_machine
+from stackyard.scenario.retired import RETIRED_OPTIONS
 from stackyard.scenario.running import resolve_skipped, run_scenario
 from stackyard.site.discovery import SiteNotFoundError, find_site
 from stackyard.site.load import Site
@@ -81,6 +83,11 @@ def prepare(
         StackyardError: There is no such scenario, phase, machine or site, or the context file is wrong.
     """
     scenario = find_scenario(name)
+    if options.env is not None and not scenario.takes_env:
+        raise RetiredError(
+            f"The option --env belongs to scenarios that were retired in v0.47, and `{name}` makes no guest.",
+            remedy=f"Use: {RETIRED_OPTIONS['--env']}",
+        )
     skipped = resolve_skipped(scenario, options.skip)
     found_site = _site(scenario, site, emit)
     machine = find_machine(scenario, options, found_site)

@@ -117,6 +117,7 @@ class Scenario:
         place: Where it can run.
         needs_site: Whether it reads or writes the site.
         needs_root: Whether it changes the machine as root.
+        takes_env: Whether it makes a guest, which may be that of an env.
         is_disruptive: Whether it changes the machine so much that somebody at a terminal is asked first.
     """
 
@@ -127,6 +128,7 @@ class Scenario:
     place: Place = Place.ANY
     needs_site: bool = True
     needs_root: bool = True
+    takes_env: bool = False
     is_disruptive: bool = False
 
     @property

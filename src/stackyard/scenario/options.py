@@ -32,6 +32,7 @@ class Options:
         images_folder: Where images that are fetched go.
         source: Where the installer of `bootstrap-install` comes from; our own archive when absent.
         vm_ids: Ids for guests, in place of those of the site.
+        env: The env whose guest the scenario makes, where it makes one; its own choice when absent.
         force: Whether files of the site that say something else are changed.
         skip: Phases that are left out.
         timeout_s: When the run is stopped; what the scenario says when absent.
@@ -50,6 +51,7 @@ class Options:
     images_folder: Path = DEFAULT_IMAGES_FOLDER
     source: str | None = None
     vm_ids: Mapping[str, int] = field(default_factory=dict)
+    env: str | None = None
     force: bool = False
     skip: tuple[str, ...] = ()
     timeout_s: float | None = None

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from stackyard.site.load import Site
     from stackyard.site.tree import Loaded
 
-__all__ = ["HostConfig", "HostNotFoundError", "host_address", "node_address", "resolve_host"]
+__all__ = [
+    "HostConfig",
+    "HostNotFoundError",
+    "host_address",
+    "node_address",
+    "resolve_host",
+    "unnamed_host",
+]
 
 DEFAULT_SSH_USER = "root"
 DEFAULT_RELEASE = "latest"
@@ -163,6 +170,26 @@ def _host(site: Site, host: Loaded[HostFile]) -> HostConfig:
         has_ssh_port=access.ssh_port is not None,
         ssh_user=(said := access.ssh_user or access.host_user or _site_user(site)) or DEFAULT_SSH_USER,
         has_ssh_user=said is not None,
+        api_token="",
+        **_common(site),
+    )
+
+
+def unnamed_host(site: Site, name: str) -> HostConfig:
+    """Return a machine that no file of the site names: what the site says of all of them holds for it."""
+    return HostConfig(
+        name=name,
+        config_file="",
+        is_host_only=True,
+        node_name=name,
+        api_endpoint="",
+        api_fingerprint=None,
+        datastore="",
+        ssh_host="localhost",
+        ssh_port=22,
+        has_ssh_port=False,
+        ssh_user=_site_user(site) or DEFAULT_SSH_USER,
+        has_ssh_user=_site_user(site) is not None,
         api_token="",
         **_common(site),
     )

@@ -290,3 +290,20 @@ def test_a_host_that_answers_nonsense_is_no_crash(own: Yard) -> None:
     report = look(own.folder)
     assert codes(report) == ["W-PREFLIGHT-UNKNOWN"]
     assert report.is_ready
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ("fe80::be24:11ff:fe3e:1%vmbr0 pve1.home.arpa pve1", True),
+        ("169.254.7.1 pve1", True),
+        ("10.0.12.61 pve1 # fe80::1", False),
+        ("fe80::1 other", False),
+    ],
+)
+def test_a_name_that_leads_to_a_link_local_address_is_found(own: Yard, line: str, is_found: bool) -> None:
+    api: Any = proxmoxer_client(own.running)
+    api.nodes("pve1").hosts.post(data=f"127.0.0.1 localhost\n{line}\n")
+    report = look(own.folder)
+    assert ("W-PREFLIGHT-LINK-LOCAL" in codes(report)) is is_found
+    assert report.is_ready, "it is a warning"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.engine import real_engine
@@ -17,6 +19,7 @@ from tests.support.site import SEED
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
+from stackyard.errors import UsageError
 from stackyard.scenario.launching import prepare
 from stackyard.scenario.options import Options
 
@@ -42,6 +45,32 @@ def test_a_guest_comes_fetches_its_spec_and_goes(tmp_path: Path, monkeypatch: py
         assert outcome.context["vm_id"] == 99990
         assert list(yard.guests()) == []
     assert not listens(port)
+
+
+def chosen(folder: Path, **options: object) -> dict[str, Any]:
+    """Return the guest that the first phase chooses."""
+    launch = prepare(
+        "spec-vm-push-roundtrip",
+        Options(host="pve", skip=("start_server", "ensure_image", "provision_vm"), **options),  # type: ignore[arg-type]
+        site=str(folder),
+    )
+    result = asyncio.run(launch.scenario.phases[0].action.run(launch.context))
+    found: dict[str, Any] = json.loads(result.context_updates["manifest"])
+    return found
+
+
+def test_the_guest_of_an_env_is_made_where_one_is_named(tmp_path: Path) -> None:
+    one = "posture: prod\nvmid_base: 99700\nvms: [{name: test, template: test, disk: 12}]\n"
+    files = {**SEED, "site.yaml": "defaults: {spec_server: 'https://127.0.0.1:4'}\n", "envs/one.yaml": one}
+    files["envs/two.yaml"] = "vms: [{name: a, template: test}, {name: b, template: test}]\n"
+    site_of(tmp_path / "site", files)
+    manifest = chosen(tmp_path / "site", env="one")
+    [node] = manifest["nodes"]
+    assert (node["template"], node["disk"], node["vmid"], manifest["posture"]) == ("test", 12, 99700, "prod")
+    assert node["spec"]
+    assert chosen(tmp_path / "site", env="one", vm_ids={"test": 99701})["nodes"][0]["vmid"] == 99701
+    with pytest.raises(UsageError, match="has 2 guests"):
+        chosen(tmp_path / "site", env="two")
 
 
 def test_a_site_that_names_no_server_is_told_so_and_nothing_is_made_or_left_running(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from stackyard.cli.spellings import respelled
+from stackyard.cli.spellings import refuse_other_names, respelled
+from stackyard.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ from stackyard.cli.spellings import respelled
         ("--scenario x --list-phases", "scenario phases x"),
         ("--list-phases --scenario x", "scenario phases x"),
         ("--list-phases", "scenario phases"),
-        ("--preflight --local", f"preflight --host {os.uname().nodename.partition('.')[0]}"),
+        ("--preflight --local", "preflight --local"),
         ("--preflight --host mother", "preflight --host mother"),
         ("scenario pve-setup --local", "scenario run pve-setup --local"),
     ],
@@ -49,3 +48,27 @@ def test_the_spelling_of_old_is_made_into_a_command(old: str, new: str) -> None:
 )
 def test_other_command_lines_stay_as_they_are(line: str) -> None:
     assert respelled(line.split()) == line.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("manifest apply -M n2-push -H father", "stackyard create -M NAME -H HOST"),
+        ("manifest test -M n2-push -H father", "stackyard test -M NAME -H HOST"),
+        ("server start --port 44443", "stackyard serve start"),
+        ("server", "stackyard serve"),
+        ("create -M n1 -H father --serve-repos", "stackyard serve --repos DIR"),
+        ("--serve-repos --scenario pve-setup", "stackyard serve --repos DIR"),
+    ],
+)
+def test_words_of_homestak_are_refused_with_the_command_that_is_meant(line: str, meant: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        refuse_other_names(line.split())
+    assert meant in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    "line", ["manifest status apply", "lab ssh web -- cat --serve-repos", "scenario list"]
+)
+def test_the_same_words_elsewhere_are_not(line: str) -> None:
+    refuse_other_names(line.split())

@@ -129,3 +129,27 @@ def test_the_fingerprint_changes_with_a_file_or_a_secret_and_tells_nothing_of_it
     changed = Rendered(files={"main.tf.json": b"{ }\n"}, variables=())
     assert first != input_digest(changed, {"secret_p": "one"}, key)
     assert first != input_digest(RENDERED, {"secret_p": "one"}, read_key(tmp_path / "other"))
+
+
+CHOSEN = """\
+provider "registry.example/bpg/proxmox" {
+  version     = "VERSION"
+  constraints = "~> 0.50"
+  hashes = ["h1:abc="]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "is_stale"),
+    [("0.111.1", False), ("0.112.0", False), ("0.110.9", True), ("1.0.0", True), ("odd", True)],
+)
+def test_a_choice_of_providers_that_no_longer_fits_is_made_again(
+    tmp_path: Path, version: str, is_stale: bool
+) -> None:
+    workspace = Workspace(folder=tmp_path)
+    lock = tmp_path / ".terraform.lock.hcl"
+    assert not workspace.drop_stale_lock("bpg/proxmox", "~> 0.111")
+    lock.write_text(CHOSEN.replace("VERSION", version))
+    assert workspace.drop_stale_lock("bpg/proxmox", "~> 0.111") is is_stale
+    assert lock.exists() is not is_stale

@@ -23,6 +23,7 @@ __all__ = ["preflight"]
 @click.command("preflight", cls=Command)
 @click.argument("target", required=False)
 @click.option("-H", "--host", metavar="HOST", help="The host; the only node of the site when absent.")
+@click.option("--local", is_flag=True, help="This machine, also where no file of the site names it.")
 @click.option("-M", "--manifest", "name", metavar="NAME", help="What the host is to carry: a manifest.")
 @click.option("--manifest-file", "file", metavar="FILE", help="The same as a file that is not in the site.")
 @click.option("--manifest-json", "text", metavar="JSON", help="The same as JSON.")
@@ -42,6 +43,7 @@ def preflight(session: Session, /, target: str | None, said: str | None, **value
     stackyard preflight -H lab
     stackyard preflight -M n2-quick -H lab
     stackyard preflight env:dev --json
+    stackyard preflight --local
     """  # noqa: D301 - click reads the control character
     from stackyard.operator.preflight import inspect  # lazy: pydantic and aiohttp, only when this verb runs
     from stackyard.site import ConfigResolver  # lazy: as above
@@ -55,12 +57,16 @@ def preflight(session: Session, /, target: str | None, said: str | None, **value
 
 def _subject(resolver: ConfigResolver, target: str | None, values: dict[str, Any]) -> Subject:
     from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when this verb runs
-    from stackyard.operator.preflight import subject_of, subject_of_env  # lazy: as above
+    from stackyard.operator.preflight import subject_of, subject_of_env, subject_of_here  # lazy: as above
     from stackyard.path.environment import EnvironmentSource  # lazy: as above
     from stackyard.path.manifests import ManifestSource  # lazy: as above
     from stackyard.path.target import find_target  # lazy: as above
 
     given = {key: values[key] for key in ("name", "file", "text") if values[key] is not None}
+    if values["local"]:
+        if target is not None or given or values["host"] is not None:
+            raise UsageError("--local looks at this machine alone: say no target, manifest or host.")
+        return subject_of_here(resolver)
     if target is not None and given:
         raise UsageError("Give a TARGET or a manifest, not both.")
     if target is not None:

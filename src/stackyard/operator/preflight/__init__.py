@@ -16,7 +16,13 @@ from stackyard.operator.preflight.model import (
     Status,
 )
 from stackyard.operator.preflight.running import inspect, preflight
-from stackyard.operator.preflight.subject import Purpose, Subject, subject_of, subject_of_env
+from stackyard.operator.preflight.subject import (
+    Purpose,
+    Subject,
+    subject_of,
+    subject_of_env,
+    subject_of_here,
+)
 
 __all__ = [
     "CheckResult",
@@ -30,4 +36,5 @@ __all__ = [
     "preflight",
     "subject_of",
     "subject_of_env",
+    "subject_of_here",
 ]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import ipaddress
 import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard.diagnostics import Diagnostic, Diagnostics
 from stackyard.operator.preflight import kinds
 from stackyard.operator.preflight.model import Seen
-from stackyard.proxmox import LoginRefusedError, ProxmoxUnreachableError, UntrustedServerError, quoted
+from stackyard.proxmox import (
+    LoginRefusedError,
+    ProxmoxUnreachableError,
+    RefusedError,
+    UntrustedServerError,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.errors import StackyardError
     from stackyard.operator.preflight.scene import Scene
 
-__all__ = ["check_certificate", "check_clock", "check_version", "refusal"]
+__all__ = ["check_certificate", "check_clock", "check_version", "is_link_local", "refusal"]
 
 _OLDEST_MAJOR = 8
 _SOON = datetime.timedelta(days=21)
@@ -58,18 +65,40 @@ async def check_version(scene: Scene) -> Seen:
 
 async def check_certificate(scene: Scene) -> Seen:
     """Check how long the certificate of the host is good for."""
+    found = Diagnostics()
+    await _check_own_name(scene, found)
     rows = await scene.client.get(f"/nodes/{quoted(scene.node)}/certificates/info")
     by_name = {str(row.get("filename")): row for row in rows}
     served = next((by_name[name] for name in _SERVED if name in by_name), None)
     if served is None or "notafter" not in served:
-        return Seen(text="trusted")
+        return Seen(text="trusted", findings=tuple(found))
     ends = datetime.datetime.fromtimestamp(int(served["notafter"]), datetime.UTC)
     left = ends - datetime.datetime.now(datetime.UTC)
-    found = Diagnostics()
     if left < _SOON:
         has = "ended" if left < datetime.timedelta() else "ends"
         found.add(kinds.CERTIFICATE_ENDS, f"The certificate of {scene.node} {has} on {ends:%Y-%m-%d}.")
     return Seen(text=f"trusted, until {ends:%Y-%m-%d}", findings=tuple(found))
+
+
+async def _check_own_name(scene: Scene, found: Diagnostics) -> None:
+    """Find a name of the host that leads to a link-local address: no certificate can be made for that."""
+    try:
+        told = await scene.client.get(f"/nodes/{quoted(scene.node)}/hosts")
+    except RefusedError:
+        # The check of rights names the privilege.
+        return
+    for line in str((told or {}).get("data", "")).splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        if scene.node in {name.partition(".")[0] for name in names} and is_link_local(address):
+            found.add(kinds.LINK_LOCAL, f"/etc/hosts of {scene.node} says `{line.strip()}`.")
+
+
+def is_link_local(address: str) -> bool:
+    """Tell whether an address is good on one link alone, as `fe80::1%vmbr0`."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_link_local
+    except ValueError:
+        return False
 
 
 async def check_clock(scene: Scene) -> Seen:

@@ -12,6 +12,8 @@ __all__ = [
     "DOWNLOAD",
     "IMAGE",
     "LAB_GUESTS",
+    "LINK_LOCAL",
+    "LOCAL_ROOT",
     "NAMES",
     "NESTED",
     "NESTED_UNKNOWN",
@@ -46,6 +48,21 @@ CERTIFICATE_ENDS = Kind(
     code="W-PREFLIGHT-CERTIFICATE-ENDS",
     summary="The certificate of the host ends soon, or has ended",
     remedy="Renew it on the host (`pvecm updatecerts --force`), and correct `api_fingerprint` then.",
+    severity=Severity.WARNING,
+)
+LINK_LOCAL = Kind(
+    code="W-PREFLIGHT-LINK-LOCAL",
+    summary="The name of the host leads to a link-local address",
+    remedy=(
+        "Give its name a fixed address in /etc/hosts. Proxmox writes that address into its certificate, "
+        "and cannot make one for `fe80::...%vmbr0`; then run `pvecm updatecerts --force` on the host."
+    ),
+    severity=Severity.WARNING,
+)
+LOCAL_ROOT = Kind(
+    code="W-PREFLIGHT-ROOT",
+    summary="This machine cannot be set up by this user",
+    remedy="Run scenarios with --local as root, or with a sudo that asks for no password.",
     severity=Severity.WARNING,
 )
 TOKEN = Kind(

@@ -10,6 +10,7 @@ from stackyard.desired import Snippet, Vm
 from stackyard.diagnostics import Diagnostics
 from stackyard.errors import StackyardError
 from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.answering import is_link_local
 from stackyard.operator.preflight.model import Seen
 from stackyard.path.reaching import node_host
 from stackyard.proxmox import quoted
@@ -72,7 +73,8 @@ async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
         async with _shell(subject) as shell:
             if is_needed and shell.host.username != "root":
                 await shell.run("sudo -n true", timeout_s=_CONNECT_S)
-            return Seen(text=f"logged in as {shell.host}")
+            await _check_own_name(shell, host.name, found)
+            return Seen(text=f"logged in as {shell.host}", findings=tuple(found))
     except _NoLoginError:
         if not is_needed:
             return Seen(text="not set up, not needed")
@@ -81,6 +83,14 @@ async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
     except StackyardError as err:
         found.add(kind, err.detail)
         return Seen(text="no login", findings=tuple(found))
+
+
+async def _check_own_name(shell: ssh.Shell, host: str, found: Diagnostics) -> None:
+    """Find a host whose own name leads to a link-local address first, as systemd's resolver may have it."""
+    said = await shell.run('getent ahosts "$(hostname)" 2>/dev/null || true', timeout_s=_CONNECT_S)
+    first = (said.split() or [""])[0]
+    if is_link_local(first):
+        found.add(kinds.LINK_LOCAL, f"`getent ahosts` on {host} says that its name is {first}.")
 
 
 async def check_nested(scene: Scene) -> Seen:

@@ -20,6 +20,7 @@ from stackyard.operator.preflight.fitting import (
     check_processors,
 )
 from stackyard.operator.preflight.granting import check_rights
+from stackyard.operator.preflight.here import check_here
 from stackyard.operator.preflight.images import check_images
 from stackyard.operator.preflight.local import check_secrets, check_tools
 from stackyard.operator.preflight.machine import check_nested, check_ssh, check_ssh_alone
@@ -65,7 +66,7 @@ _BEFORE_CREATE: Mapping[str, Callable[[Scene], Coroutine[Any, Any, Seen]]] = {
     "processors": check_processors,
     "network": check_network,
 }
-_ORDER = ("api", *_ALWAYS, *_BEFORE_CREATE, "nested", *_LOCAL)
+_ORDER = ("machine", "api", *_ALWAYS, *_BEFORE_CREATE, "nested", *_LOCAL)
 
 
 async def preflight(
@@ -124,6 +125,8 @@ async def inspect(subject: Subject, *, emit: events.Emit = events.ignore) -> Rep
 
 async def _remote(subject: Subject) -> list[CheckResult]:
     """Knock at the API, then run every check that needs it."""
+    if subject.is_here:
+        return [await _run("machine", check_here(subject))]
     if subject.host.is_host_only:
         return [await _run("ssh", check_ssh_alone(subject))]
     checks = dict(_ALWAYS)

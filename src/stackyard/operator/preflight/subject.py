@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from stackyard.manifest.model import NodeType, Scope
 from stackyard.path.environment import NoTokenError, resolved_on
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Target
+from stackyard.site.hosts import unnamed_host
 
 if TYPE_CHECKING:
     from stackyard.manifest.model import Manifest
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from stackyard.site.hosts import HostConfig
     from stackyard.site.load import Site
 
-__all__ = ["Purpose", "Subject", "subject_of", "subject_of_env"]
+__all__ = ["Purpose", "Subject", "subject_of", "subject_of_env", "subject_of_here"]
 
 
 class Purpose(enum.StrEnum):
@@ -48,6 +50,8 @@ class Subject:
     target: str = ""
     inner: frozenset[str] = field(default_factory=frozenset)
     purpose: Purpose = Purpose.CREATE
+    # Whether it is this machine, and no file of the site names it.
+    is_here: bool = False
 
     @property
     def is_general(self) -> bool:
@@ -92,6 +96,18 @@ def subject_of(
         inner=inner,
         purpose=purpose,
     )
+
+
+def subject_of_here(resolver: ConfigResolver) -> Subject:
+    """Return this machine: the host of the site that has its name, else one that no file names.
+
+    Raises:
+        InvalidInputError: There is a file of its name, and it is wrong.
+    """
+    site, name = resolver.site, socket.gethostname().partition(".")[0]
+    if name in {*site.nodes, *site.hosts, *site.broken["nodes"], *site.broken["hosts"]}:
+        return subject_of(resolver, name)
+    return Subject(site=site, host=unnamed_host(site, name), resolved=None, is_here=True)
 
 
 def subject_of_env(

@@ -119,19 +119,39 @@ class CheckConfig:
                 remedy=f"Write `spec_server: https://ADDRESS:{DEFAULT_PORT}` below `defaults`, with an "
                 "address of this machine that guests reach.",
             )
-        node = {
-            "name": NAME,
-            "type": "vm",
-            "preset": _chosen(site.presets, _PRESETS, "presets"),
-            "spec": _chosen(site.specs, _SPECS, "specs"),
-            "image": (*context.options.templates, _IMAGE)[0],
-            "vmid": _vm_id(context),
-        }
-        execution = {"default_mode": "pull"}
-        document = {"schema_version": 2, "name": NAME, "execution": execution, "nodes": [node]}
+        node, posture = _guest(context)
+        document = {"schema_version": 2, "name": NAME, **posture, "execution": {"default_mode": "pull"}}
+        document["nodes"] = [{**node, "name": NAME, "type": "vm"}]
         updates = {"manifest": json.dumps(document), "spec_server": server}
         message = f"{NAME} is to fetch the spec '{node['spec']}' from {server}."
         return ActionResult(success=True, message=message, context_updates=updates)
+
+
+def _guest(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the guest is, and its posture: the one guest of the env that is named, else a small one."""
+    site, options = context.needed_site, context.options
+    if options.env is None:
+        small = {
+            "preset": _chosen(site.presets, _PRESETS, "presets"),
+            "spec": _chosen(site.specs, _SPECS, "specs"),
+            "image": (*options.templates, _IMAGE)[0],
+            "vmid": _vm_id(context),
+        }
+        return small, {}
+    env = ConfigResolver(site.root).env(options.env)
+    entries = env.places.data.get("vms") or []
+    if len(entries) != 1:
+        raise UsageError(
+            f"The env '{env.name}' has {len(entries)} guests, and this scenario makes one.",
+            remedy=f"Name an env with one guest, or use: stackyard apply env:{env.name}",
+        )
+    guest = {key: value for key, value in entries[0].items() if key not in ("key", "node", "vm_id", "name")}
+    guest.setdefault("spec", _chosen(site.specs, _SPECS, "specs"))
+    if options.templates:
+        guest["image"] = options.templates[0]
+    said = entries[0].get("vm_id") or entries[0].get("vmid") or env.model.vmid_base
+    guest["vmid"] = _vm_id(context) if options.vm_ids or said is None else said
+    return guest, {"posture": env.model.posture}
 
 
 def _vm_id(context: Context) -> int:
@@ -196,7 +216,13 @@ class ProvisionVm:
     async def run(self, context: Context) -> ActionResult:
         """Make it."""
         node = _own_node(await run_verb(Verb.CREATE, _request(context), context.emit))
-        updates = {"vm_id": node.vm_id, "vm_ip": node.address, f"{NAME}_ip": node.address}
+        updates = {
+            "vm_id": node.vm_id,
+            "vm_ip": node.address,
+            f"{NAME}_vm_id": node.vm_id,
+            f"{NAME}_ip": node.address,
+            "provisioned_vms": [{"name": NAME, "vmid": node.vm_id}],
+        }
         message = f"{NAME} has id {node.vm_id} and address {node.address}."
         return ActionResult(success=True, message=message, context_updates=updates)
 
