@@ -386,3 +386,12 @@ def test_a_host_that_reports_about_guests_beside_it_is_not_believed(ground: Grou
     found = {node.name: (node.vm_id, node.address == "10.6.6.6") for node in outcome.nodes}
     assert found == {"peer": (1191, False), "outer": (1190, False), "leaf": (100, False)}
     assert ground.run("destroy", text).success
+
+
+def test_a_phase_is_stopped_when_the_time_that_it_is_given_is_over(ground: Ground) -> None:
+    text = manifest_text("hasty", guest("late", 1900))
+    failed = ground.run("create", text, timeouts={"provision": 0.001})
+    assert not failed.success
+    [node] = failed.nodes
+    assert "`provision` on lab was not done after 0.001 s" in (node.error or "")
+    ground.run("destroy", text)

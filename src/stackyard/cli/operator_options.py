@@ -80,6 +80,13 @@ def run_options(function: Function) -> Function:
         click.option(
             "--parallel", type=click.IntRange(1, 256), metavar="N", help="How many nodes at once, at most."
         ),
+        click.option(
+            "--timeout",
+            "timeouts",
+            multiple=True,
+            metavar="PHASE=SECONDS",
+            help="How long a phase may take: provision, wait_ssh, apply_spec, setup_pve and others.",
+        ),
         click.option("--skip-preflight", is_flag=True, help="Do not look at the host first."),
         click.option(
             "-r", "--report-dir", metavar="DIR", help="Where reports go (default: `reports` in the site)."
@@ -108,9 +115,10 @@ def request_of(values: Mapping[str, Any]) -> Request:
     """Return what a command line asks for.
 
     Raises:
-        UsageError: A `--vm-id` is not `NAME=ID`.
+        UsageError: A `--vm-id` is not `NAME=ID`, or a `--timeout` not `PHASE=SECONDS`.
     """
     from stackyard.operator.request import Request  # lazy: only when a verb runs
+    from stackyard.site.timeouts import read_timeouts  # lazy: as above
 
     request = Request(
         name=values["manifest"],
@@ -127,6 +135,7 @@ def request_of(values: Mapping[str, Any]) -> Request:
         depth=values["depth"],
         targets=tuple(values["targets"]),
         vm_ids=_vm_ids(values["vm_ids"]),
+        timeouts=read_timeouts(values["timeouts"]),
         parallel=values["parallel"],
         skip_preflight=values["skip_preflight"],
         report_dir=values["report_dir"],

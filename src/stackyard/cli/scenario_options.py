@@ -80,10 +80,10 @@ def _how() -> tuple[Any, ...]:
         click.option(
             "-t",
             "--timeout",
-            "timeout_s",
-            type=click.FloatRange(min=0, min_open=True),
-            metavar="SECONDS",
-            help="When to stop it (default: ten times what it is expected to take).",
+            "timeouts",
+            multiple=True,
+            metavar="[PHASE=]SECONDS",
+            help="When to stop it (default: ten times what it is expected to take), or one phase of it.",
         ),
         click.option(
             "-C",
@@ -174,9 +174,32 @@ def options_of(values: Mapping[str, Any]) -> Options:
         env=values["env"],
         force=values["force"],
         skip=_names(values["skip"]),
-        timeout_s=values["timeout_s"],
+        timeout_s=_whole(values["timeouts"]),
+        phase_timeouts_s={
+            name: _seconds(said, f"{name}={said}")
+            for name, equals, said in (word.partition("=") for word in values["timeouts"])
+            if equals
+        },
         skip_preflight=values["skip_preflight"],
     )
+
+
+def _whole(words: tuple[str, ...]) -> float | None:
+    """Return when the run is stopped: the last word that names no phase."""
+    return next((_seconds(word, word) for word in reversed(words) if "=" not in word), None)
+
+
+def _seconds(text: str, word: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise UsageError(
+            f"`--timeout {word}` is not understood.",
+            remedy="Write --timeout 600, or --timeout provision=300.",
+        )
+    return found
 
 
 def _path(text: str | None) -> Path | None:

@@ -13,6 +13,7 @@ from stackyard.dag import Graph
 from stackyard.errors import StackyardError
 from stackyard.guard import GuardRefusedError
 from stackyard.manifest.model import NodeType
+from stackyard.operator.limiting import limited
 from stackyard.operator.node_work import Halt, NodeWork, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.operator.readiness import HaltedError, Readiness
@@ -210,7 +211,8 @@ class Creation:
             return
         try:
             saw = functools.partial(self._saw, host)
-            await apply_plan(host.run, host.made, is_verified=False, on_resource=saw)
+            async with limited(self.undertaking.timeouts.seconds("provision"), "provision", host.name):
+                await apply_plan(host.run, host.made, is_verified=False, on_resource=saw)
         except asyncio.CancelledError:
             if self.halt.cause is None:
                 raise

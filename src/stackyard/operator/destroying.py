@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard import events
 from stackyard.errors import StackyardError
+from stackyard.operator.limiting import limited
 from stackyard.operator.looking import looking
 from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.operator.removing import Removal
@@ -45,6 +46,8 @@ class Destruction:
     hosts: tuple[str, ...]
     tracker: Tracker
     emit: events.Emit = events.ignore
+    # How long the engine may take on each host.
+    limit_s: float | None = None
     errors: list[StackyardError] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
 
@@ -58,7 +61,8 @@ class Destruction:
         with self.tracker.whole("destroy_nodes"):
             left: set[str] = set()
             for host in self.hosts:
-                removed = await self._removal(host).all()
+                async with limited(self.limit_s, "destroy", host):
+                    removed = await self._removal(host).all()
                 self._take(removed)
                 left |= self._left(host, removed)
             for node in self.tracker.nodes:
@@ -79,7 +83,8 @@ class Destruction:
                 await self._inside(undertaking, host, hands)
                 if not roots:
                     continue
-                removed = await self._removal(host).only(frozenset(roots))
+                async with limited(self.limit_s, "destroy", host):
+                    removed = await self._removal(host).only(frozenset(roots))
                 self._take(removed)
                 for name in roots - self._left(host, removed):
                     self._gone(name)

@@ -133,13 +133,21 @@ class NodeWork:
             ProxmoxError: Proxmox does not answer.
         """
         name = node.name
-        guest = with_buffer(self.guests[name], self.undertaking.manifest.settings.timeout_buffer)
+        guest = self._patient(self.guests[name])
         with self.tracker.phase(name, "wait_address", f"Waiting for the address of {name}"):
             up = await verify_guest(self.client, guest, knock=self.knock, emit=self.emit)
         address = up.addresses[0] if up.addresses else None
         self.up[name] = up
         self.tracker.change(name, status=NodeStatus.REACHED, vm_id=up.vm_id, address=address)
         return up
+
+    def _patient(self, guest: Guest) -> Guest:
+        """Return a guest with the time that it is given to come up."""
+        said = self.undertaking.timeouts.said.get("wait_address")
+        if said is None:
+            return with_buffer(guest, self.undertaking.manifest.settings.timeout_buffer)
+        verify = guest.verify.model_copy(update={"timeout_s": said})
+        return guest.model_copy(update={"verify": verify})
 
     async def inspect(self, node: Node) -> None:
         """Look whether a node is what it should be.

@@ -39,7 +39,7 @@ async def ensure_pve(
     install: InstallPve,
     emit: events.Emit,
     *,
-    timeout_s: float,
+    timeout_s: float | None,
 ) -> tuple[Phase, ...]:
     """Let a guest be a Proxmox node; return what was done, which is nothing where it is one already.
 

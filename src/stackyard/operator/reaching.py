@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["hands_by_ssh"]
 
 
-# The seed's time for an installation with its restart.
-_INSTALL_S = 1200.0
-
-
 def hands_by_ssh(
     undertaking: Undertaking, install: InstallPve | None = None, emit: events.Emit = events.ignore
 ) -> HandsFor:
@@ -59,7 +55,7 @@ def hands_by_ssh(
             if undertaking.verb in (Verb.CREATE, Verb.TEST):
                 service = await stack.enter_async_context(pull_service(resolver, manifest, host, emit=emit))
             context = await stack.enter_async_context(
-                guest_context(resolver, manifest, host, service=service)
+                guest_context(resolver, manifest, host, service=service, timeouts=undertaking.timeouts)
             )
             yield _SshHands(
                 undertaking=undertaking, context=context, packed=packed, install=install, emit=emit
@@ -105,7 +101,8 @@ class _SshHands:
         if self.install is None or not up.addresses:
             return ()
         hosts = self.context.hosts(node, guest, up.addresses[0])
-        time_s = _INSTALL_S + self.undertaking.manifest.settings.timeout_buffer
+        buffer_s = float(self.undertaking.manifest.settings.timeout_buffer)
+        time_s = self.undertaking.timeouts.seconds("setup_pve", buffer_s=buffer_s)
         return await ensure_pve(node.name, hosts, self.context, self.install, self.emit, timeout_s=time_s)
 
     def _is_worth_a_login(self, node: Node) -> bool:
@@ -137,5 +134,6 @@ class _SshHands:
             request=request,
             jumps=self.context.jumps,
             archive=await self.packed.archive(),
+            whole_s=self.undertaking.timeouts.seconds("delegate"),
         )
         return await delegate(verb, node, up.addresses[0], subtree=subtree, ctx=context, emit=self.emit)

@@ -29,6 +29,7 @@ class Request:
         parallel: How many nodes or resources at once; the default of the engine when absent.
         skip_preflight: Whether to begin without looking at the host first.
         lock_wait_s: How long to wait for a state that another run holds.
+        timeouts: Seconds by phases, in place of what the site says.
         report_dir: Where reports go; to `reports` in the site when absent.
         is_delegated: Whether an outer operator asks: it keeps the reports and asks no questions here.
     """
@@ -45,16 +46,19 @@ class Request:
     parallel: int | None = None
     skip_preflight: bool = False
     lock_wait_s: float = 0.0
+    timeouts: Mapping[str, float] = field(default_factory=dict)
     report_dir: str | None = None
     is_delegated: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        return {**dataclasses.asdict(self), "targets": list(self.targets), "vm_ids": dict(self.vm_ids)}
+        plain = {"targets": list(self.targets), "vm_ids": dict(self.vm_ids), "timeouts": dict(self.timeouts)}
+        return {**dataclasses.asdict(self), **plain}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
         """Return what `as_json` gave."""
         targets = tuple(str(name) for name in document.get("targets", ()))
         vm_ids = {str(name): int(vm_id) for name, vm_id in dict(document.get("vm_ids", {})).items()}
-        return cls(**{**document, "targets": targets, "vm_ids": vm_ids})
+        timeouts = {str(name): float(said) for name, said in dict(document.get("timeouts", {})).items()}
+        return cls(**{**document, "targets": targets, "vm_ids": vm_ids, "timeouts": timeouts})

@@ -18,6 +18,7 @@ from stackyard.path.environment import EnvironmentSource
 from stackyard.path.manifests import require_used
 from stackyard.path.run import InputChangedError, ProviderChoice, Settings, chosen_cli_config
 from stackyard.site.findings import meant
+from stackyard.site.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.operator.request import Request
     from stackyard.site import ConfigResolver
 
-__all__ = ["Undertaking", "settings_for", "with_vm_ids"]
+__all__ = ["Undertaking", "settings_for", "timeouts_of", "with_vm_ids"]
 
 # The engine makes ten at once where nobody says more; a guest that boots takes a place, and does nothing.
 _FEWEST_AT_ONCE = 10
@@ -98,6 +99,11 @@ class Undertaking:
             host=host,
             settings=settings,
         )
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """How long phases may take."""
+        return timeouts_of(self.request, self.resolver)
 
     def require_current(self) -> None:
         """Refuse to go on from a site or a manifest that was changed since it was read.
@@ -183,6 +189,11 @@ class Undertaking:
     def _in_order(self, names: Iterable[str]) -> list[str]:
         wanted = set(names)
         return [node.name for node in self.manifest.nodes if node.name in wanted]
+
+
+def timeouts_of(request: Request, resolver: ConfigResolver) -> Timeouts:
+    """Return how long phases may take: what was asked for before what the site says."""
+    return Timeouts.of(resolver.site.settings.defaults.timeouts, request.timeouts)
 
 
 def settings_for(request: Request, resolver: ConfigResolver, roots: int) -> Settings:

@@ -21,7 +21,7 @@ from stackyard.operator.looking import Verification
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, RunOutcome, Verb
 from stackyard.operator.preflight import Purpose, preflight
 from stackyard.operator.records import Book
-from stackyard.operator.undertaking import Undertaking, settings_for
+from stackyard.operator.undertaking import Undertaking, settings_for, timeouts_of
 from stackyard.operator.undoing import Undoing
 from stackyard.path.run import InputChangedError
 from stackyard.site import ConfigResolver
@@ -213,6 +213,7 @@ class _Run:
             hosts=undertaking.hosts,
             tracker=tracker,
             emit=self._emit,
+            limit_s=undertaking.timeouts.seconds("destroy"),
         )
         if undertaking.request.targets:
             success = await destruction.some(undertaking, self._hands)
@@ -260,6 +261,7 @@ async def _destroy_by_name(
                 hosts=(host,),
                 tracker=tracker,
                 emit=emit,
+                limit_s=timeouts_of(request, resolver).seconds("destroy"),
             )
             success = await destruction.all()
         outcome = envelope.outcome(tracker, [node.name for node in nodes], success=success)

@@ -89,13 +89,14 @@ def prepare(
             remedy=f"Use: {RETIRED_OPTIONS['--env']}",
         )
     skipped = resolve_skipped(scenario, options.skip)
+    limits = {resolve_skipped(scenario, [name])[0]: s for name, s in options.phase_timeouts_s.items()}
     found_site = _site(scenario, site, emit)
     machine = find_machine(scenario, options, found_site)
     if found_site is not None and machine.name is not None:
         _require_readable(found_site, machine.name)
     context = Context(
         machine=machine.machine,
-        options=dataclasses.replace(options, skip=skipped),
+        options=dataclasses.replace(options, skip=skipped, phase_timeouts_s=limits),
         site=found_site,
         name=machine.name,
         values={} if context_file is None else read_context(context_file),

@@ -36,6 +36,7 @@ class Options:
         force: Whether files of the site that say something else are changed.
         skip: Phases that are left out.
         timeout_s: When the run is stopped; what the scenario says when absent.
+        phase_timeouts_s: When single phases are stopped; never before the run where absent.
         skip_preflight: Whether a node is not looked at before guests are made on it.
     """
 
@@ -55,4 +56,5 @@ class Options:
     force: bool = False
     skip: tuple[str, ...] = ()
     timeout_s: float | None = None
+    phase_timeouts_s: Mapping[str, float] = field(default_factory=dict)
     skip_preflight: bool = False

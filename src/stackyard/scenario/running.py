@@ -115,7 +115,7 @@ class _Run:
         began_s = time.monotonic()
         try:
             with events.step(context.emit, f"scenario {name}", phase.description):
-                result = await _attempted(phase, context)
+                result = await _in_time(phase, context)
                 context.values.update(result.context_updates)
                 message = context.redactor(result.message)
                 if not result.success and not result.continue_on_failure:
@@ -150,6 +150,19 @@ class _Run:
                 message=message,
             )
         )
+
+
+async def _in_time(phase: Phase, context: Context) -> ActionResult:
+    """Run an action, and stop it when the time that the user gives it is over."""
+    limit_s = context.options.phase_timeouts_s.get(phase.name)
+    deadline = asyncio.timeout(limit_s)
+    try:
+        async with deadline:
+            return await _attempted(phase, context)
+    except TimeoutError as err:
+        if not deadline.expired():
+            raise
+        raise ScenarioTimeoutError(f"`{phase.name}` was not done after {limit_s:g} s.") from err
 
 
 async def _attempted(phase: Phase, context: Context) -> ActionResult:

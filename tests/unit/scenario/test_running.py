@@ -150,7 +150,12 @@ def test_a_machine_that_is_not_there_is_tried_again_and_nothing_else_is() -> Non
     assert outcome.status == 69
 
 
-def test_a_run_that_takes_too_long_is_stopped_in_the_middle_of_a_phase_and_cleaned_up() -> None:
+@pytest.mark.parametrize(
+    "limits", [Options(timeout_s=0.3), Options(phase_timeouts_s={"wait_long": 0.3})], ids=["run", "phase"]
+)
+def test_a_run_that_takes_too_long_is_stopped_in_the_middle_of_a_phase_and_cleaned_up(
+    limits: Options,
+) -> None:
     async def forever(context: Context) -> ActionResult:
         await context.sh("sleep 1000", timeout_s=2000, as_root=False)
         return ActionResult(success=True)
@@ -163,7 +168,7 @@ def test_a_run_that_takes_too_long_is_stopped_in_the_middle_of_a_phase_and_clean
 
     rig = Rig(
         (phase("wait_long", Do(forever)), phase("clean_up", Do(clean), always=True)),
-        options=Options(timeout_s=0.3),
+        options=limits,
     )
     outcome = rig.run()
     assert outcome.error is not None

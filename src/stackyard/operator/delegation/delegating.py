@@ -50,6 +50,7 @@ class DelegationContext:
         jumps: Keeps the connections to machines on the way.
         archive: The archive to send.
         patience_s: How long an inner host may be away, for instance because it boots again.
+        whole_s: How long the run there may take; counted from its nodes when absent.
         beat_s: How often both sides say that they are there.
         silence_s: How long silence is borne.
     """
@@ -62,6 +63,7 @@ class DelegationContext:
     archive: Archive
     jumps: ssh.Jumps | None = None
     patience_s: float = 600.0
+    whole_s: float | None = None
     beat_s: float = 5.0
     silence_s: float = 60.0
 
@@ -131,7 +133,8 @@ async def delegate(
                 command = inner.as_root(
                     shlex.join(["exec", ready.program, "inner-run", "--site", ready.site])
                 )
-                outcome = await _run(inner, command, _order(verb, ctx), subtree, emit)
+                whole_s = ctx.whole_s or time_for(subtree)
+                outcome = await _run(inner, command, _order(verb, ctx), whole_s, emit)
                 return Delegated(outcome=outcome, phases=tuple(steps.done))
         except (ssh.HostKeyChangedError, ssh.RemoteCommandError):
             raise
@@ -142,10 +145,8 @@ async def delegate(
             await patience.wait(err, steps)
 
 
-async def _run(
-    inner: InnerHost, command: str, order: Order, subtree: Manifest, emit: events.Emit
-) -> RunOutcome:
-    limits = Limits(whole_s=time_for(subtree), silence_s=order.silence_s)
+async def _run(inner: InnerHost, command: str, order: Order, whole_s: float, emit: events.Emit) -> RunOutcome:
+    limits = Limits(whole_s=whole_s, silence_s=order.silence_s)
     async with open_channel(inner.shell, command) as channel:
         return await run_order(channel, order, host=inner.name, limits=limits, emit=emit, redact=inner.redact)
 

@@ -17,6 +17,7 @@ from stackyard.path.manifests import KIND, first_boots_of
 from stackyard.path.reaching import AGENT_VARIABLE, jump_of, key_files, known_hosts
 from stackyard.path.target import Target
 from stackyard.site.specs import resolve_spec
+from stackyard.site.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -58,6 +59,15 @@ class Patience:
             refused_s=self.refused_s,
             boot_s=self.boot_s + seconds,
             apply_s=self.apply_s + seconds,
+        )
+
+    def limited(self, timeouts: Timeouts) -> Patience:
+        """Return it with what the run or the site says of single phases."""
+        return Patience(
+            ssh_s=timeouts.said.get("wait_ssh", self.ssh_s),
+            refused_s=min(self.refused_s, timeouts.said.get("wait_ssh", self.refused_s)),
+            boot_s=timeouts.said.get("wait_first_boot", self.boot_s),
+            apply_s=timeouts.said.get("apply_spec", self.apply_s),
         )
 
 
@@ -184,6 +194,7 @@ async def guest_context(
     *,
     service: PullService | None = None,
     patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
 ) -> AsyncIterator[GuestContext]:
     """Give what is needed to work with guests, for the length of a block.
 
@@ -193,6 +204,7 @@ async def guest_context(
         host: The host that they run on.
         service: The controller that guests fetch from, where `pull_service` gave one.
         patience: How long things may take; the manifest's `timeout_buffer` is put on top in any case.
+        timeouts: What the run or the site says of phases, which counts as it is.
     """
     chosen = resolver.resolve_host(host)
     buffer_s = float(manifest.settings.timeout_buffer)
@@ -205,7 +217,7 @@ async def guest_context(
             jumps=jumps,
             redactor=_redactor(resolver, service),
             service=service,
-            patience=(patience or Patience()).longer(buffer_s),
+            patience=(patience or Patience()).longer(buffer_s).limited(timeouts or Timeouts()),
         )
         try:
             yield context

@@ -217,7 +217,7 @@ async def _templates(context: Context, folder: str) -> dict[str, str]:
         f"cd {shlex.quote(folder)} && ls templates/*/{_TEMPLATE_FILE} templates/*{_SUFFIX} 2>/dev/null; true",
         as_root=False,
     )
-    known = {}
+    known: dict[str, str] = {}
     for path in listed.splitlines():
         folder_name, _, name = path.strip().removeprefix("templates/").rpartition("/")
         known.setdefault(folder_name or name.removesuffix(_SUFFIX), path.strip())

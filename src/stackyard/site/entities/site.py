@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from stackyard.desired.values import DnsName, InterfaceName
 from stackyard.site.entities.images import FileEntry, Image, PoolEntry
 from stackyard.site.entities.networks import Network
 from stackyard.site.entities.values import Entity, HostAddress, Line, Many, Named, TimeZone, Url
+from stackyard.site.timeouts import TIMEOUTS, known_phase
 
 __all__ = ["SiteDefaults", "SiteFile"]
 
@@ -50,6 +51,17 @@ class SiteDefaults(Entity):
     # Which release images are taken from; `image_release` is the newer name.
     packer_release: Line | None = None
     image_release: Line | None = None
+
+    # How long phases of a run may take, in seconds, by the names of docs/howto/operator.md.
+    timeouts: dict[str, Annotated[float, Field(gt=0, le=604_800)]] = Field(default_factory=dict)
+
+    @field_validator("timeouts")
+    @classmethod
+    def _names_phases(cls, said: dict[str, float]) -> dict[str, float]:
+        unknown = [name for name in said if known_phase(name) is None]
+        if unknown:
+            raise ValueError(f"there is no phase `{unknown[0]}`; there is {', '.join(TIMEOUTS)}")
+        return said
 
     @model_validator(mode="after")
     def _says_things_once(self) -> SiteDefaults:
