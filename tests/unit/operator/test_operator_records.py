@@ -133,5 +133,6 @@ def test_the_published_form_has_an_error_only_where_there_is_one() -> None:
         "vm_id": 100,
         "web_vm_id": 100,
         "db_vm_id": 101,
+        "provisioned_vms": [{"name": "web", "vmid": 100}, {"name": "db", "vmid": 101}],
     }
     assert result_document(dataclasses.replace(outcome, error="x"))["error"] == "x"
