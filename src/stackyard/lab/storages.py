@@ -124,12 +124,19 @@ class Storages:
         return DEFAULT_CAPACITY if capacity is None else int(capacity["total"])
 
     def used(self, storage: str, node: str) -> int:
-        """Return how many bytes are taken: all of them while the storage is said to be full."""
-        scope = self.scope(storage, node)
-        capacity = self._store.get("capacities", f"{scope}|{storage}")
-        if capacity is not None and capacity.get("full"):
-            return self.total(storage, node)
-        return self._used.get((scope, storage), 0)
+        """Return how many bytes are taken: all of them while the storage is said to be full.
+
+        Every volume counts as written to its end; volumes that were promised more than there is take all.
+        """
+        total = self.total(storage, node)
+        if self.is_full(storage, node):
+            return total
+        return min(total, self._used.get((self.scope(storage, node), storage), 0))
+
+    def is_full(self, storage: str, node: str) -> bool:
+        """Tell whether a fault has filled the storage."""
+        capacity = self._store.get("capacities", f"{self.scope(storage, node)}|{storage}")
+        return capacity is not None and bool(capacity.get("full"))
 
     def volumes(self, storage: str, node: str) -> list[Document]:
         """Return the volumes of a storage as a node sees them, by name."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.problems import PveError
+from stackyard.lab.space import require_space, require_space_to_grow
 from stackyard.lab.storages import type_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Volumes:
         if self.find(volid, new.node) is not None:
             raise PveError(f"disk image '{name}' already exists")
         size = rounded_size(config, new.size)
-        self._require_space(new.storage, new.node, size, name)
+        require_space(self._storages, new.storage, new.node, name, size)
         self.add(
             volid,
             new.node,
@@ -171,7 +172,7 @@ class Volumes:
         size = rounded_size(self._storages.config(str(volume["storage"])), size)
         more = size - int(volume["size"])
         if more > 0:
-            self._require_space(str(volume["storage"]), node, more, volid)
+            require_space_to_grow(self._storages, volid, node, size, more)
         self._store.put("volumes", f"{volume['scope']}|{volid}", {**volume, "size": size})
 
     def rename(self, volid: str, node: str, new_volid: str, **fields: Any) -> None:
@@ -194,23 +195,3 @@ class Volumes:
             borrowed = {"borrowed": clone["borrowed"]} if position and "borrowed" in clone else {}
             self._store.put("volumes", f"{clone['scope']}|{clone['volid']}", {**left, **borrowed})
         return True
-
-    def _require_space(self, storage: str, node: str, size: int, name: str) -> None:
-        free = self._storages.total(storage, node) - self._storages.used(storage, node)
-        if size <= free:
-            return
-        config = self._storages.config(storage)
-        match config["type"]:
-            case "lvm":
-                raise PveError(f"not enough free space ({max(0, free) // 1024} < {size // 1024})")
-            case "lvmthin":
-                needed, left = -(-size // _EXTENT), max(0, free) // _EXTENT
-                group = config.get("vgname", storage)
-                raise PveError(
-                    f"lvcreate '{group}/{name}' error:   Volume group \"{group}\" has insufficient free space"
-                    f" ({left} extents): {needed} required."
-                )
-            case "zfspool" | "zfs":
-                raise PveError("zfs error: cannot create volume: out of space")
-            case _:
-                raise PveError(f"unable to create image: {name}: No space left on device")

@@ -168,7 +168,10 @@ def test_a_full_storage_refuses_allocations_and_shows_it() -> None:
     async def test(api: LabClient) -> None:
         name = await order(api, "storage-full", storage="local-lvm", node="pve1")
         failed = await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:1"))
-        assert "insufficient free space" in failed
+        assert failed == (
+            "unable to create VM 100 - lvcreate 'pve/vm-100-disk-0' error:   Cannot create new thin volume,"
+            " free space in thin pool pve/data reached threshold."
+        )
         status = await api.get("/nodes/pve1/storage/local-lvm/status")
         assert (status["avail"], status["used"]) == (0, status["total"])
         assert await api.done(await api.post("/nodes/pve2/qemu", vmid=101, scsi0="local-lvm:1")) == "OK"

@@ -40,11 +40,14 @@ def test_volumes_grow_and_never_shrink() -> None:
 
 def test_a_volume_that_does_not_fit_fails_the_task_and_stays_as_it_was() -> None:
     async def test(api: LabClient) -> None:
-        await make(api)
-        assert "insufficient free space" in await failed(
-            api, await api.put(f"{L}/100/resize", disk="rootfs", size="3T")
+        await api.post("/storage", storage="thick", type="lvm", vgname="fast", content="rootdir")
+        await make(api, rootfs="thick:1")
+        status = await failed(api, await api.put(f"{L}/100/resize", disk="rootfs", size="3T"))
+        assert status == (
+            "error resizing volume '/dev/fast/vm-100-disk-0':   Insufficient free space:"
+            " 786176 extents needed, but only 25344 available"
         )
-        assert (await config_of(api))["rootfs"] == "local-lvm:vm-100-disk-0,size=1G"
+        assert (await config_of(api))["rootfs"] == "thick:vm-100-disk-0,size=1G"
 
     with_lab(test)
 
@@ -219,12 +222,13 @@ def test_a_source_that_is_being_cloned_is_locked() -> None:
 
 def test_a_clone_that_fails_leaves_nothing_and_unlocks_its_source() -> None:
     async def test(api: LabClient) -> None:
-        await make(api, rootfs="local-lvm:1500")
+        await api.post("/storage", storage="thick", type="lvm", vgname="fast", content="rootdir")
+        await make(api, rootfs="thick:60")
         status = await failed(api, await api.post(f"{L}/100/clone", newid=101))
-        assert status.startswith("clone failed: lvcreate 'pve/vm-101-disk-0' error:")
+        assert status == "clone failed: not enough free space (41943040 < 62914560)"
         assert "lock" not in await config_of(api)
         assert api.world.guests.get(101) is None
-        assert await used(api) == 1500 * GIB
+        assert await used(api, "thick") == 60 * GIB
 
     with_lab(test)
 

@@ -75,10 +75,10 @@ def test_drives_networks_and_generated_values_read_back_as_proxmox_prints_them()
             "tags": "a;b",
             "description": "text",
             "cipassword": "**********",
-            "scsi0": "local-lvm:vm-100-disk-0,aio=io_uring,discard=ignore,size=4G,ssd=0",
+            "scsi0": "local-lvm:vm-100-disk-1,aio=io_uring,discard=ignore,size=4G,ssd=0",
             "scsi1": "local:100/vm-100-disk-0.qcow2,size=2G",
             "ide2": "local-lvm:vm-100-cloudinit,media=cdrom,size=4M",
-            "efidisk0": "local-lvm:vm-100-disk-1,efitype=4m,size=4M",
+            "efidisk0": "local-lvm:vm-100-disk-0,efitype=4m,size=4M",
             "tpmstate0": "local-lvm:vm-100-disk-2,size=4M,version=v2.0",
             "ide0": "none,media=cdrom",
             "boot": "order=scsi0;ide0;net0",
@@ -227,9 +227,10 @@ def test_removing_a_vm_frees_its_disks_and_forgets_it() -> None:
 
 def test_a_full_storage_fails_the_task_and_keeps_its_account() -> None:
     async def test(api: LabClient) -> None:
-        status = await failed(api, await api.post(Q, vmid=100, scsi0="local-lvm:1", scsi1="local-lvm:99999"))
-        assert "has insufficient free space (524032 extents): 25599744 required." in status
-        assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 0
+        await api.post("/storage", storage="thick", type="lvm", vgname="fast")
+        status = await failed(api, await api.post(Q, vmid=100, scsi0="thick:1", scsi1="thick:99999"))
+        assert status == "unable to create VM 100 - not enough free space (103809024 < 104856551424)"
+        assert (await api.get("/nodes/pve1/storage/thick/status"))["used"] == 0
 
     with_lab(test)
 

@@ -57,8 +57,8 @@ def test_a_moved_disk_keeps_its_options_and_leaves_its_old_volume_as_unused() ->
         await done(api, upid)
         config = await api.get(f"{Q}/100/config")
         assert config["scsi0"] == "local:100/vm-100-disk-0.qcow2,size=2G,ssd=1"
-        assert config["unused0"] == "local-lvm:vm-100-disk-0"
-        assert "adding source volume 'local-lvm:vm-100-disk-0' as 'unused0' to config" in await api.log(upid)
+        assert config["unused0"] == "local-lvm:vm-100-disk-1"
+        assert "adding source volume 'local-lvm:vm-100-disk-1' as 'unused0' to config" in await api.log(upid)
         await done(api, await api.post(M, disk="efidisk0", storage="local", delete=1))
         await done(api, await api.post(M, disk="ide2", storage="local"))
         config = await api.get(f"{Q}/100/config")

@@ -222,20 +222,21 @@ def test_a_name_that_is_taken_on_the_target_is_not_overwritten() -> None:
 
 def test_a_full_target_and_an_interruption_leave_everything_as_it_was() -> None:
     async def test(api: LabClient) -> None:
-        before = await make(api, scsi0="local-lvm:1", scsi1="local-lvm:2")
+        await api.post("/storage", storage="thick", type="lvm", vgname="fast")
+        before = await make(api, scsi0="thick:1", scsi1="thick:2")
         with api.world.store.transaction():
-            api.world.store.put("capacities", "pve2|local-lvm", {"total": 2 * GIB})
+            api.world.store.put("capacities", "pve2|thick", {"total": 2 * GIB})
         log = await aborted(api, await api.post(MIGRATE, target="pve2"))
-        assert "storage migration for 'local-lvm:vm-100-disk-1' to storage 'local-lvm' failed -" in log
+        assert "storage migration for 'thick:vm-100-disk-1' to storage 'thick' failed -" in log
         with api.world.store.transaction():
-            api.world.store.put("capacities", "pve2|local-lvm", {"total": 20 * GIB})
+            api.world.store.put("capacities", "pve2|thick", {"total": 20 * GIB})
         upid = await api.post(MIGRATE, target="pve2")
         assert (await api.get(f"{Q}/100/config"))["lock"] == "migrate"
-        assert await used(api, node="pve2") == 3 * GIB
+        assert await used(api, "thick", "pve2") == 3 * GIB
         await api.delete(f"/nodes/pve1/tasks/{upid}")
         assert await api.done(upid) == "received interrupt"
         assert await api.get(f"{Q}/100/config") == before
-        assert (await used(api, node="pve1"), await used(api, node="pve2")) == (3 * GIB, 0)
+        assert (await used(api, "thick", "pve1"), await used(api, "thick", "pve2")) == (3 * GIB, 0)
 
     with_lab(test, latency_s={Work.MIGRATE: 5000.0})
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.lab.call import Call
+    from stackyard.lab.world import World
 
-__all__ = ["index_mappings"]
+__all__ = ["entries_on", "index_mappings", "problem_of"]
 
 _MAP, _NOTE = frozenset(("map",)), frozenset(("description",))
 _KINDS = {
@@ -124,26 +125,46 @@ def _checked(call: Call, kind: str) -> dict[str, Any]:
     given = {key: value for key, value in call.params.items() if key not in _NOT_SETTINGS}
     section = _KINDS[kind].checked(given, create=True)
     if kind == "dir":
-        counts = collections.Counter(entry["node"] for entry in _entries(call, kind, section["map"]))
+        counts = collections.Counter(entry["node"] for entry in _entries(call.world, kind, section["map"]))
         for node, count in counts.items():
             if count > 1:
                 raise PveError(f"Node '{node}' is specified {count} times.")
     return section
 
 
-def _entries(call: Call, kind: str, texts: list[str]) -> list[Mapping[str, Any]]:
-    schema = call.world.facts.schema(f"POST /cluster/mapping/{kind}", "map")["items"]["format"]
+def entries_on(world: World, kind: str, ident: str, node: str) -> list[Mapping[str, Any]] | None:
+    """Return what a mapping stands for on a node; None if there is no such mapping.
+
+    Args:
+        world: The lab.
+        kind: `pci`, `usb` or `dir`.
+        ident: The mapping.
+        node: The node.
+    """
+    section = SectionFile(world.store, f"mapping_{kind}").get(ident)
+    if section is None:
+        return None
+    return [entry for entry in _entries(world, kind, section["map"]) if entry["node"] == node]
+
+
+def problem_of(world: World, kind: str, ident: str, entry: Mapping[str, Any]) -> str | None:
+    """Return what of an entry of a mapping is not as on the node, None if all is."""
+    section = SectionFile(world.store, f"mapping_{kind}").all()[ident]
+    return {"pci": _pci_problem, "usb": _usb_problem, "dir": _no_problem}[kind](ident, entry, section)
+
+
+def _entries(world: World, kind: str, texts: list[str]) -> list[Mapping[str, Any]]:
+    schema = world.facts.schema(f"POST /cluster/mapping/{kind}", "map")["items"]["format"]
     return [properties.parse(schema, text) for text in texts]
 
 
 def _checks(call: Call, kind: str, ident: str, node: str) -> list[dict[str, str]]:
-    section = _file(call, kind).all()[ident]
-    entries = [entry for entry in _entries(call, kind, section["map"]) if entry["node"] == node]
+    entries = entries_on(call.world, kind, ident, node)
     if not entries:
         return [{"severity": "warning", "message": f"No mapping for node {node}."}]
     problems = []
     for entry in entries:
-        problem = {"pci": _pci_problem, "usb": _usb_problem, "dir": _no_problem}[kind](ident, entry, section)
+        problem = problem_of(call.world, kind, ident, entry)
         if problem is not None:
             problems.append({"severity": "error", "message": f"Invalid configuration: {problem}\n"})
     return problems

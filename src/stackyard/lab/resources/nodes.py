@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from stackyard.lab.call import Call
     from stackyard.lab.world import World
 
-__all__ = ["list_nodes", "node_row", "read_status"]
+__all__ = ["SWAP", "list_nodes", "node_row", "read_status"]
+
+SWAP = 8 * 2**30
 
 _KERNEL = "6.17.2-1-pve"
 _HOST_MEMORY_SHARE = 16
@@ -63,7 +65,7 @@ def read_status(call: Call) -> Any:
             "flags": "fpu vme de pse tsc msr vmx aes avx avx2 lm",
         },
         "memory": {"total": memory, "used": used, "free": memory - used, "available": memory - used},
-        "swap": {"total": 8 * 2**30, "used": 0, "free": 8 * 2**30},
+        "swap": {"total": SWAP, "used": 0, "free": SWAP},
         "rootfs": {"total": root, "used": root_used, "free": root - root_used, "avail": root - root_used},
         "ksm": {"shared": 0},
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.access.permissions import privileges_to_share
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError
-from stackyard.lab.resources.access.user_file import changing
+from stackyard.lab.resources.access.user_file import changing, kept_text
 from stackyard.lab.resources.cluster import storage_row
 from stackyard.lab.routing import route
 from stackyard.lab.rows import guest_row
@@ -40,7 +40,7 @@ def read_pool(call: Call) -> Any:
 @route("POST /pools")
 def create_pool(call: Call) -> None:
     """Add a pool, below another if its name has a slash."""
-    poolid, comment = call.params["poolid"], call.params.get("comment")
+    poolid, comment = call.params["poolid"], kept_text(call.params.get("comment", ""))
     with changing(call, "create pool failed"):
         if call.store.get("pools", poolid) is not None:
             raise PveError(f"pool '{poolid}' already exists")
@@ -59,7 +59,7 @@ def update_pool(call: Call) -> None:
     with changing(call, "update pools failed"):
         pool = dict(call.world.pools.require(poolid))
         if "comment" in params:
-            pool["comment"] = params["comment"]
+            pool["comment"] = kept_text(params["comment"])
             call.store.put("pools", poolid, {key: value for key, value in pool.items() if value})
         for vmid in split_list(params.get("vms", "")):
             call.check(f"/vms/{vmid}", *privileges_to_share(f"/vms/{vmid}"), any_of=True)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.problems import PveError
-from stackyard.lab.resources.access.user_file import changing, drop_from_acl, require_group
+from stackyard.lab.resources.access.user_file import (
+    changing,
+    drop_from_acl,
+    kept_text,
+    require_group,
+)
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -70,5 +75,6 @@ def _members(call: Call, groupid: str) -> list[str]:
     return sorted(call.world.permissions.directory.members_of(groupid))
 
 
-def _save(call: Call, comment: str | None) -> None:
+def _save(call: Call, given: str | None) -> None:
+    comment = kept_text(given or "")
     call.store.put("groups", call.params["groupid"], {"comment": comment} if comment else {})

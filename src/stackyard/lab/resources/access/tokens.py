@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.lab.generate import new_uuid
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter
-from stackyard.lab.resources.access.user_file import changing, drop_from_acl
+from stackyard.lab.resources.access.user_file import changing, drop_from_acl, kept_text
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ def _save(call: Call, token: Mapping[str, Any]) -> None:
     with call.store.edit("users", call.params["userid"]) as user:
         if not user:
             raise PveError(f"no such user ('{call.params['userid']}')")
-        user.setdefault("tokens", {})[call.params["tokenid"]] = dict(token)
+        comment = kept_text(str(token.get("comment", "")))
+        kept = {key: value for key, value in token.items() if key != "comment"}
+        user.setdefault("tokens", {})[call.params["tokenid"]] = (
+            {**kept, "comment": comment} if comment else kept
+        )
 
 
 def _new_secret(call: Call) -> str:

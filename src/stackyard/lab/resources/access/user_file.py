@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stackyard.lab.call import Call
     from stackyard.lab.store import Store
 
-__all__ = ["changing", "drop_from_acl", "drop_role_from_acl", "require_group", "save_acl"]
+__all__ = ["changing", "drop_from_acl", "drop_role_from_acl", "kept_text", "require_group", "save_acl"]
 
 KINDS = ("users", "groups", "tokens")
 
@@ -32,6 +32,12 @@ def require_group(store: Store, group: str) -> None:
     """
     if store.get("groups", group) is None:
         raise PveError(f"group '{group}' does not exist")
+
+
+def kept_text(text: str) -> str:
+    """Return what the file keeps of a text between its colons: no spaces around it, and no single zero."""
+    kept = text.strip(" ")
+    return "" if kept == "0" else kept
 
 
 def save_acl(store: Store, path: str, entries: dict[str, Any]) -> None:

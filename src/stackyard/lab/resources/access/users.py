@@ -12,7 +12,7 @@ from stackyard.lab.params.property_formats import PROPERTY_FORMATS
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError
 from stackyard.lab.resources.access.password import set_password
-from stackyard.lab.resources.access.user_file import changing, drop_from_acl
+from stackyard.lab.resources.access.user_file import changing, drop_from_acl, kept_text
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def update_user(call: Call) -> None:
         if "groups" in params:
             kept = user.get("groups", ()) if params.get("append") else ()
             changed["groups"] = list(dict.fromkeys((*kept, *_checked_groups(call))))
-        changed |= {key: params[key] for key in _TEXTS if key in params}
+        changed |= {key: kept_text(params[key]) for key in _TEXTS if key in params}
         call.store.put("users", params["userid"], {k: v for k, v in changed.items() if v != ""})
 
 
@@ -148,7 +148,8 @@ def _shown(user: Document) -> dict[str, Any]:
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: params[key] for key in _TEXTS if params.get(key)}
+    kept = {key: kept_text(params[key]) for key in _TEXTS if key in params}
+    return {key: text for key, text in kept.items() if text}
 
 
 def _existing_spelling(call: Call, userid: str) -> str:

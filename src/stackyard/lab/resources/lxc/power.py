@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.lab.bridges import exists
 from stackyard.lab.ha.requests import ask_to_start, ask_to_stop, is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
@@ -157,7 +159,7 @@ async def start_container(world: World, task: Task, vmid: int, node: str, *, ski
     """Start a container as part of a task.
 
     Raises:
-        PveError: It is a template, locked, running already, or not there.
+        PveError: It is a template, locked, running already, not there, or lacks a volume or a bridge.
     """
     async with world.locks.guest("lxc", vmid):
         guest = world.guests.require("lxc", node, vmid)
@@ -208,6 +210,7 @@ async def _start(world: World, task: Task, guest: Document) -> None:
         maker.undo()
         raise
     _require_volumes(world, guest)
+    _require_bridges(world, task, guest)
     await task.spend(Work.START)
     with task.step():
         _mark_running(world, world.guests.require("lxc", node, vmid), task)
@@ -237,6 +240,20 @@ def _require_volumes(world: World, guest: Document) -> None:
         parse_name(world.storages.require(storage, node), name)
         if world.volumes.find(volume, node) is None:
             raise PveError(f"volume '{volume}' does not exist")
+
+
+def _require_bridges(world: World, task: Task, guest: Document) -> None:
+    vmid = guest["vmid"]
+    for key, value in sorted(guest["config"].items()):
+        bridge = re.search(r"(?:^|,)bridge=([^,]+)", str(value)) if re.fullmatch(r"net\d+", key) else None
+        if bridge is not None and not exists(world.store, str(guest["node"]), bridge[1]):
+            # The script that plugs the interface in fails, and with it the program that starts the container.
+            task.log(f"bridge '{bridge[1]}' does not exist")
+            task.log("run_buffer: 571 Script exited with status 2")
+            task.log("lxc_create_network_priv: 3466 No such device - Failed to create network device")
+            task.log("lxc_spawn: 1852 Failed to create the network")
+            task.log(f'__lxc_start: 2119 Failed to spawn container "{vmid}"')
+            raise PveError(f"startup for container '{vmid}' failed")
 
 
 def _refuse_quotas(world: World, guest: Document) -> None:

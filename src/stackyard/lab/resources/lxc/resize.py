@@ -47,8 +47,9 @@ def resize(call: Call) -> Any:
                 printed = mountpoints.print_mount_point(world.facts, disk, {**plan.point, "size": plan.size})
                 world.guests.update(plan.guest, config={**plan.guest["config"], disk: printed})
                 storage, _, name = volid.partition(":")
-                if world.storages.config(storage)["type"] in ("lvm", "lvmthin"):
-                    task.log(f"  Logical volume pve/{name} successfully resized.")
+                config = world.storages.config(storage)
+                if config["type"] in ("lvm", "lvmthin"):
+                    task.log(f"  Logical volume {config.get('vgname', storage)}/{name} successfully resized.")
                 task.log(f"The filesystem is now {plan.size // 4096} (4k) blocks long.")
 
     return call.start_task("resize", vmid, work)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.resources.qemu import drives, userdata
 from stackyard.lab.resources.qemu.hotplug import CLOUDINIT_OPTIONS
+from stackyard.lab.resources.qemu.start_checks import require_snippets
 from stackyard.lab.routing import route
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ async def regenerate_cloudinit(call: Call) -> Any:
                 drives.is_cloudinit(drives.parse_drive(world.facts, key, str(guest["config"][key])))
                 for key in drives.drive_keys(guest["config"])
             )
+            require_snippets(world, guest, guest["config"])
             if has_drive and guest.get("cloudinit"):
                 world.guests.update(guest, cloudinit={})
 

@@ -14,6 +14,7 @@ from stackyard.lab.latency import Work
 from stackyard.lab.params.texts import split_list
 from stackyard.lab.problems import PveError, bad_parameter, bad_parameters
 from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.cpu import check_cpu
 from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.pending import Changes, effective
 from stackyard.lab.resources.qemu.settings import normalized
@@ -159,6 +160,7 @@ def _read_update(call: Call, params: Mapping[str, Any]) -> _Update:
         raise bad_parameter("skiplock", "Only root may use this option.")
     if not values and not update.delete and not update.revert:
         raise PveError("no options specified")
+    check_cpu(call.world, values)
     _check_names(call, update)
     options.check_options(call, update.delete)
     options.check_options(call, values)

@@ -10,6 +10,7 @@ from stackyard.lab.ha.config import add_resource
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, not_permitted
 from stackyard.lab.resources.qemu import drives, options
+from stackyard.lab.resources.qemu.cpu import check_cpu
 from stackyard.lab.resources.qemu.disks import DiskMaker
 from stackyard.lab.resources.qemu.power import start_guest
 from stackyard.lab.resources.qemu.restore import restore_vm
@@ -82,6 +83,7 @@ def create_vm(call: Call) -> Any:
 
 
 def _check_settings(call: Call, settings: dict[str, Any], storage: str | None, pool: str | None) -> None:
+    check_cpu(call.world, settings)
     options.check_storage_access(call, settings, default_storage=storage, pool=pool)
     options.check_options(call, settings, pool)
     options.check_bridges(call, settings)
@@ -94,9 +96,8 @@ def _finish(world: World, vmid: int, config: dict[str, Any], pool: str | None) -
     config.setdefault("smbios1", f"uuid={new_uuid()}")
     config.setdefault("vmgenid", new_uuid())
     config["meta"] = f"creation-qemu={QEMU_VERSION},ctime={int(world.clock.now())}"
-    order = _default_boot_order(world, config)
-    if "boot" not in config and order:
-        config["boot"] = f"order={';'.join(order)}"
+    if "boot" not in config:
+        config["boot"] = drives.boot_order(_default_boot_order(world, config))
     world.guests.update(guest, config=config)
     if pool is not None:
         world.pools.add_guest(pool, vmid)

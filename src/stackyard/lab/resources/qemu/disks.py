@@ -65,7 +65,8 @@ class DiskMaker:
         """
         printed: dict[str, str] = {}
         with undo_on_failure(self.undo):
-            for key in drives.drive_keys(settings):
+            # By name, efidisk0 before scsi0, scsi10 before scsi2: the numbers of the volumes follow from it.
+            for key in sorted(drives.drive_keys(settings)):
                 drive = drives.parse_drive(self.world.facts, key, str(settings[key]))
                 await self._create_one(key, drive, {**self.config, **printed})
                 printed[key] = drives.print_drive(self.world.facts, key, drive)

@@ -10,12 +10,14 @@ from stackyard.lab.params.texts import FormatError
 from stackyard.lab.problems import PveError, bad_parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stackyard.lab.facts import Facts
 
 __all__ = [
+    "NO_BOOT_ORDER",
     "Drive",
+    "boot_order",
     "check_parameters",
     "drive_keys",
     "is_cdrom",
@@ -27,6 +29,9 @@ __all__ = [
 ]
 
 Drive = dict[str, Any]
+
+# An order without devices is an empty text in the file, of which reading leaves the space after the colon.
+NO_BOOT_ORDER = " "
 
 _DECLARED_AT = "POST /nodes/{node}/qemu"
 _COUNTS = {"ide": 4, "scsi": 31, "virtio": 16, "sata": 6}
@@ -49,6 +54,11 @@ def is_drive(key: str) -> bool:
 def drive_keys(config: Mapping[str, Any]) -> list[str]:
     """Return the drives of a configuration in Proxmox's order."""
     return [name for name in _NAMES if name in config]
+
+
+def boot_order(devices: Sequence[str]) -> str:
+    """Print the devices that a VM boots from, in this order."""
+    return f"order={';'.join(devices)}" if devices else NO_BOOT_ORDER
 
 
 def is_cdrom(drive: Mapping[str, Any]) -> bool:

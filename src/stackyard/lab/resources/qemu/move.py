@@ -212,7 +212,7 @@ def _reassign(call: Call, task: Task, target: int, target_disk: str) -> None:
     if disk in order:
         task.log(f"removing disk '{disk}' from boot order config")
         order.remove(disk)
-        config["boot"] = f"order={';'.join(order)}"
+        config["boot"] = drives.boot_order(order)
     task.log(f"removing disk '{disk}' from VM '{call.vmid}' config")
     world.guests.update(here, config=config)
     there = world.guests.require("qemu", node, target)

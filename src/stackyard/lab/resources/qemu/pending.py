@@ -251,13 +251,13 @@ class Changes:
         order = self._boot_order()
         drive = drives.parse_drive(self._world.facts, option, value)
         if order and option not in order and drives.is_cdrom(drive) and not drives.is_cloudinit(drive):
-            self.pending["boot"] = f"order={';'.join([*order, option])}"
+            self.pending["boot"] = drives.boot_order([*order, option])
 
     def _leave_boot_order(self, option: str) -> None:
         order = self._boot_order()
         if option in order:
             order.remove(option)
-            self.pending["boot"] = f"order={';'.join(order)}" if order else ""
+            self.pending["boot"] = drives.boot_order(order)
 
     def _protect(self, what: str) -> None:
         if self.config.get("protection"):

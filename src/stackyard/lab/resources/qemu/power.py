@@ -6,18 +6,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.allocation import allocate
-from stackyard.lab.bridges import exists
 from stackyard.lab.ha.requests import ask_to_start, ask_to_stop, is_in_hands
 from stackyard.lab.latency import Work
 from stackyard.lab.problems import PveError, bad_parameter
 from stackyard.lab.qemu.power import power_on, shut_down_real
 from stackyard.lab.resources.qemu.disks import CLOUDINIT_SIZE
-from stackyard.lab.resources.qemu.pending import Changes, cloudinit_volumes, disk_volumes, effective
+from stackyard.lab.resources.qemu.pending import Changes, cloudinit_volumes, effective
+from stackyard.lab.resources.qemu.start_checks import check_start
 from stackyard.lab.routing import route
 from stackyard.lab.volume_features import owner_of
 from stackyard.lab.volumes import NewVolume, parse_volume_id
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stackyard.lab.call import Call
     from stackyard.lab.store import Document
     from stackyard.lab.tasks import Task
@@ -146,7 +148,7 @@ async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiploc
     """Start a VM as part of a task; one that was suspended to disk resumes.
 
     Raises:
-        PveError: It is a template, locked, running already, not there, or lacks a disk.
+        PveError: It is a template, locked, running already, not there, or lacks what it needs to run.
     """
     async with world.locks.guest("qemu", vmid):
         guest = world.guests.require("qemu", node, vmid)
@@ -158,8 +160,7 @@ async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiploc
         if guest["status"] == "running":
             raise PveError(f"VM {vmid} already running")
         resumes = config.get("lock") == "suspended" or "vmstate" in config
-        _require_volumes(world, guest)
-        _require_bridges(world, task, guest)
+        devices = check_start(world, task, guest)
         if resumes:
             task.log("Resuming suspended VM")
         await _make_cloudinit(world, task, guest)
@@ -170,7 +171,7 @@ async def start_guest(world: World, task: Task, vmid: int, node: str, *, skiploc
                 resume_state(world, vmid)
             else:
                 Changes(world, guest).apply(at_start=True)
-            set_running(world, vmid, pid=1000 + task.upid.pid, booted=resumes)
+            set_running(world, vmid, pid=1000 + task.upid.pid, booted=resumes, pci=devices)
         await _switch_on(world, task, vmid)
 
 
@@ -184,13 +185,15 @@ async def _switch_on(world: World, task: Task, vmid: int) -> None:
         raise
 
 
-def set_running(world: World, vmid: int, *, pid: int, booted: bool = False) -> None:
+def set_running(world: World, vmid: int, *, pid: int, booted: bool = False, pci: Sequence[str] = ()) -> None:
     """Make a VM run, in the running transaction; one whose memory was kept has booted long ago."""
     guest = world.guests.get(vmid)
     if guest is not None:
         run: dict[str, Any] = {"pid": pid, "qmpstatus": "running"}
         if booted:
             run["booting_since"] = 0
+        if pci:
+            run["pci"] = list(pci)
         world.guests.update(guest, status="running", started=world.clock.now(), run=run)
 
 
@@ -231,22 +234,6 @@ def check_root_only(call: Call) -> None:
     for name in _ROOT_ONLY:
         if call.params.get(name) and not call.is_root:
             raise bad_parameter(name, "Only root may use this option.")
-
-
-def _require_bridges(world: World, task: Task, guest: Document) -> None:
-    for key, value in effective(guest).items():
-        bridge = re.search(r"(?:^|,)bridge=([^,]+)", str(value)) if re.fullmatch(r"net\d+", key) else None
-        if bridge is not None and not exists(world.store, str(guest["node"]), bridge[1]):
-            task.log(f"bridge '{bridge[1]}' does not exist")
-            raise PveError("start failed: QEMU exited with code 1")
-
-
-def _require_volumes(world: World, guest: Document) -> None:
-    node = str(guest["node"])
-    for volid in disk_volumes(world, {**guest["config"], **guest["pending"]}).values():
-        if ":" in volid:
-            world.storages.require(volid.partition(":")[0], node)
-            world.volumes.require(volid, node)
 
 
 async def _make_cloudinit(world: World, task: Task, guest: Document) -> None:
