@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +73,6 @@ def test_a_guest_that_cannot_be_reached_is_named_with_the_reason(name: str) -> N
     for guest, status, text in (
         ("nosuch", 65, "there is no guest 'nosuch'"),
         ("stopped", 69, "is stopped"),
-        ("closed", 69, "Nobody can log in"),
     ):
         done = stackyard("lab", "ssh", "--name", name, guest)
         assert done.status == status, done
@@ -83,3 +83,51 @@ def test_a_machine_without_ssh_says_so(name: str, tmp_path: Path) -> None:
     done = stackyard("lab", "ssh", "--name", name, "web1", env={"PATH": str(tmp_path)})
     assert done.status == 1
     assert "`ssh` was not found" in done.stderr
+
+
+def test_the_owner_of_a_lab_logs_in_to_every_guest_that_runs() -> None:
+    lab = f"owner-{os.getpid()}"
+    done = stackyard("lab", "up", "--name", lab, "--port", "0", "--seed", "homelab", "--guests", "recorded")
+    assert done.status == 0, done.stderr
+    try:
+        guests = json.loads(stackyard("lab", "guests", "--name", lab, "--json").stdout)["guests"]
+        assert len(guests) == 8
+        seen = {}
+        for one in guests:
+            done = stackyard("lab", "ssh", "--name", lab, one["name"], "--", "echo $(whoami) $(hostname)")
+            assert done.status == 0, (one["name"], done.stderr)
+            seen[one["name"]] = done.stdout.split()
+        wanted = {one["name"]: [one["users"][0] if one["users"] else "root", one["name"]] for one in guests}
+        assert seen == wanted
+        assert seen["opnsense"][0] == "root"
+        assert stackyard("lab", "reset", "--name", lab).status == 0
+        assert stackyard("lab", "ssh", "--name", lab, "pihole", "--", "true").status == 0
+    finally:
+        stackyard("lab", "down", "--name", lab)
+
+
+def test_a_guest_without_users_opens_to_its_owner_as_root(name: str) -> None:
+    done = stackyard("lab", "ssh", "--name", name, "closed", "--", "id", "-u")
+    assert (done.status, done.stdout) == (0, "0\n")
+    other = stackyard("lab", "ssh", "--name", name, "closed", "--user", "nobody-here", "--", "id", "-u")
+    assert other.status == 255
+    assert "Permission denied" in other.stderr
+    shown = json.loads(stackyard("lab", "ssh", "--name", name, "closed", "--json").stdout)
+    key = Path(shown["argv"][shown["argv"].index("-i") + 1])
+    assert key.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_key_of_the_owner_does_not_open_the_nodes(name: str) -> None:
+    shown = json.loads(stackyard("lab", "ssh", "--name", name, "closed", "--json").stdout)["argv"]
+    port = json.loads(stackyard("lab", "status", "--name", name, "--json").stdout)["ssh_port"]
+    options = "-F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+    key = shown[shown.index("-i") + 1]
+    ended = subprocess.run(
+        ["ssh", *options.split(), "-i", key, "-p", str(port), "root@127.0.0.1", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 255
+    assert "Permission denied" in ended.stderr

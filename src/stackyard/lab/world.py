@@ -68,6 +68,8 @@ class World:
     log: ClusterLog
     machines: Machines
     executions: Executions = field(default_factory=Executions)
+    # Public keys that open every guest, for as long as this process lives: the owner names them when needed.
+    owner_keys: set[str] = field(default_factory=set)
 
 
 def assemble(

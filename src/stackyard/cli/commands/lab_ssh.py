@@ -33,17 +33,24 @@ class GuestUnreachableError(UnreachableError):
 @click.command("ssh", cls=Command, context_settings={"ignore_unknown_options": False})
 @name_option
 @click.option(
-    "--user", metavar="USER", help="Log in as this user (default: the first that its cloud-init names)."
+    "--user",
+    metavar="USER",
+    help="Log in as this user (default: the first that its cloud-init names, root if it names none).",
 )
-@click.option("-i", "--identity", metavar="FILE", help="The private key to log in with (default: your own).")
+@click.option(
+    "-i",
+    "--identity",
+    metavar="FILE",
+    help="The private key to log in with (default: the lab's own for you).",
+)
 @click.argument("guest")
 @click.argument("command", nargs=-1)
 def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Result:
     """Log in to a guest, or run a command in it.
 
     The guest is given by its name or number. The real ssh is run, with the port, the user and the host key of
-    the guest; everything after -- is the command. With --json the command line of ssh is printed and nothing
-    is run.
+    the guest; everything after -- is the command. You are let in with a key that the lab makes for you,
+    whatever users and keys the guest has. With --json the command line of ssh is printed and nothing is run.
 
     \b
     stackyard lab ssh web1
@@ -53,9 +60,15 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     from stackyard import process  # lazy: asyncio, only when this verb runs
     from stackyard.cli.labs.client import lab_client  # lazy: ssl, as above
     from stackyard.cli.labs.instances import Instance  # lazy: as above
+    from stackyard.lab.owner_key import kept_owner_key  # lazy: cryptography, as above
 
-    found = lab_client(name).call("GET", "/guests", name=guest)["guests"][0]
-    argv = _argv(Instance(name), found, command, **options)
+    client, instance = lab_client(name), Instance(name)
+    found = client.call("GET", "/guests", name=guest)["guests"][0]
+    if options["identity"] is None and found["takes_owner_key"]:
+        key = kept_owner_key(instance.folder)
+        client.call("POST", "/owner-keys", key=key.public)
+        options["identity"] = str(key.path)
+    argv = _argv(instance, found, command, **options)
     settings = read_settings(sys.argv[1:])
     if settings.is_json or settings.is_events:
         return Result(document={"argv": argv, "guest": found})
@@ -79,7 +92,7 @@ def _argv(
     if found["port"] is None:
         why = "has no address" if found["status"] == "running" else f"is {found['status']}"
         raise GuestUnreachableError(f"The guest '{found['name']}' {why}.")
-    chosen = user or next(iter(found["users"]), None)
+    chosen = user or next(iter(found["users"]), "root" if found["takes_owner_key"] else None)
     if chosen is None:
         raise GuestUnreachableError(
             f"Nobody can log in to '{found['name']}': its cloud-init names no user.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.lab import addresses
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
     from stackyard.lab.store import Document
     from stackyard.lab.world import World
 
-__all__ = ["list_guests"]
+__all__ = ["add_owner_key", "list_guests"]
 
 _SSH_PORT = 22
 _MORE_PORTS = (8006,)
+_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\n]*)?")
 
 
 @control("GET /guests")
@@ -30,6 +32,16 @@ async def list_guests(call: ControlCall) -> Any:
             raise PveError(f"there is no guest '{wanted}'", status=404)
     guests = [await _row(world, guest) for guest in sorted(found, key=lambda one: int(one["vmid"]))]
     return {"kind": str(await world.machines.kind()), "guests": guests}
+
+
+@control("POST /owner-keys")
+def add_owner_key(call: ControlCall) -> Any:
+    """Let who has a key (`key`: its public half) log in to every guest, as root or as a user of the guest."""
+    key = str(call.params.get("key", "")).strip()
+    if not _KEY.fullmatch(key):
+        raise PveError("'key' must be a public key, as a line of authorized_keys has it", status=400)
+    call.world.owner_keys.add(key)
+    return {"keys": len(call.world.owner_keys)}
 
 
 async def _row(world: World, guest: Document) -> dict[str, Any]:
@@ -50,6 +62,7 @@ async def _row(world: World, guest: Document) -> dict[str, Any]:
         "port": None,
         "ports": {},
         "host_key": None,
+        "takes_owner_key": False,
     }
     if not row["addresses"]:
         return row
@@ -74,6 +87,8 @@ async def _reached(world: World, guest: Document) -> dict[str, Any]:
         "port": open_ones.get(str(_SSH_PORT)),
         "ports": open_ones,
         "host_key": public_host_key(world, guest),
+        # Where the SSH server is the lab's own, and not one that runs inside.
+        "takes_owner_key": await machine.endpoint(_SSH_PORT) is None,
     }
 
 

@@ -16,7 +16,7 @@ from stackyard.lab.ssh.sessions import ChannelSink, server_options
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stackyard.lab.inside.machine import GuestMachine
     from stackyard.lab.store import Document
@@ -63,7 +63,7 @@ class GuestPorts:
         connection = await asyncssh.run_server(
             sock,
             config=None,
-            server_factory=lambda: _GuestLogin(machine, self._run),
+            server_factory=lambda: _GuestLogin(machine, self._run, self._world.owner_keys),
             server_host_keys=keys,
             **server_options(),
         )
@@ -183,11 +183,12 @@ class _GuestProcess(asyncssh.SSHServerProcess[bytes]):
 
 
 class _GuestLogin(asyncssh.SSHServer):
-    """Lets in the users of one guest."""
+    """Lets in the users of one guest, and the owner of the lab."""
 
-    def __init__(self, machine: GuestMachine, run: Run) -> None:
+    def __init__(self, machine: GuestMachine, run: Run, owner_keys: Collection[str]) -> None:
         self._machine = machine
         self._run = run
+        self._owner_keys = owner_keys
 
     def session_requested(self) -> asyncssh.SSHServerProcess[bytes]:
         return _GuestProcess(lambda process: self._run(process, self._machine), None, _SFTP_VERSION, False)
@@ -206,6 +207,8 @@ class _GuestLogin(asyncssh.SSHServer):
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         try:
+            if is_authorized(key, self._owner_keys):
+                return username == "root" or username in await self._machine.users()
             return is_authorized(key, await self._machine.authorized_keys(username))
         except MachineError:
             return False
