@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stackyard import lab
-from stackyard.lab.seeds import Seed, SeedCall
+from stackyard.lab.seeds import STOCK_STORAGES, Seed, SeedCall
 
 
 def _posted(path: str, **parameters: str) -> SeedCall:
@@ -39,6 +39,11 @@ ZFS, NFS, NFS_SERVER, NFS_EXPORT, ACME = "zfs1", "nfs1", "10.31.0.9", "/srv/nfs"
 _IMAGES = {"content": "images,rootdir"}
 SEED = Seed(
     name="acceptance",
+    # The provider's description of its tests asks for a `local` that takes all of these.
+    storages={
+        **STOCK_STORAGES,
+        "local": {**STOCK_STORAGES["local"], "content": "iso,vztmpl,snippets,import,images,backup,rootdir"},
+    },
     calls=(
         _posted("/storage", storage=ZFS, type="zfspool", pool="tank", **_IMAGES),
         _posted("/storage", storage=NFS, type="nfs", server=NFS_SERVER, export=NFS_EXPORT, **_IMAGES),

@@ -15,10 +15,22 @@ import proxmoxer
 import yarl
 
 from stackyard import lab
+from stackyard.lab.seeds import STOCK_STORAGES, Seed
 from stackyard.serving import Limits
 
-__all__ = ["LabClient", "Refused", "Reply", "lab_client", "proxmoxer_client"]
+__all__ = ["ROOMY", "LabClient", "Refused", "Reply", "lab_client", "proxmoxer_client"]
 
+# Somebody has let `local` take everything, so that tests have two kinds of storages for disks.
+ROOMY = Seed(
+    name="roomy",
+    storages={
+        **STOCK_STORAGES,
+        "local": {
+            **STOCK_STORAGES["local"],
+            "content": "iso,vztmpl,snippets,import,images,backup,rootdir",
+        },
+    },
+)
 # As a lab has them, but for one: server and clients share a loop here, in which the handshakes of hundreds of
 # clients at once take their time.
 PATIENT = Limits(max_body_bytes=None, max_connections=2048, header_timeout_s=240.0)
@@ -144,7 +156,7 @@ async def lab_client(**options: Any) -> AsyncIterator[LabClient]:
     connector = aiohttp.TCPConnector(ssl=False, limit=0)
     timeout = aiohttp.ClientTimeout(total=600)
     async with (
-        lab.start(**{"limits": PATIENT, **options}) as running,
+        lab.start(**{"limits": PATIENT, "seed": ROOMY, **options}) as running,
         aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
     ):
         yield LabClient(running, session, {"Authorization": f"PVEAPIToken={running.api_token}"})

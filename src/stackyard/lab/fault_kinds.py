@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.lab.faults import Point, Rule, Strike
 from stackyard.lab.problems import PveError
+from stackyard.lab.storages import ASKED_TYPES, OFFLINE
 
 if TYPE_CHECKING:
     from stackyard.lab.faults import Faults
@@ -247,6 +248,28 @@ def _set_full(world: World, document: Document, *, full: bool) -> None:
             capacity["full"] = int(full)
 
 
+def _part_storage(world: World, document: Document) -> None:
+    storage = str(document["storage"])
+    config = world.store.get("storages", storage)
+    if config is None:
+        raise PveError(f"there is no storage '{storage}'", status=400)
+    if config["type"] not in ASKED_TYPES:
+        kinds = ", ".join(sorted(ASKED_TYPES))
+        raise PveError(f"'{storage}' is on no server: only {kinds} storages can be offline", status=400)
+    for place in _places(world, document):
+        world.store.put(OFFLINE, place, {})
+
+
+def _rejoin_storage(world: World, document: Document) -> None:
+    for place in _places(world, document):
+        world.store.delete(OFFLINE, place)
+
+
+def _places(world: World, document: Document) -> list[str]:
+    nodes = [str(document["node"])] if "node" in document else list(world.cluster.nodes())
+    return [f"{node}|{document['storage']}" for node in nodes]
+
+
 def _expire_tickets(world: World, _document: Document) -> None:
     world.tickets.renew_key()
 
@@ -333,6 +356,15 @@ KINDS: Mapping[str, FaultKind] = {
         },
         apply=_fill_storage,
         lift=_empty_storage,
+    ),
+    "storage-offline": FaultKind(
+        help="The server of a storage (nfs, cifs, iscsi) does not answer.",
+        fields={
+            "storage": Field(type=str, help="which one", required=True),
+            "node": Field(type=str, help="only to this node"),
+        },
+        apply=_part_storage,
+        lift=_rejoin_storage,
     ),
     "node-down": FaultKind(
         help="A node cannot be reached.",

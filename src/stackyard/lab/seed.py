@@ -14,7 +14,7 @@ from stackyard.lab.physical import declare_disks
 from stackyard.lab.planted import plant_guests, plant_storages
 from stackyard.lab.resources.network.files import bring_up
 from stackyard.lab.resources.network.reading import is_physical, read_interfaces
-from stackyard.lab.seeds import SeedMachine
+from stackyard.lab.seeds import STOCK_STORAGES, SeedMachine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,19 +54,6 @@ iface vmbr0 inet static
 source /etc/network/interfaces.d/*
 """
 
-_LOCAL: dict[str, Any] = {
-    "type": "dir",
-    "path": "/var/lib/vz",
-    "content": "iso,vztmpl,snippets,import,images,backup,rootdir",
-    "shared": 0,
-}
-_LOCAL_LVM: dict[str, Any] = {
-    "type": "lvmthin",
-    "thinpool": "data",
-    "vgname": "pve",
-    "content": "images,rootdir",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
@@ -104,8 +91,8 @@ def plant(
     for number, node in enumerate(names, start=1):
         _plant_node(world, node, number, machines.get(node, SeedMachine()))
     if seed.storages is None:
-        put("storages", "local", {"storage": "local", **_LOCAL})
-        put("storages", "local-lvm", {"storage": "local-lvm", **_LOCAL_LVM})
+        for storage, config in STOCK_STORAGES.items():
+            put("storages", storage, {"storage": storage, **config})
     plant_storages(world, seed, names)
     plant_guests(world, seed, names)
     _plant_root(world, password or secrets.token_urlsafe(12), token or new_uuid())

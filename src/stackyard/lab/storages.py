@@ -3,11 +3,13 @@
 Documents: `storages/<id>` is the definition as in storage.cfg (`type content path nodes shared disable
 ...`, the lists as comma text); `capacities/<scope>|<id>` has `total`, the bytes that fit, and `full` while a
 fault fills it, where the scope is the node's name or empty for a shared storage; `volumes/<scope>|<volid>` is
-one volume (see `volumes`).
+one volume (see `volumes`); `storages_offline/<node>|<id>` is there while a fault keeps a node from the server
+of a storage.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from stackyard.lab.store import Document, Store
 
-__all__ = ["FILE_TYPES", "KNOWN_TYPES", "StorageType", "Storages", "type_of"]
+__all__ = ["ASKED_TYPES", "FILE_TYPES", "KNOWN_TYPES", "OFFLINE", "StorageType", "Storages", "type_of"]
 
 DEFAULT_CAPACITY = 100 * 2**30
 
@@ -55,6 +57,13 @@ _TYPES: Mapping[str, StorageType] = {
 }
 FILE_TYPES = frozenset(name for name, found in _TYPES.items() if found.files)
 KNOWN_TYPES = frozenset(_TYPES)
+# Before these are used, Proxmox asks their server whether it is there.
+ASKED_TYPES = frozenset(("nfs", "cifs", "iscsi"))
+OFFLINE = "storages_offline"
+# Set apart for documentation: no server has such an address.
+_NOWHERE = tuple(
+    map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"))
+)
 
 
 def type_of(config: Mapping[str, Any]) -> StorageType:
@@ -90,14 +99,28 @@ class Storages:
         """Return the definition of a storage that can be used on a node now.
 
         Raises:
-            PveError: It does not exist, is disabled, or is not available on that node.
+            PveError: It does not exist, is disabled, or is not available on that node or not online.
         """
         config = self.config(storage)
         if config.get("disable"):
             raise PveError(f"storage '{storage}' is disabled")
         if not self.is_on(config, node):
             raise PveError(f"storage '{storage}' is not available on node '{node}'")
+        if not self.is_online(config, node):
+            raise PveError(f"storage '{storage}' is not online")
         return config
+
+    def is_online(self, config: Mapping[str, Any], node: str) -> bool:
+        """Tell whether a node reaches the server of a storage; one without a server is always there.
+
+        The lab asks nobody: servers answer, but for those at addresses and names that are set apart for
+        documentation, and those that a fault has taken away.
+        """
+        if config["type"] not in ASKED_TYPES:
+            return True
+        if self._store.get(OFFLINE, f"{node}|{config['storage']}") is not None:
+            return False
+        return not _is_nowhere(str(config.get("server") or config.get("portal") or ""))
 
     @staticmethod
     def is_on(config: Mapping[str, Any], node: str) -> bool:
@@ -157,7 +180,7 @@ class Storages:
             "active": 0,
             "enabled": int(enabled),
         }
-        if enabled:
+        if enabled and self.is_online(config, node):
             total, used = self.total(storage, node), self.used(storage, node)
             status |= {"total": total, "used": used, "avail": max(0, total - used), "active": 1}
         return status
@@ -168,3 +191,11 @@ class Storages:
                 place = (str(volume["scope"]), str(volume["storage"]))
                 own = int(volume["size"]) - int(volume.get("borrowed", 0))
                 self._used[place] = self._used.get(place, 0) + sign * own
+
+
+def _is_nowhere(server: str) -> bool:
+    try:
+        address = ipaddress.ip_address(server)
+    except ValueError:
+        return server.rpartition(".")[2] == "invalid"
+    return any(address in network for network in _NOWHERE)

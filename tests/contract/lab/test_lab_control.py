@@ -41,7 +41,9 @@ def test_a_shipped_seed_fills_a_lab_of_any_nodes(name: str, nodes: tuple[str, ..
         status = (await steer(api, "GET", "/status")).json
         assert (
             status["guests"]
-            == {"empty": 0, "minimal": 2, "small": 2, "demo": 5, "homelab": 11, "big": 10_000}[name]
+            == {"stock": 0, "empty": 0, "minimal": 2, "small": 2, "demo": 5, "homelab": 11, "big": 10_000}[
+                name
+            ]
         )
         assert status["tasks"] == status["calls"] == 0
         assert tuple(row["node"] for row in await api.get("/nodes")) == (nodes or load_seed(name).nodes)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.lab import LabClient, Refused, lab_client
+from tests.support.lab import ROOMY, LabClient, Refused, lab_client
 
 from stackyard.lab import exporting, facts
 from stackyard.lab.problems import PveError
@@ -229,6 +229,7 @@ def test_the_nodes_of_a_lab_stand_for_those_of_the_seed() -> None:
 def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
     seed = parse_seed(
         {
+            "storages": ROOMY.storages,
             "guests": [
                 {
                     "vmid": 100,
@@ -241,7 +242,7 @@ def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
                     },
                 },
                 {"vmid": 101, "type": "lxc", "config": {"rootfs": "local-lvm:vm-101-disk-0,size=8G"}},
-            ]
+            ],
         }
     )
 
@@ -271,3 +272,41 @@ def test_a_lab_with_data_keeps_what_its_seed_put_there(tmp_path: Path) -> None:
             assert gone == [path for path in before if path.startswith("/nodes/pve2/qemu/105")]
 
     asyncio.run(main())
+
+
+def test_local_takes_what_the_installer_lets_it_take_unless_the_seed_says_otherwise() -> None:
+    async def contents(seed: Any) -> str:
+        async with lab_client(seed=seed) as api:
+            text: str = (await api.get("/storage/local"))["content"]
+            return text
+
+    async def test() -> None:
+        assert await contents(parse_seed({})) == "iso,vztmpl,backup,import"
+        assert await contents(load_seed("stock")) == "iso,vztmpl,backup,import"
+        for name in ("empty", "minimal", "small", "demo"):
+            assert await contents(load_seed(name)) == "iso,vztmpl,backup,import,snippets"
+        own = {"local": {"type": "dir", "path": "/var/lib/vz", "content": "iso"}}
+        assert await contents(parse_seed({"storages": own})) == "iso"
+
+    asyncio.run(test())
+
+
+def test_a_node_as_the_installer_leaves_it_has_no_place_for_disks_and_snippets_on_local() -> None:
+    async def test() -> None:
+        async with lab_client(seed=load_seed("stock")) as api:
+            with pytest.raises(Refused) as caught:
+                await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local:1")
+            assert caught.value.errors == {"storage": "storage 'local' does not support vm images"}
+            with api.world.store.transaction():
+                api.world.volumes.add("local:vztmpl/a.tar.zst", "pve1", 9, content="vztmpl", format="tzst")
+                api.world.volumes.add("local:snippets/a.yaml", "pve1", 9, content="snippets", format="raw")
+            template = "local:vztmpl/a.tar.zst"
+            with pytest.raises(Refused, match="storage 'local' does not support container directories"):
+                await api.post("/nodes/pve1/lxc", vmid=100, ostemplate=template, storage="local")
+            rows = await api.get("/nodes/pve1/storage/local/content")
+            assert [row["volid"] for row in rows] == [template]
+            await api.put("/storage/local", content="iso,vztmpl,snippets")
+            rows = await api.get("/nodes/pve1/storage/local/content")
+            assert [row["volid"] for row in rows] == ["local:snippets/a.yaml", template]
+
+    asyncio.run(test())

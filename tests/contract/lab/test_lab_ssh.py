@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncssh
 import pytest
-from tests.support.lab import LabClient, lab_client
+from tests.support.lab import ROOMY, LabClient, lab_client
 from tests.support.lab_ssh import TRY_SUDO, as_bash, said, ssh_to
 
 from stackyard.lab.seeds import parse_seed
@@ -353,4 +353,4 @@ def test_twenty_clients_at_once_upload_and_import() -> None:
         used = (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"]
         assert used == sum(disk["size"] for disk in disks)
 
-    with_lab(test, seed=parse_seed(IMAGE))
+    with_lab(test, seed=parse_seed({**IMAGE, "storages": ROOMY.storages}))

@@ -26,7 +26,7 @@ from stackyard.lab.resources.lxc.power import stop_container
 from stackyard.lab.resources.node_settings.bulk import start_guests
 from stackyard.lab.resources.qemu.power import stop_guest
 from stackyard.lab.rows import boot_disk_size, cpu_count, memory_bytes
-from stackyard.lab.seeds import Seed, SeedMachine, SeedUser
+from stackyard.lab.seeds import PREPARED_STORAGES, Seed, SeedMachine, SeedUser
 from stackyard.lab.sha256_crypt import is_hashed
 from stackyard.lab.ssh.accounts import accounts_of
 
@@ -144,6 +144,7 @@ def inner_options(outer: Options, uplink: Uplink, folder: Path) -> Options:
         cluster=name,
         nodes=(name,),
         machines={name: _machine(uplink.world, guest)},
+        storages=PREPARED_STORAGES,
         authorized_keys=() if root is None else root.keys,
         system_users=tuple(
             # Their passwords are set afterwards: cloud-init is given hashes.

@@ -133,7 +133,7 @@ def storage_row(world: World, storage: str, node: str) -> dict[str, Any]:
         "shared": int(world.storages.is_shared(config)),
         "content": ",".join(world.storages.content_types(config)),
     }
-    if world.cluster.is_online(node):
+    if world.cluster.is_online(node) and world.storages.is_online(config, node):
         row |= {
             "status": "available",
             "maxdisk": world.storages.total(storage, node),

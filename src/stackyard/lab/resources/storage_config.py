@@ -185,6 +185,7 @@ def create(call: Call) -> Any:
     with failing_as("create storage failed"):
         if storage in call.world.storages.all():
             raise PveError(f"storage ID '{storage}' already defined")
+        _require_online(call, config)
         returned = _add(call, config, secrets)
     _file(call).put(storage, config)
     return {"storage": storage, "type": name, **returned}
@@ -236,6 +237,14 @@ def delete(call: Call) -> Any:
         if key.startswith("storage/"):
             call.store.delete("pool_members", key)
     return None
+
+
+def _require_online(call: Call, config: Mapping[str, Any]) -> None:
+    """Refuse a storage whose server does not answer, where the node that is asked is to use it."""
+    storages, node = call.world.storages, call.world.cluster.local()
+    is_used = not config.get("disable") and storages.is_on(config, node)
+    if is_used and not storages.is_online(config, node):
+        raise PveError(f"storage '{config['storage']}' is not online")
 
 
 def _rescope(call: Call, storage: str, *, shared: bool) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from stackyard.lab.seeds.checking import SeedError, is_node_name, parse_seed
 from stackyard.lab.seeds.model import (
     EMPTY,
+    PREPARED_STORAGES,
+    STOCK_STORAGES,
     Seed,
     SeedCall,
     SeedFile,
@@ -23,6 +25,8 @@ from stackyard.lab.seeds.reading import decode_seed, is_seed_file, load_seed, se
 
 __all__ = [
     "EMPTY",
+    "PREPARED_STORAGES",
+    "STOCK_STORAGES",
     "Seed",
     "SeedCall",
     "SeedError",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY",
+    "PREPARED_STORAGES",
+    "STOCK_STORAGES",
     "Seed",
     "SeedCall",
     "SeedFile",
@@ -20,6 +22,19 @@ __all__ = [
     "SeedUser",
     "SeedVolume",
 ]
+
+
+_LOCAL_LVM = {"type": "lvmthin", "thinpool": "data", "vgname": "pve", "content": "images,rootdir"}
+# As the installer of Proxmox VE 9 leaves a node.
+STOCK_STORAGES: Mapping[str, Mapping[str, Any]] = {
+    "local": {"type": "dir", "path": "/var/lib/vz", "content": "iso,vztmpl,backup,import", "shared": 0},
+    "local-lvm": _LOCAL_LVM,
+}
+# The same after `pvesm set local --content`, which a node needs before cloud-init data can be put on it.
+PREPARED_STORAGES: Mapping[str, Mapping[str, Any]] = {
+    **STOCK_STORAGES,
+    "local": {**STOCK_STORAGES["local"], "content": "iso,vztmpl,backup,import,snippets"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +137,7 @@ class Seed:
         token: The secret of the API token; a random one if None.
         authorized_keys: Who may log in as root over SSH with a key, as in a file of that name.
         system_users: Who else may log in over SSH.
-        storages: The definitions of the storages, by id; `local` and `local-lvm` if None.
+        storages: The definitions of the storages, by id; those of a new installation if None.
         capacities: How many bytes fit, by storage and node; one without a node is for every node.
         volumes: What is in the storages.
         guests: The guests, as they stand.
@@ -160,4 +175,4 @@ class Seed:
         return nodes[self.nodes.index(node) % len(nodes)] if node in self.nodes else node
 
 
-EMPTY = Seed(name="empty")
+EMPTY = Seed(name="empty", storages=PREPARED_STORAGES)
