@@ -92,7 +92,7 @@ def lab() -> None:
 @click.option(
     "--seed",
     metavar="NAME|FILE",
-    help="What a new lab holds: empty (default), minimal, homelab, big, small, demo, or a YAML file.",
+    help="What a new lab holds: empty (default), stock, minimal, homelab, big, small, demo, or a YAML file.",
 )
 @click.option(
     "--authorized-keys",
