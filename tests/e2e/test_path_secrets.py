@@ -21,6 +21,7 @@ from tests.support.path_runs import DNS, WEB, watch_calls
 from stackyard import lab
 from stackyard.engine.version import Flavour
 from stackyard.lab.journal import Entry
+from stackyard.lab.seeds import PREPARED_STORAGES
 from stackyard.path.planfile import PlanFile, read_key
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -39,7 +40,12 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/=]{200,}")
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     engine = real_engine(Flavour.TOFU)
-    seed = lab.Seed(name="canaries", token=CANARIES["API token"], password=CANARIES["password of the nodes"])
+    seed = lab.Seed(
+        name="canaries",
+        token=CANARIES["API token"],
+        password=CANARIES["password of the nodes"],
+        storages=PREPARED_STORAGES,
+    )
     with lab.running(nodes=("pve1",), ssh_port=0, seed=seed, data=tmp_path / "lab") as running:
         temporary = tmp_path / "tmp"
         temporary.mkdir()

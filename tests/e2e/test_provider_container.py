@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import engine, real_engine
+from tests.support.lab import ROOMY
 from tests.support.provider import Stack, driven, lab_api
 from tests.support.provider_container import (
     CHANGES,
@@ -39,7 +40,7 @@ def tofu() -> Engine:
 
 @pytest.fixture
 def running() -> Iterator[lab.Running]:
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+    with lab.running(seed=ROOMY, nodes=("pve1", "pve2"), ssh_port=0) as it:
         plant_templates(it)
         yield it
 

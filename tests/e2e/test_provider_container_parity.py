@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.engine import real_engine
+from tests.support.lab import ROOMY
 from tests.support.provider import Stack, driven, require_bpg
 from tests.support.provider_container import (
     CHANGES,
@@ -38,7 +39,7 @@ def tofu() -> Engine:
 @pytest.fixture
 def running() -> Iterator[lab.Running]:
     require_bpg()
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+    with lab.running(seed=ROOMY, nodes=("pve1", "pve2"), ssh_port=0) as it:
         plant_templates(it)
         yield it
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.support.engine import engine
+from tests.support.lab import ROOMY
 from tests.support.provider import Stack, credentials, driven, lab_api
 from tests.support.web import served
 from tests.unit.desired.test_desired import FULL
@@ -45,7 +46,7 @@ resource "proxmox_virtual_environment_vm" "it" {
 
 @pytest.fixture
 def running() -> Iterator[lab.Running]:
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+    with lab.running(seed=ROOMY, nodes=("pve1", "pve2"), ssh_port=0) as it:
         yield it
 
 
@@ -153,7 +154,7 @@ def test_the_full_model_as_it_is_rendered_is_applied_and_left_alone(
 
 @contextlib.contextmanager
 def slow_lab() -> Iterator[lab.Running]:
-    with lab.running(nodes=("pve1",), latency_s={Work.CREATE: 1.0, Work.START: 0.5}) as it:
+    with lab.running(seed=ROOMY, nodes=("pve1",), latency_s={Work.CREATE: 1.0, Work.START: 0.5}) as it:
         yield it
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.test_provider_vm import images, prepare, rendered
 from tests.support.engine import engine
+from tests.support.lab import ROOMY
 from tests.support.provider import Stack, driven, lab_api, require_bpg
 from tests.unit.desired.test_desired import FULL
 
@@ -314,7 +315,7 @@ def clone_text(shape: str) -> str:
 @pytest.fixture
 def running() -> Iterator[lab.Running]:
     require_bpg()
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as it:
+    with lab.running(seed=ROOMY, nodes=("pve1", "pve2"), ssh_port=0) as it:
         yield it
 
 

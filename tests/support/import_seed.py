@@ -6,7 +6,7 @@ import dataclasses
 import urllib.parse
 from typing import Any
 
-from stackyard.lab.seeds import Seed, SeedCall, SeedFile
+from stackyard.lab.seeds import PREPARED_STORAGES, Seed, SeedCall, SeedFile
 
 __all__ = ["INEXPRESSIBLE", "SEED", "VM_IDS", "with_calls"]
 
@@ -276,6 +276,7 @@ _CONTAINERS = (
 SEED = Seed(
     name="by-hand",
     nodes=("pve1", "pve2"),
+    storages=PREPARED_STORAGES,
     files=(
         SeedFile(volume="local:vztmpl/debian-12.tar.zst", size=1_000_000),
         SeedFile(volume="local:vztmpl/debian-12.tar.zst", node="pve2", size=1_000_000),

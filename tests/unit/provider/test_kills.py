@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.support.kill_moments import Moment, changes_something, choose_some
+from tests.support.lab import ROOMY
 from tests.support.path_faults import Spot
 from tests.support.path_runs import control, watch_calls
 from tests.support.provider import lab_api
@@ -156,7 +157,7 @@ SHORT = [
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[lab.Running]:
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
+    with lab.running(seed=ROOMY, nodes=("pve1", "pve2"), ssh_port=0) as running:
         prepare(running)
         yield running
 

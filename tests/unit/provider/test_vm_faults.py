@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.lab import ROOMY
 from tests.support.lab_consistency import problems_in
 from tests.support.provider_bench import Failed, bench
 
@@ -97,7 +98,7 @@ def test_the_next_apply_ends_well_with_one_vm(
     config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
             for nth in range(1, MOST_CALLS):
                 if not await settle(running, tmp_path, fault | {"nth": nth}, config):
                     break
@@ -111,7 +112,7 @@ def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, t
     fault = {"kind": "task", "task": task, "step": step, "text": "no luck", "times": 1}
 
     async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
             assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
 
     asyncio.run(scenario())
@@ -129,7 +130,7 @@ def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], 
     }
 
     async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, template(running):
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
             assert await settle(running, tmp_path, fault, config) > 0
 
     asyncio.run(scenario())
@@ -177,7 +178,7 @@ def test_a_change_or_removal_that_failed_is_completed_by_the_next(
     removing: bool, fault: dict[str, Any], tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running:
             for nth in range(1, MOST_CALLS):
                 if not await settle_change(running, tmp_path, fault | {"nth": nth}, removing=removing):
                     break
@@ -188,7 +189,7 @@ def test_a_change_or_removal_that_failed_is_completed_by_the_next(
 
 def test_a_full_storage_is_named_and_repaired(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
             name = running.add_fault("storage-full", storage="local-lvm")
             with pytest.raises(Failed, match=r"local-lvm|space"):
                 await it.apply(VM, **MADE)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support.lab import ROOMY
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
@@ -31,7 +32,7 @@ Scenario = Callable[[Bench, lab.Running], Awaitable[None]]
 
 def run(scenario: Scenario) -> None:
     async def whole() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running) as it:
+        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, bench(running) as it:
             await scenario(it, running)
 
     asyncio.run(whole())
