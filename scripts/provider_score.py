@@ -60,8 +60,9 @@ OTHER_CLIENTS = """\
 - **Telmate/proxmox-api-go (98ffd4b), `test/api`: 58 pass, 1 fail of 59.** `Test_Cloud_Init_VM` adds the
   bridge `vmbr0`, which every node has, and imports a file from the folder /tmp of the node.
 - **luthermonson/go-proxmox 0.8.0 (c85962e), `tests/integration`: 11 pass, 3 fail of 14.**
-  `TestClusterResources` does not know the resources of type `network` that Proxmox VE 9 lists, `TestNode_TermProxy` wants a console,
-  `TestNode_VncProxy` a VM that is named to it. Its tests with the tag `nodes` do not compile.
+  `TestClusterResources` does not know the resources of type `network` that Proxmox VE 9 lists,
+  `TestNode_TermProxy` wants a console, `TestNode_VncProxy` a VM that is named to it.
+  Its tests with the tag `nodes` do not compile.
 """
 # Their tests run at once by default and write the same description of the same node: one undoes the other.
 ONE_AT_A_TIME = frozenset(("fwprovider-nodes-config",))
