@@ -175,7 +175,7 @@ def test_a_mapping_stands_for_the_devices_of_the_node_that_are_free() -> None:
         ),
     ],
 )
-def test_a_mapping_has_to_fit_the_node(kind: str, entry: str, option: dict[str, str], text: str) -> None:
+def test_a_mapping_has_to_fit_the_node(kind: str, entry: str, option: dict[str, Any], text: str) -> None:
     async def test(api: LabClient) -> None:
         await api.post(f"/cluster/mapping/{kind}", id="it", map=entry)
         await make(api, **option)
