@@ -48,6 +48,8 @@ class ExitStatus(enum.IntEnum):
     FAILED = 1
     CHANGES = 2
     INVALID_SPEC = 3
+    # Of `plan`, where no spec is read: the guard would refuse to apply it.
+    REFUSED = 3
     USAGE = 64
     INVALID = 65
     UNREACHABLE = 69

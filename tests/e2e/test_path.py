@@ -149,7 +149,7 @@ def test_a_saved_plan_is_applied_only_while_it_fits(yard: Yard) -> None:
 def test_the_guard_judges_the_saved_plan_and_not_a_new_one(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
     meddle(yard, 501, unprivileged=0)
-    yard.run("plan", "t", "--out", "dev.plan")
+    yard.run("plan", "t", "--out", "dev.plan", status=3)
     # Put right by hand: a plan that is made now would not touch the container, and the saved one replaces it.
     meddle(yard, 501, unprivileged=1)
     assert yard.codes("apply", "t", "--plan", "dev.plan") == ["E-GUARD-DESTROYS-GUEST"]

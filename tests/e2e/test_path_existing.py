@@ -190,7 +190,7 @@ def test_what_is_refused_has_changed_nothing_in_the_state(yard: Yard) -> None:
     yard.write_env("t", [vm("www", vmid=500), vm("new", vmid=502)])
     assert yard.codes("apply", "t", "--accept-renames", "--no-verify") == ["E-GUARD-DESTROYS-GUEST"]
     assert state_of(yard, "env/t/lab") == before
-    planned = yard.json("plan", "t", "--accept-renames")
+    planned = yard.json("plan", "t", "--accept-renames", status=3)
     assert actions(planned)["VM web (500 on pve1)"] == "update"
     yard.write_env("t", [vm("www", vmid=500), vm("db", vmid=501)])
     yard.run("plan", "t", "--accept-renames", "--out", "x.plan")

@@ -90,7 +90,7 @@ def test_a_cluster_made_by_hand_becomes_an_env_whose_plan_is_empty(yard: Yard) -
 
     edit(yard, "home", "web", memory=4096)
     edit(yard, "home", "docker", cores=6)
-    changes = yard.json("plan", "home")["changes"]
+    changes = yard.json("plan", "home", status=3)["changes"]
     assert {change["subject"]: [d["attribute"] for d in change["differences"]] for change in changes} == {
         "VM web (100 on pve1)": ["memory[0].dedicated"],
         "container docker (201 on pve2)": ["cpu[0].cores"],

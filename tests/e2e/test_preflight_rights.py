@@ -18,7 +18,7 @@ from tests.support.preflight import details, look, with_role
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.operator.preflight.rights import needed
+from stackyard.guard.rights import needed
 from stackyard.path.environment import EnvironmentSource
 from stackyard.render.userdata import with_data_files
 

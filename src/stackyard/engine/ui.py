@@ -185,11 +185,14 @@ def read_finding(workdir: Workdir, diagnostic: Message) -> Finding:
         KeyError: It has no summary.
     """
     address = diagnostic.get("address")
+    where = _read_place(workdir, diagnostic.get("range"))
+    if workdir.locate is not None:
+        where = workdir.locate(where, None if not address else str(address))
     return Finding(
         severity=Severity.WARNING if diagnostic.get("severity") == "warning" else Severity.ERROR,
         summary=workdir.redactor(str(diagnostic["summary"])),
         detail=workdir.redactor(str(diagnostic.get("detail") or "")),
-        where=_read_place(workdir, diagnostic.get("range")),
+        where=where,
         address=workdir.redactor(str(address)) if address else None,
     )
 

@@ -15,9 +15,10 @@ from stackyard.engine import variables as input_variables
 from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stackyard.engine.version import Engine
+    from stackyard.errors import Location
 
 __all__ = ["Limits", "Workdir"]
 
@@ -57,6 +58,8 @@ class Workdir:
         data_dir: Where the engine keeps its own files; `.terraform` in the folder when absent.
         cli_config: The engine's settings file; an empty one when absent.
         limits: How long things may take.
+        locate: Turns a place that the engine names, and the address that it is about, into that of the user's
+            input, where the configuration in the folder is generated.
     """
 
     engine: Engine
@@ -68,6 +71,7 @@ class Workdir:
     data_dir: Path | None = None
     cli_config: Path | None = None
     limits: Limits = Limits()
+    locate: Callable[[Location | None, str | None], Location | None] | None = None
 
     @property
     def data_folder(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stackyard.guard.cluster import Cluster, ClusterGuest, Node, Storage
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError, Permit
-from stackyard.guard.inspection import Verdict, inspect, inspect_placement
+from stackyard.guard.inspection import Verdict, inspect, inspect_facts, inspect_placement
 from stackyard.guard.ownership import Adoption, Owners
 from stackyard.guard.renames import Rename
 
@@ -26,5 +26,6 @@ __all__ = [
     "Storage",
     "Verdict",
     "inspect",
+    "inspect_facts",
     "inspect_placement",
 ]

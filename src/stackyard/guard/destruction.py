@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding, Permit
-from stackyard.guard.subjects import describe, is_guest, name_of, owner_of, short_kind
+from stackyard.guard.subjects import FILES, describe, is_guest, name_of, owner_of, short_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 ALLOW_DESTROY = "--allow-destroy"
-FILES = ("file", "download_file")
 # What is an act or a setting: nothing of the user's goes with it, and it can be made again as it was.
 _SETTINGS = ("sdn_applier", "haresource", "harule")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
@@ -95,13 +94,15 @@ def _guest(change: Change) -> Iterator[Finding]:
     name = name_of(change)
     what = "destroyed and made anew" if change.action is Action.REPLACE else "destroyed"
     if (change.before or {}).get("protection") is True:
-        yield Finding(kind=DESTROYS_PROTECTED, detail=f"{describe(change)} is protected and would be {what}.")
+        detail = f"{describe(change)} is protected and would be {what}."
+        yield Finding(kind=DESTROYS_PROTECTED, detail=detail, label=change.name)
         return
     because = _because(change)
     yield Finding(
         kind=DESTROYS_GUEST,
         detail=f"{describe(change)} would be {what}{because}{_lost_with(change)}.",
         permit=Permit(option=ALLOW_DESTROY, name=name),
+        label=change.name,
     )
 
 
@@ -152,6 +153,7 @@ def find_disk_loss(changes: Changes) -> Iterator[Finding]:
                     kind=LOSES_DISK,
                     detail=f"{describe(change)}: {loss}.",
                     permit=Permit(option=ALLOW_DISK_LOSS, name=name_of(change)),
+                    label=change.name,
                 )
 
 

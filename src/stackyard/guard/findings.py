@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Diagnostic, Kind, Severity
 from stackyard.errors import StackyardError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stackyard.errors import Location
 
 __all__ = ["Allowances", "Finding", "GuardRefusedError", "Permit"]
 
@@ -23,17 +30,35 @@ class Permit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One reason not to apply a plan."""
+    """One reason not to apply a plan.
+
+    Attributes:
+        kind: What sort of reason.
+        detail: What is wrong, with names.
+        permit: What lets it pass.
+        subject: Which guest it is about, for whoever decides by it.
+        label: The label of the resource that it is about.
+        field: The field of the model that it is about.
+        where: The place in the user's file.
+    """
 
     kind: Kind
     detail: str
     permit: Permit | None = None
-    # Which guest it is about, for whoever decides by it.
     subject: str = ""
+    label: str = ""
+    field: tuple[str | int, ...] = ()
+    where: Location | None = None
 
     def diagnostic(self) -> Diagnostic:
         """Return it as every finding is shown."""
-        return Diagnostic(kind=self.kind, detail=self.detail)
+        return Diagnostic(kind=self.kind, detail=self.detail, where=self.where)
+
+    def located(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Finding:
+        """Return the same with its place in the user's file, where that is known."""
+        if self.where is not None or not self.label:
+            return self
+        return dataclasses.replace(self, where=locate(self.label, self.field))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

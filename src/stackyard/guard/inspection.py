@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.diagnostics import Severity
-from stackyard.engine.changes import Action
-from stackyard.guard.cluster import find_misfits
 from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
+from stackyard.guard.facts import Facts
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
+from stackyard.guard.foresight import PLACEMENT, TABLE, find_refusals
+from stackyard.guard.implied import implied_by
 from stackyard.guard.interruption import find_network_reloads, find_reboots
 from stackyard.guard.moves import find_migrations
 from stackyard.guard.ownership import Adoption, Owners, adoptions, find_collisions, shared_guests
 from stackyard.guard.renames import Rename, find_renames, renames
-from stackyard.render.terms import label
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.desired import Desired
     from stackyard.engine.changes import Changes
+    from stackyard.errors import Location
     from stackyard.guard.cluster import Cluster
+    from stackyard.guard.implied import Implied
 
-__all__ = ["Verdict", "inspect", "inspect_placement"]
+__all__ = ["Verdict", "inspect", "inspect_facts", "inspect_placement"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,15 @@ class Verdict:
             warnings=(*self.warnings, *other.warnings),
             renames=(*self.renames, *other.renames),
             adoptions=(*self.adoptions, *other.adoptions),
+        )
+
+    def located(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Verdict:
+        """Return the same with the places of its findings in the user's files."""
+        return dataclasses.replace(
+            self,
+            refused=tuple(one.located(locate) for one in self.refused),
+            permitted=tuple(one.located(locate) for one in self.permitted),
+            warnings=tuple(one.located(locate) for one in self.warnings),
         )
 
     def raise_refusal(self, what: str) -> None:
@@ -99,10 +112,15 @@ def inspect(
 
 
 def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> Verdict:
-    """Check that what a model needs is there."""
-    created = {change.name for change in changes.planned if change.action is Action.CREATE}
-    new = {guest.key for guest in desired.guests if label(guest.key) in created}
-    return _verdict(list(find_misfits(desired, cluster, new)), Allowances())
+    """Check that what a model needs is there, by the list of the cluster alone."""
+    rows = [row for row in TABLE if row.name in PLACEMENT]
+    found = find_refusals(implied_by(desired, changes), Facts(cluster=cluster), rows)
+    return _verdict(list(found), Allowances())
+
+
+def inspect_facts(implied: Implied, facts: Facts) -> Verdict:
+    """Check that Proxmox will do what a plan asks of it."""
+    return _verdict(list(find_refusals(implied, facts)), Allowances())
 
 
 def _verdict(findings: list[Finding], allowances: Allowances) -> Verdict:

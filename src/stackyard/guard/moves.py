@@ -58,4 +58,6 @@ def find_migrations(changes: Changes) -> Iterator[Finding]:
                     kind=MIGRATES,
                     detail=f"{describe(change)} would be migrated to {difference.after}.",
                     permit=Permit(option=ALLOW_MIGRATE, name=name_of(change)),
+                    label=change.name,
+                    field=("node",),
                 )

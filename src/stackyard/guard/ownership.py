@@ -111,11 +111,13 @@ def find_collisions(changes: Changes, cluster: Cluster, owners: Owners) -> Itera
         state = owners.states.get(guest.vm_id)
         said = f"{adoption.name} would be made, but {who} is there"
         if state is not None:
-            yield Finding(kind=MANAGED_ELSEWHERE, detail=f"{said}, and the state {state} manages it.")
+            kind, why = MANAGED_ELSEWHERE, f", and the state {state} manages it."
         elif suspects := owners.suspects(guest.vm_id):
-            yield Finding(kind=OWNER_UNKNOWN, detail=f"{said}, and {', '.join(suspects)} may manage it.")
+            kind, why = OWNER_UNKNOWN, f", and {', '.join(suspects)} may manage it."
         else:
-            yield Finding(kind=UNMANAGED, detail=f"{said} and nothing manages it.")
+            kind, why = UNMANAGED, " and nothing manages it."
+        label = adoption.address.rpartition(".")[2]
+        yield Finding(kind=kind, detail=f"{said}{why}", label=label, field=("vm_id",))
 
 
 def shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, Finding]]:
@@ -124,4 +126,4 @@ def shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, Findi
         state = owners.states.get(vm_id_of(change) or 0)
         if is_guest(change) and change.destroys and state is not None:
             detail = f"{describe(change)} is in the state {state} too."
-            yield change.address, Finding(kind=IN_TWO_STATES, detail=detail)
+            yield change.address, Finding(kind=IN_TWO_STATES, detail=detail, label=change.name)

@@ -89,6 +89,8 @@ def find_renames(changes: Changes) -> Iterator[Finding]:
         yield Finding(
             kind=RENAMES_GUEST,
             detail=f"{describe(old)} looks like {name_of(new)} under a new key: {rename.reason}.",
+            label=new.name,
+            field=("key",),
         )
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change
 
 __all__ = [
+    "FILES",
     "KINDS",
     "describe",
     "is_guest",
@@ -40,6 +41,7 @@ KINDS = {
     "haresource": "high availability of",
     "harule": "affinity rule",
 }
+FILES = ("file", "download_file")
 _PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
 
 

@@ -21,6 +21,7 @@ from stackyard.inventory.contract import EXTRAS
 from stackyard.objects import open_objects
 from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import NoTokenError, resolved_on
+from stackyard.path.places import in_deployment
 from stackyard.path.reaching import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.redaction import NOTHING_SECRET
@@ -147,6 +148,7 @@ class DeploymentSource:
             version=found.binding,
             source=found.label,
             extras=_extras(understood, found),
+            locate=in_deployment(found.document, understood),
         )
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:

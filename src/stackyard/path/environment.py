@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stackyard import directories, events, proxmox
 from stackyard.desired import Desired
 from stackyard.errors import InvalidInputError
+from stackyard.guard.implied import Overcommit
+from stackyard.path.places import in_env
 from stackyard.path.reaching import jump_of, node_host
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.site import ConfigResolver
@@ -81,7 +83,8 @@ class EnvironmentSource:
         """
         desired = self.resolver.desired(name, host)
         target = Target(kind=self.kind, name=name, node=self.resolver.node(name, host))
-        return resolved_on(self.resolver, target, desired)
+        resolved = resolved_on(self.resolver, target, desired)
+        return replace(resolved, locate=in_env(self.resolver.site, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,15 @@ def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> R
         ssh=_ssh(resolver, chosen, desired),
         jump=jump_of(resolver.site, chosen),
         source=str(resolver.site.root),
+        overcommit=_overcommit(resolver),
     )
+
+
+def _overcommit(resolver: ConfigResolver) -> Overcommit:
+    said = resolver.site.settings.defaults.overcommit
+    usual = Overcommit()
+    storage = usual.storage if said.storage is None else said.storage
+    return Overcommit(memory=said.memory, storage=storage)
 
 
 def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshAccess:

@@ -11,9 +11,10 @@ from stackyard.errors import InvalidInputError
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.manifest.model import NodeType, Scope
 from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.manifest.scopes import desired_of, with_scopes
+from stackyard.manifest.scopes import desired_of, env_name, with_scopes
 from stackyard.path.environment import EnvironmentSource, resolved_by_state, resolved_on
 from stackyard.path.first_boots import FirstBoots, own_boots
+from stackyard.path.places import in_env
 from stackyard.path.target import Target
 from stackyard.site.build_guest import NodeChoice
 from stackyard.site.scope import files_of_env, files_of_host
@@ -116,7 +117,11 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     node = NodeChoice.of(resolver.site.nodes[host])
     desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
     resolved = resolved_on(resolver, target, _patient(_own(desired, manifest.name), manifest))
-    return dataclasses.replace(resolved, secrets=resolved.secrets.with_values(values))
+    return dataclasses.replace(
+        resolved,
+        secrets=resolved.secrets.with_values(values),
+        locate=in_env(with_scopes(resolver.site, here), env_name(here, scope)),
+    )
 
 
 def require_used(resolver: ConfigResolver, manifest: Manifest, host: str) -> None:

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import stackyard
 from stackyard import events
+from stackyard.desired import Desired
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.errors import UsageError
-from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_placement
+from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_facts
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
+from stackyard.guard.foresight import questions
+from stackyard.guard.implied import implied_by
 from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
 from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
+from stackyard.path.foresight import caller_of, read_facts
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
+from stackyard.path.places import by_label
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.settle import Surroundings, settle
 from stackyard.path.shared_files import Files, look_at_files
@@ -30,11 +35,11 @@ from stackyard.path.survey import survey
 from stackyard.path.sweeping import find_unfinished
 from stackyard.path.visibility import require_visible
 from stackyard.render.references import address_of
+from stackyard.render.userdata import with_data_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from stackyard.desired import Desired
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster, Owners
     from stackyard.path.known_state import KnownState
@@ -173,7 +178,7 @@ async def reopened(run: Run, saved: PlanFile, wishes: Wishes) -> AsyncIterator[M
         yield Made(
             path=path,
             changes=changes,
-            verdict=_judge(run, wishes, changes, scene),
+            verdict=await _judge(run, wishes, changes, scene),
             binding=saved.binding,
             cluster=scene.cluster,
             owners=scene.owners,
@@ -285,7 +290,7 @@ async def _make(
     return Made(
         path=path,
         changes=changes,
-        verdict=_judge(run, wishes, changes, scene),
+        verdict=await _judge(run, wishes, changes, scene),
         binding=binding,
         cluster=scene.cluster,
         owners=scene.owners,
@@ -309,15 +314,20 @@ def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
     return None if data is None else read_archive(data, run.served.schemas)
 
 
-def _judge(run: Run, wishes: Wishes, changes: Changes, scene: _Scene) -> Verdict:
+async def _judge(run: Run, wishes: Wishes, changes: Changes, scene: _Scene) -> Verdict:
     # What a killed run of ours was creating is no stranger: the provider takes it over.
     guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
     cluster = dataclasses.replace(scene.cluster, guests=guests)
     verdict = inspect(changes, wishes.allowances, cluster, scene.owners)
     verdict = verdict.joined(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
-    if wishes.mode is not tofu.PlanMode.NORMAL:
-        return verdict
-    return verdict.joined(inspect_placement(scene.settled.desired, changes, scene.cluster))
+    desired = scene.settled.desired
+    whole = desired if wishes.mode is tofu.PlanMode.NORMAL else Desired()
+    named = with_data_files(whole, run.resolved.target.state_name)
+    implied = implied_by(named, changes, run.resolved.overcommit)
+    caller = caller_of(run.resolved.connection)
+    facts = await read_facts(run.client, scene.cluster, questions(implied, scene.cluster), caller=caller)
+    verdict = verdict.joined(inspect_facts(implied, facts))
+    return verdict.located(by_label(run.resolved.locate, desired))
 
 
 def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from stackyard.errors import InvalidInputError, Location
 from stackyard.objects import open_objects
 from stackyard.path.knocking import Knock, knock_directly, knocking
 from stackyard.path.known_state import has_resources
+from stackyard.path.places import GeneratedPlaces
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.provider_environment import bpg_environment, provider_environment
 from stackyard.path.workspace import Workspace, input_digest
@@ -308,6 +309,7 @@ def _workdir(
         reattach=served.reattach if served is not None else None,
         cli_config=settings.cli_config,
         limits=Limits(lock_wait_s=settings.lock_wait_s),
+        locate=GeneratedPlaces(resolved.locate, resolved.desired, prepared.workspace.folder),
     )
 
 

@@ -43,6 +43,7 @@ async def survey(client: Client, nodes: Iterable[str], vm_ids: Collection[int] =
                 memory_bytes=int(row.get("maxmem", 0)),
                 bridges=bridges.get(row["node"], frozenset()),
                 is_online=row["node"] in online,
+                processors=int(row.get("maxcpu") or 0),
             )
             for row in rows
             if row["type"] == "node"
@@ -67,6 +68,7 @@ def _storage(row: Mapping[str, Any]) -> Storage:
         total_bytes=total,
         is_shared=bool(row.get("shared")),
         is_thin=row.get("plugintype") in _THIN,
+        contents=frozenset(filter(None, str(row.get("content") or "").split(","))),
     )
 
 
@@ -79,5 +81,6 @@ def _guest(row: Mapping[str, Any]) -> ClusterGuest:
         kind=row["type"],
         memory_bytes=int(row.get("maxmem", 0)) if is_running else 0,
         uptime_s=int(row.get("uptime") or 0) if is_running else 0,
+        is_template=bool(row.get("template")),
         tags=frozenset(filter(None, _BETWEEN_TAGS.split(str(row.get("tags") or "")))),
     )

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stackyard.errors import UsageError
+from stackyard.guard.implied import Overcommit
+from stackyard.path.places import nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stackyard.desired import Desired, Secrets
+    from stackyard.path.places import Locate
     from stackyard.proxmox import Connection
     from stackyard.redaction import Redactor
     from stackyard.ssh.host import Host
@@ -89,6 +92,10 @@ class Resolved:
     source: str = ""
     # What the source says beside its guests, for whoever reads the inventory.
     extras: Mapping[str, Any] = field(default_factory=dict)
+    # How much more than there is may be promised.
+    overcommit: Overcommit = field(default_factory=Overcommit)
+    # Where a guest, or a field of it, is written in the input.
+    locate: Locate = field(default=nowhere, repr=False, compare=False)
 
 
 class Source(Protocol):

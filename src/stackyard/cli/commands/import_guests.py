@@ -11,6 +11,7 @@ from stackyard.cli.command import Command
 from stackyard.cli.path_options import settings_of, target_options
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
+from stackyard.cli.views.changes import finding_document
 from stackyard.desired import Container
 from stackyard.errors import UsageError
 from stackyard.path.environment import EnvironmentSource
@@ -119,6 +120,7 @@ def _document(done: Imported, wanted: Wanted) -> dict[str, Any]:
             }
             for one in done.guests
         ],
+        "foreseen": [finding_document(finding) for finding in done.foreseen],
         "managed": [{"vm_id": vm_id, "state": state} for vm_id, state in sorted(done.managed.items())],
     }
 
@@ -140,6 +142,9 @@ def _show(paper: Paper, done: Imported, wanted: Wanted) -> None:
         for one in done.guests:
             for note in one.notes:
                 paper.line(f"{one.name} {note}.", style="yellow")
+        for finding in done.foreseen:
+            place = "" if finding.where is None else f"{finding.where}: "
+            paper.line(f"An apply would meet this: {place}{finding.detail}", style="yellow")
         verb = "Would import" if wanted.is_trial else "Imported"
         guests = "1 guest" if len(done.guests) == 1 else f"{len(done.guests)} guests"
         paper.line(f"{verb} {guests} into {done.target}; the plan for them is empty.", style="green")

@@ -35,13 +35,15 @@ __all__ = ["plan", "plan_document"]
 @permit_options
 @repair_options
 @click.option("--out", metavar="FILE", help="Save the plan, encrypted, for `stackyard apply --plan FILE`.")
-@click.option("--detailed-exitcode", is_flag=True, help="End with 2 where there are changes.")
+@click.option(
+    "--detailed-exitcode", is_flag=True, help="End with 2 where there are changes that apply would make."
+)
 @pass_session
 def plan(session: Session, /, **values: Any) -> Result:
     """Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.
 
     Guests and the state stay as they are. What the guard would refuse is shown with the option that would
-    permit it; `apply` stops there.
+    permit it, and the command ends with 3; `apply` stops there.
     """
     return session.run(_plan(session, values))
 
@@ -59,6 +61,8 @@ async def _plan(session: Session, values: dict[str, Any]) -> Result:
             made.save(run, out)
         has_changes = not made.changes.is_empty
     status = ExitStatus.CHANGES if has_changes and values["detailed_exitcode"] else ExitStatus.DONE
+    if made.verdict.refused:
+        status = ExitStatus.REFUSED
     return Result(
         document={**plan_document(made), "plan": None if out is None else str(out)},
         show=lambda paper: _show(paper, made, out),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.diagnostics import place_document
 from stackyard.engine.changes import Action
 from stackyard.guard.subjects import describe, is_guest
 
@@ -63,11 +64,15 @@ def _value(value: Any) -> str:
 def show_verdict(paper: Paper, verdict: Verdict) -> None:
     """Write what the guard says besides a refusal, which is an error of its own."""
     for finding in verdict.warnings:
-        paper.line(f"warning: {finding.detail} {finding.kind.remedy}", style="yellow")
+        paper.line(f"warning: {_place(finding)}{finding.detail} {finding.kind.remedy}", style="yellow")
     for finding in verdict.permitted:
-        paper.line(f"permitted: {finding.detail}", style="yellow")
+        paper.line(f"permitted: {_place(finding)}{finding.detail}", style="yellow")
     for finding in verdict.refused:
-        paper.line(f"refused: {finding.detail}", style="red")
+        paper.line(f"refused: {_place(finding)}{finding.detail}", style="red")
+
+
+def _place(finding: Finding) -> str:
+    return "" if finding.where is None else f"{finding.where}: "
 
 
 def change_document(change: Change) -> dict[str, Any]:
@@ -107,6 +112,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "detail": finding.detail,
         "remedy": finding.kind.remedy,
         "permit": None if finding.permit is None else str(finding.permit),
+        "where": place_document(finding.where),
     }
 
 

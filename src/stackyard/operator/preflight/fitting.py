@@ -6,35 +6,35 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Vm
 from stackyard.diagnostics import Diagnostics
-from stackyard.guard import cluster as placement
+from stackyard.guard import placement
 from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.foreseen import foreseen
 from stackyard.operator.preflight.model import Seen
-from stackyard.proxmox import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stackyard.diagnostics import Kind
-    from stackyard.operator.preflight.scene import Datastore, Scene
+    from stackyard.operator.preflight.scene import Scene
 
-__all__ = ["check_bridges", "check_capacity", "check_datastores", "check_node", "check_processors"]
+__all__ = [
+    "check_bridges",
+    "check_capacity",
+    "check_datastores",
+    "check_devices",
+    "check_node",
+    "check_processors",
+]
 
 
-def _misfits(scene: Scene, *wanted: Kind) -> Diagnostics:
-    """Return what the guard would say of a plan, of some kinds; guests that are there need no new room."""
-    there = {guest.vm_id for guest in scene.cluster.guests}
-    names = {guest.name for guest in scene.cluster.guests}
-    new = {g.key for g in scene.desired.guests if g.vm_id not in there and g.name not in names}
+async def _foreseen(scene: Scene, name: str) -> Diagnostics:
     found = Diagnostics()
-    for finding in placement.find_misfits(scene.desired, scene.cluster, new):
-        if finding.kind in wanted:
-            found.add(finding.kind, finding.detail)
+    found.extend(await foreseen(scene, name))
     return found
 
 
 async def check_node(scene: Scene) -> Seen:
     """Check that the host is the node that it is said to be, and online."""
-    found = _misfits(scene, placement.NO_NODE)
+    found = await _foreseen(scene, "node")
     node = scene.cluster.node(scene.node)
     known = ", ".join(one.name for one in scene.cluster.nodes) or "none"
     if node is None and not len(found):
@@ -46,52 +46,45 @@ async def check_node(scene: Scene) -> Seen:
 
 async def check_datastores(scene: Scene) -> Seen:
     """Check that datastores are there, on, and take what goes onto them."""
-    found = _misfits(scene, placement.NO_STORAGE)
-    wanted: dict[tuple[str, str], dict[str, str]] = {}
-    for node, name, content, who in _wanted_contents(scene):
-        wanted.setdefault((node, name), {}).setdefault(content, who)
-    for (node, name), contents in sorted(wanted.items()):
+    found = await _foreseen(scene, "datastores")
+    wanted = set(_wanted(scene))
+    if scene.subject.is_general:
+        wanted |= set(_check_general(scene, found))
+    for node, name in sorted(wanted):
         datastore = scene.datastores.get((node, name))
-        if datastore is not None:
-            _check_datastore(f"{name} on {node}", datastore, contents, found)
-        elif scene.subject.is_general:
-            there = ", ".join(sorted(other for where, other in scene.datastores if where == node)) or "none"
-            found.add(placement.NO_STORAGE, f"{node} has no datastore {name}; it has {there}.")
+        if datastore is not None and not datastore.is_active:
+            found.add(kinds.STORAGE_OFF, f"{name} on {node} is disabled or not active.")
     return Seen(text=", ".join(sorted({name for _, name in wanted})) or "none needed", findings=tuple(found))
 
 
-def _check_datastore(place: str, datastore: Datastore, contents: dict[str, str], found: Diagnostics) -> None:
-    if not datastore.is_active:
-        found.add(kinds.STORAGE_OFF, f"{place} is disabled or not active.")
-    for content, who in sorted(contents.items()):
-        if content not in datastore.contents:
-            has = ",".join(sorted(datastore.contents))
-            found.add(
-                kinds.CONTENT,
-                f"{place} takes {has}, and not {content}, which {who} needs; on the host: "
-                f"pvesm set {place.partition(' ')[0]} --content {has},{content}",
-            )
+def _wanted(scene: Scene) -> Iterator[tuple[str, str]]:
+    """Return nodes and datastores that are used."""
+    for guest in scene.desired.guests:
+        yield from ((guest.node, datastore) for datastore, _, _ in placement.storages_of(guest))
+    yield from ((file.node, file.datastore) for file in scene.desired.files)
 
 
-def _wanted_contents(scene: Scene) -> Iterator[tuple[str, str, str, str]]:
-    """Return node, datastore, content, and who needs it."""
-    subject, desired = scene.subject, scene.desired
-    if subject.is_general:
-        yield scene.node, subject.datastore, "images", "a virtual machine"
-        yield scene.node, subject.file_datastore, "snippets", "the user data of a guest"
-    for guest in desired.guests:
-        if isinstance(guest, Vm):
-            yield from ((guest.node, disk.datastore, "images", guest.name) for disk in guest.disks)
-        elif guest.root_disk is not None:
-            yield guest.node, guest.root_disk.datastore, "rootdir", guest.name
-    for file in desired.files:
-        content = "snippets" if file.kind == "snippet" else file.content
-        yield file.node, file.datastore, content, file.key
+def _check_general(scene: Scene, found: Diagnostics) -> Iterator[tuple[str, str]]:
+    """Check the datastores that any virtual machine with user data would use; return them."""
+    subject = scene.subject
+    usual = (
+        (subject.datastore, "images", "a virtual machine"),
+        (subject.file_datastore, "snippets", "the user data of a guest"),
+    )
+    for name, content, who in usual:
+        yield scene.node, name
+        storage = scene.cluster.storage(scene.node, name)
+        if (scene.node, name) not in scene.datastores:
+            known = sorted(other for where, other in scene.datastores if where == scene.node)
+            there = ", ".join(known) or "none"
+            found.add(placement.NO_STORAGE, f"{scene.node} has no datastore {name}; it has {there}.")
+        elif storage is not None and placement.takes_not(storage, content):
+            found.add(placement.CONTENT, placement.content_detail(storage, content, who))
 
 
 async def check_bridges(scene: Scene) -> Seen:
     """Check that bridges are there."""
-    found = _misfits(scene, placement.NO_BRIDGE)
+    found = await _foreseen(scene, "bridges")
     wanted = {nic.bridge for guest in scene.desired.guests for nic in guest.nics}
     node = scene.cluster.node(scene.node)
     default = scene.subject.site.settings.defaults.bridge or "vmbr0"
@@ -105,12 +98,7 @@ async def check_bridges(scene: Scene) -> Seen:
 
 async def check_capacity(scene: Scene) -> Seen:
     """Check that there is memory for the guests, and room for their disks."""
-    kinds_of_size = (
-        placement.TOO_MUCH_MEMORY,
-        placement.TOO_MUCH_STORAGE,
-        placement.OVERCOMMITS_MEMORY,
-    )
-    found = _misfits(scene, *kinds_of_size)
+    found = await _foreseen(scene, "capacity")
     needed_mib = sum(guest.memory.dedicated_mib for guest in scene.desired.guests if guest.started)
     node = scene.cluster.node(scene.node)
     has = f"{node.memory_bytes / 2**30:.0f} GiB of memory" if node is not None and node.memory_bytes else ""
@@ -119,15 +107,20 @@ async def check_capacity(scene: Scene) -> Seen:
 
 
 async def check_processors(scene: Scene) -> Seen:
-    """Check that no guest has more processors than its node, which Proxmox would refuse to start."""
-    found, sizes = Diagnostics(), {}
-    for name in scene.nodes:
-        status = await scene.client.get(f"/nodes/{quoted(name)}/status")
-        sizes[name] = int((status.get("cpuinfo") or {}).get("cpus", 0))
-    for guest in scene.desired.guests:
-        has, cores = sizes.get(guest.node, 0), guest.cpu.cores * guest.cpu.sockets
-        if has and isinstance(guest, Vm) and cores > has:
-            found.add(
-                kinds.TOO_MANY_CORES, f"{guest.name} has {cores} processors, and {guest.node} has {has}."
-            )
-    return Seen(text=", ".join(f"{has} on {name}" for name, has in sizes.items()), findings=tuple(found))
+    """Check that no guest has more processors than its node or a CPU model that it does not know."""
+    found = await _foreseen(scene, "processors")
+    nodes = [node for name in scene.nodes if (node := scene.cluster.node(name)) is not None]
+    sizes = ", ".join(f"{node.processors} on {node.name}" for node in nodes if node.processors)
+    return Seen(text=sizes or "-", findings=tuple(found))
+
+
+async def check_devices(scene: Scene) -> Seen:
+    """Check that the PCI devices and mappings of guests exist."""
+    devices = [
+        device
+        for guest in scene.desired.guests
+        if isinstance(guest, Vm)
+        for device in (*guest.pci_devices, *guest.usb_devices)
+    ]
+    found = await _foreseen(scene, "devices")
+    return Seen(text=f"{len(devices)} used" if devices else "none needed", findings=tuple(found))

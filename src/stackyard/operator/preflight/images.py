@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stackyard.desired import Container, Download, Upload
+from stackyard.desired import Download, Upload
 from stackyard.diagnostics import Diagnostics
-from stackyard.guard.cluster import TOO_MUCH_STORAGE
+from stackyard.guard.capacity import TOO_MUCH_STORAGE
+from stackyard.guard.sources import MISSING_SOURCE, volumes_of
 from stackyard.operator.preflight import kinds
+from stackyard.operator.preflight.foreseen import foreseen
 from stackyard.operator.preflight.model import Seen
 from stackyard.proxmox import RefusedError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from stackyard.desired import File, Guest
     from stackyard.operator.preflight.scene import Scene
 
 __all__ = ["check_images"]
@@ -28,60 +28,17 @@ _FORBIDDEN = 403
 async def check_images(scene: Scene) -> Seen:
     """Check that images, templates and sources of clones are there, or that the host can download them."""
     found = Diagnostics()
-    volumes = {
-        (guest.node, volume): guest.name for guest in scene.desired.guests for volume in _volumes(guest)
-    }
+    found.extend(await foreseen(scene, "images"))
+    volumes = {volume for guest in scene.implied.new_guests for _, volume in volumes_of(guest)}
     downloads = [file for file in scene.desired.files if isinstance(file, Download)]
-    places = {(node, volume.partition(":")[0]) for node, volume in volumes}
-    places |= {(file.node, file.datastore) for file in downloads}
-    there = await _contents(scene, sorted(places & set(scene.datastores)))
-    for (node, volume), who in sorted(volumes.items()):
-        listed = there.get((node, volume.partition(":")[0]))
-        if listed is not None and volume not in listed:
-            close = difflib.get_close_matches(volume, listed, 1)
-            hint = f" There is {close[0]}." if close else ""
-            found.add(kinds.IMAGE, f"{who} is made from {volume}, which is not on {node}.{hint}")
-    missing = [d for d in downloads if d.volume_id not in (there.get((d.node, d.datastore)) or ())]
+    missing = [file for file in downloads if file.key in scene.implied.files]
     await _check_downloads(scene, missing, found)
     _check_local(scene, found)
     count = len(volumes) + len(downloads)
-    absent = sum(finding.kind is kinds.IMAGE for finding in found)
+    absent = sum(finding.kind is MISSING_SOURCE for finding in found)
     parts = ((count - len(missing) - absent, "there"), (len(missing), "to download"), (absent, "missing"))
-    text = ", ".join(f"{number} {word}" for number, word in parts if number) or "none needed"
+    text = ", ".join(f"{number} {word}" for number, word in parts if number > 0) or "none needed"
     return Seen(text=text, findings=tuple(found))
-
-
-def _volumes(guest: Guest) -> Iterator[str]:
-    """Return the volumes that have to be there already."""
-    files: list[File | None] = []
-    if guest.imported:
-        return
-    if isinstance(guest, Container):
-        files.append(guest.template)
-    else:
-        files += [disk.file for disk in guest.disks]
-        files.append(guest.cdrom.file if guest.cdrom is not None else None)
-    files.append(guest.hook_script)
-    yield from (file for file in files if isinstance(file, str))
-
-
-async def _contents(
-    scene: Scene, places: Sequence[tuple[str, str]]
-) -> Mapping[tuple[str, str], frozenset[str] | None]:
-    """Return the volumes on datastores; nothing where we may not look, which the check of rights says."""
-
-    async def listed(node: str, datastore: str) -> frozenset[str] | None:
-        path = f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content"
-        try:
-            rows = await scene.client.get(path)
-        except RefusedError as err:
-            if err.status == _FORBIDDEN:
-                return None
-            raise
-        return frozenset(str(row["volid"]) for row in rows)
-
-    answers = await asyncio.gather(*(listed(*place) for place in places))
-    return dict(zip(places, answers, strict=True))
 
 
 async def _check_downloads(scene: Scene, missing: Sequence[Download], found: Diagnostics) -> None:
@@ -121,13 +78,7 @@ def _check_local(scene: Scene, found: Diagnostics) -> None:
     for file in scene.desired.files:
         if isinstance(file, Upload) and "://" not in file.path and not Path(file.path).is_file():
             found.add(
-                kinds.IMAGE, f"The file {file.path}, which is to be uploaded as {file.key}, is not there."
-            )
-    there = {guest.vm_id for guest in scene.cluster.guests}
-    for guest in scene.desired.guests:
-        if guest.clone is not None and guest.clone.vm_id not in there and guest.vm_id not in there:
-            found.add(
-                kinds.IMAGE, f"{guest.name} is a clone of the guest {guest.clone.vm_id}, which is not there."
+                MISSING_SOURCE, f"The file {file.path}, which is to be uploaded as {file.key}, is not there."
             )
 
 

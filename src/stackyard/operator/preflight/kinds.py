@@ -7,10 +7,8 @@ from stackyard.diagnostics import Kind, Severity
 __all__ = [
     "CERTIFICATE_ENDS",
     "CLOCK",
-    "CONTENT",
     "CPU_TYPE",
     "DOWNLOAD",
-    "IMAGE",
     "LAB_GUESTS",
     "LINK_LOCAL",
     "LOCAL_ROOT",
@@ -19,15 +17,12 @@ __all__ = [
     "NESTED_UNKNOWN",
     "NOBODY",
     "OLD_PROXMOX",
-    "PRIVILEGE",
-    "PRIVILEGE_ADVISED",
     "SECRET",
     "SSH",
     "SSH_ADVISED",
     "STORAGE_OFF",
     "TOKEN",
     "TOOL",
-    "TOO_MANY_CORES",
     "UNKNOWN",
     "UNREACHABLE",
     "UNTRUSTED",
@@ -70,20 +65,6 @@ TOKEN = Kind(
     summary="The host does not accept the API token",
     remedy="Make a new one (`pveum user token add USER NAME`) and put it under `api_tokens` in secrets.yaml.",
 )
-PRIVILEGE = Kind(
-    code="E-PREFLIGHT-PRIVILEGE",
-    summary="A privilege is missing",
-    remedy=(
-        "Give a role that has it to the user, and to the token where it has privileges of its own: "
-        "`pveum acl modify PATH --roles ROLE --users USER --tokens TOKEN`."
-    ),
-)
-PRIVILEGE_ADVISED = Kind(
-    code="W-PREFLIGHT-PRIVILEGE",
-    summary="A privilege is missing without which less can be checked",
-    remedy="Give a role that has it to the user, and to the token where it has privileges of its own.",
-    severity=Severity.WARNING,
-)
 OLD_PROXMOX = Kind(
     code="W-PREFLIGHT-VERSION",
     summary="This version of Proxmox VE is not tested",
@@ -94,21 +75,6 @@ STORAGE_OFF = Kind(
     code="E-PREFLIGHT-STORAGE-OFF",
     summary="A datastore is disabled or not active",
     remedy="Enable it on the host, or use another one.",
-)
-CONTENT = Kind(
-    code="E-PREFLIGHT-CONTENT",
-    summary="A datastore does not take a content that is needed",
-    remedy="Add the content to the datastore on the host, or name another datastore.",
-)
-TOO_MANY_CORES = Kind(
-    code="E-PREFLIGHT-CPU",
-    summary="A guest has more processors than its node",
-    remedy="Give the guest fewer: Proxmox does not start it.",
-)
-IMAGE = Kind(
-    code="E-PREFLIGHT-IMAGE",
-    summary="What a guest is made from is not there",
-    remedy="Put it on the datastore, or correct `images` in site.yaml.",
 )
 DOWNLOAD = Kind(
     code="E-PREFLIGHT-DOWNLOAD",

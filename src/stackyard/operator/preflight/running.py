@@ -16,6 +16,7 @@ from stackyard.operator.preflight.fitting import (
     check_bridges,
     check_capacity,
     check_datastores,
+    check_devices,
     check_node,
     check_processors,
 )
@@ -64,6 +65,7 @@ _BEFORE_CREATE: Mapping[str, Callable[[Scene], Coroutine[Any, Any, Seen]]] = {
     "images": check_images,
     "capacity": check_capacity,
     "processors": check_processors,
+    "devices": check_devices,
     "network": check_network,
 }
 _ORDER = ("machine", "api", *_ALWAYS, *_BEFORE_CREATE, "nested", *_LOCAL)

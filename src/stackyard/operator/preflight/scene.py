@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from stackyard.desired import Download
+from stackyard.guard.implied import Implied
 from stackyard.path.survey import survey
-from stackyard.proxmox import quoted
+from stackyard.proxmox import RefusedError, quoted
 from stackyard.render.userdata import with_data_files
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from stackyard.proxmox import Client
 
 __all__ = ["Datastore", "Scene", "open_scene"]
+
+_FORBIDDEN = 403
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class Scene:
         version: Its version of Proxmox VE.
         cluster: What the cluster has.
         datastores: The datastores of the nodes that are used, by node and name.
+        present: Volumes on the datastores that files are to be on, by node; those that may not be listed are
+            left out.
     """
 
     subject: Subject
@@ -57,6 +63,21 @@ class Scene:
     version: str
     cluster: Cluster
     datastores: Mapping[tuple[str, str], Datastore]
+    present: frozenset[tuple[str, str]] = frozenset()
+
+    @cached_property
+    def implied(self) -> Implied:
+        """What the run asks of the cluster: guests that are there need no more than they have."""
+        there = {guest.vm_id for guest in self.cluster.guests}
+        names = {guest.name for guest in self.cluster.guests}
+        new = (g.key for g in self.desired.guests if g.vm_id not in there and g.name not in names)
+        files = (f.key for f in self.desired.files if (f.node, f.volume_id) not in self.present)
+        return Implied(
+            desired=self.desired,
+            created=frozenset(new),
+            files=frozenset(files),
+            overcommit=self.resolved.overcommit,
+        )
 
     @property
     def node(self) -> str:
@@ -95,18 +116,34 @@ async def open_scene(subject: Subject, resolved: Resolved, client: Client, versi
     cluster = await survey(client, nodes)
     online = [name for name in nodes if (node := cluster.node(name)) is not None and node.is_online]
     listed = await asyncio.gather(*(client.get(f"/nodes/{quoted(name)}/storage") for name in online))
+    datastores = {
+        (name, str(row["storage"])): _datastore(row)
+        for name, rows in zip(online, listed, strict=True)
+        for row in rows
+    }
+    downloads = [file for file in resolved.desired.files if isinstance(file, Download)]
+    places = sorted({(file.node, file.datastore) for file in downloads} & set(datastores))
+    contents = await asyncio.gather(*(_volumes(client, *place) for place in places))
     return Scene(
         subject=subject,
         resolved=resolved,
         client=client,
         version=version,
         cluster=cluster,
-        datastores={
-            (name, str(row["storage"])): _datastore(row)
-            for name, rows in zip(online, listed, strict=True)
-            for row in rows
-        },
+        datastores=datastores,
+        present=frozenset(one for found in contents for one in found),
     )
+
+
+async def _volumes(client: Client, node: str, datastore: str) -> list[tuple[str, str]]:
+    """Return the volumes on a datastore; none where we may not look, which the check of rights says."""
+    try:
+        rows = await client.get(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content")
+    except RefusedError as err:
+        if err.status == _FORBIDDEN:
+            return []
+        raise
+    return [(node, str(row["volid"])) for row in rows]
 
 
 def _datastore(row: Mapping[str, Any]) -> Datastore:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Desired
+from stackyard.guard.rights import Purpose
 from stackyard.manifest.model import NodeType, Scope
-from stackyard.path.environment import NoTokenError, resolved_on
+from stackyard.path.environment import EnvironmentSource, NoTokenError, resolved_on
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Target
 from stackyard.site.hosts import unnamed_host
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from stackyard.site.load import Site
 
 __all__ = ["Purpose", "Subject", "subject_of", "subject_of_env", "subject_of_here"]
-
-
-class Purpose(enum.StrEnum):
-    """What the run that follows will do: to take something away, less has to be there."""
-
-    CREATE = "create"
-    DESTROY = "destroy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +120,7 @@ def subject_of_env(
     host = resolver.node(resolver.env(env).name, said)
     target = Target(kind="env", name=env, node=host)
     try:
-        resolved = resolved_on(resolver, target, resolver.desired(env, host))
+        resolved = EnvironmentSource(resolver).resolve(env, host)
     except NoTokenError:
         resolved = None
     found = resolver.resolve_host(host)

@@ -11,6 +11,7 @@ from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.objects import open_objects
 from stackyard.path.importing.choosing import choose
 from stackyard.path.importing.cluster import list_cluster, translate
+from stackyard.path.importing.foreseen import foresee
 from stackyard.path.importing.managed import managed_guests
 from stackyard.path.importing.taking import take
 from stackyard.path.importing.trial import prove
@@ -20,6 +21,7 @@ from stackyard.state import StateService
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stackyard.guard import Finding
     from stackyard.path.importing.choosing import Filter
     from stackyard.path.importing.cluster import Listed
     from stackyard.path.importing.configuration import Translated
@@ -65,6 +67,7 @@ class Imported:
         written: The file of the env with the entries; None where there was nothing to do.
         guests: The guests that were imported.
         managed: The states that have other guests that were meant, by vm id.
+        foreseen: What Proxmox would refuse if the guests were changed or started.
     """
 
     target: str
@@ -72,6 +75,7 @@ class Imported:
     written: Written | None
     guests: tuple[Translated, ...]
     managed: Mapping[int, str]
+    foreseen: tuple[Finding, ...] = ()
 
 
 async def import_guests(
@@ -102,7 +106,9 @@ async def import_guests(
             found = await translate(client, listed, free, wanted.left_alone)
     known = {int(row["vmid"]): managed[int(row["vmid"])] for row in chosen if int(row["vmid"]) in managed}
     written = writer.write(found) if found else None
+    foreseen: tuple[Finding, ...] = ()
     if written is not None:
+        foreseen = await foresee(written.resolved, written.guests)
         proven = await prove(written.resolved, settings, written.guests, emit=emit)
         if not wanted.is_trial:
             await take(written.resolved, settings, written.text, proven, emit=emit)
@@ -112,6 +118,7 @@ async def import_guests(
         written=written,
         guests=tuple(found),
         managed=known,
+        foreseen=foreseen,
     )
 
 

@@ -23,6 +23,15 @@ SYNONYMS = (
 )
 
 
+class Overcommit(Entity):
+    """How many times what a node or datastore has may be promised to guests; more is refused."""
+
+    # Of the memory of a node, by guests that run; without, promising more is a warning alone.
+    memory: Annotated[float, Field(ge=1, le=100)] | None = None
+    # Of the size of a thin datastore, by the new disks of one plan; once when absent.
+    storage: Annotated[float, Field(ge=1, le=100)] | None = None
+
+
 class SiteDefaults(Entity):
     """What holds where nothing else is said."""
 
@@ -51,6 +60,8 @@ class SiteDefaults(Entity):
     # Which release images are taken from; `image_release` is the newer name.
     packer_release: Line | None = None
     image_release: Line | None = None
+    # How much more memory and storage may be promised than there is.
+    overcommit: Overcommit = Overcommit()
 
     # How long phases of a run may take, in seconds, by the names of docs/howto/operator.md.
     timeouts: dict[str, Annotated[float, Field(gt=0, le=604_800)]] = Field(default_factory=dict)

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from stackyard.desired import Desired
-from stackyard.operator.preflight.granting import _folded, _missing
-from stackyard.operator.preflight.rights import Grant, Right, needed
-from stackyard.operator.preflight.subject import Purpose
+from stackyard.guard import Cluster
+from stackyard.guard.facts import PERMISSIONS, VERSION, VNETS, Facts
+from stackyard.guard.implied import Implied
+from stackyard.guard.privileges import ask_rights, find_lacking, missing
+from stackyard.guard.rights import Grant, Purpose, Right, needed, needed_for
 
 VM: dict[str, Any] = {
     "key": "web",
@@ -106,17 +108,49 @@ def test_files_networks_and_pools_are_asked_for_where_they_are_made() -> None:
     }
 
 
+def facts(held: dict[str, dict[str, int]]) -> Facts:
+    return Facts(
+        cluster=Cluster(nodes=(), storages=(), guests=()), answers={PERMISSIONS: held}, caller="u@pve!t"
+    )
+
+
 def test_one_of_several_ways_is_enough_and_the_one_that_grants_the_least_is_named() -> None:
     alone, both = (Grant("/nodes/a", "X"),), (Grant("/", "Y"), Grant("/", "Z"))
     right = Right(ways=(alone, both), why="w")
-    assert list(_missing(right, {"/nodes/a": frozenset(), "/": frozenset({"Y"})})) == list(alone)
-    assert list(_missing(right, {"/nodes/a": frozenset("X"), "/": frozenset()})) == []
-    assert list(_missing(right, {"/nodes/a": frozenset(), "/": frozenset({"Y", "Z"})})) == []
+    assert list(missing(right, facts({"/": {"Y": 0}}))) == list(alone)
+    assert list(missing(right, facts({"/nodes/a": {"X": 0}}))) == []
+    assert list(missing(right, facts({"/": {"Y": 0, "Z": 0}}))) == []
+
+
+def test_a_path_without_an_entry_has_what_the_nearest_one_above_passes_on() -> None:
+    found = facts({"/": {"A": 1}, "/vms": {"B": 1, "C": 0}, "/vms/100": {"D": 0}})
+    assert set(found.held("/vms/100") or ()) == {"D"}
+    assert set(found.held("/vms/101") or ()) == {"B"}
+    assert set(found.held("/vms") or ()) == {"B"}
+    assert set(found.held("/storage/local") or ()) == {"A"}
 
 
 def test_a_thousand_guests_are_asked_about_once() -> None:
     vms = [{**VM, "key": f"v{n}", "name": f"v{n}", "vm_id": 100 + n} for n in range(1000)]
-    rights = _folded(needed(Desired.model_validate({"vms": vms}), zones={}))
-    paths = {grant.path for right in rights for way in right.ways for grant in way}
-    assert paths == {"/vms", "/storage/tank", "/sdn/zones/localnetwork/vmbr0/7"}
-    assert len(rights) < 20
+    desired = Desired.model_validate({"vms": vms})
+    implied = Implied(desired=desired, created=frozenset(vm["key"] for vm in vms))
+    asked = list(ask_rights(implied, Cluster(nodes=(), storages=(), guests=())))
+    assert asked == [PERMISSIONS, VERSION, VNETS]
+    found = list(find_lacking(needed(desired, zones={}), facts({})))
+    assert len(found) < 20
+    assert "/vms/100, /vms/1000, /vms/1001 and 997 more" in found[0].detail + found[3].detail
+
+
+def test_a_change_needs_what_its_attributes_need_and_no_more() -> None:
+    desired = Desired.model_validate({"vms": [VM]})
+    implied = Implied(desired=desired, changed={"web": frozenset(("cpu", "description"))})
+    found = {str(grant) for right in needed_for(implied, zones={}) for grant in right.ways[0]}
+    assert found == {"VM.Config.CPU on /vms/100", "VM.Config.Options on /vms/100"}
+
+
+def test_the_token_that_lacks_a_privilege_is_named_with_the_command_that_grants_it() -> None:
+    (found,) = find_lacking([Right(ways=((Grant("/vms/7", "VM.Clone"),),), why="web")], facts({}))
+    assert found.detail == (
+        "VM.Clone is missing on /vms/7; it is needed for web. The token u@pve!t does not have it: "
+        "pveum acl modify /vms/7 --tokens 'u@pve!t' --roles PVEVMAdmin"
+    )

@@ -11,7 +11,14 @@ from stackyard.provider.resources.vm.clone import clone_vm
 from stackyard.provider.resources.vm.disks import by_interface
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
 from stackyard.provider.resources.vm.guest import Guest, seconds
-from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node, source_of
+from stackyard.provider.resources.vm.images import (
+    disk_text,
+    grow,
+    import_on_node,
+    needs_node,
+    require_larger,
+    source_of,
+)
 from stackyard.provider.resources.vm.initialization import cloud_init_drive
 from stackyard.provider.resources.vm.making import Made, Place, left_on_failure, make_once
 from stackyard.provider.resources.vm.network import keep_addresses
@@ -56,6 +63,7 @@ def _identified(planned: Object) -> Object:
 
 async def _make_new(work: Work, planned: Object) -> tuple[Guest, Made]:
     node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
+    await require_larger(work, node, by_interface(planned.get("disk")).values())
 
     async def send(entry: Entry) -> Any:
         params = {

@@ -10,19 +10,24 @@ from stackyard.provider.node_shell import open_shell, sudo
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.vm.disks import GIB, disk_options, new_disk, size_bytes
 from stackyard.provider.resources.vm.properties import parse, render
+from stackyard.proxmox import RefusedError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from stackyard.provider.kinds import Work
     from stackyard.provider.resources.vm.guest import Guest
     from stackyard.provider.values import Object
 
-__all__ = ["disk_text", "grow", "import_on_node", "needs_node", "source_of"]
+__all__ = ["disk_text", "grow", "import_on_node", "needs_node", "require_larger", "source_of"]
 
 # "unused0: successfully imported disk 'local-lvm:vm-100-disk-0'", and as older versions say it.
 _IMPORTED = re.compile(r"'(?:unused\d+:)?([^':\s]+:[^'\s]+)'")
 _DEFAULT_FORMAT = "qcow2"
+# Of these Proxmox tells how large the disk inside is; of others only how large the file is.
+_IMPORTABLE = ":import/"
+_MAX_AGE_S = 60.0
 
 
 def needs_node(disk: Object) -> bool:
@@ -41,6 +46,33 @@ def disk_text(disk: Object) -> str:
     # This way has always made disks of this format where the storage has a choice.
     made = {**disk, "file_format": _DEFAULT_FORMAT} if is_older_way else disk
     return new_disk(made, source=source_of(disk))
+
+
+async def require_larger(work: Work, node: str, disks: Iterable[Object]) -> None:
+    """Make sure that disks are as large as the images that they begin with, before anything is made.
+
+    An image may have been downloaded a moment ago: only now is known how large the disk in it is.
+
+    Raises:
+        AttributeValueError: A disk is smaller.
+    """
+    for disk in disks:
+        source, wanted = source_of(disk), disk.get("size")
+        if _IMPORTABLE not in source or not isinstance(wanted, int):
+            continue
+        path = f"/nodes/{quoted(node)}/storage/{quoted(source.partition(':')[0])}/content/{quoted(source)}"
+        try:
+            found = await work.client.get(path, max_age_s=_MAX_AGE_S)
+        except RefusedError:
+            # Whoever may use an image need not be allowed to look at it: the call that uses it decides.
+            continue
+        has = (found or {}).get("size")
+        if isinstance(has, int) and has > wanted * GIB:
+            raise AttributeValueError(
+                f"Disk {disk['interface']} has {wanted} GiB, and its image {source} has {has / GIB:.1f} GiB: "
+                "a disk cannot be smaller than its image. Nothing was made.",
+                ("disk",),
+            )
 
 
 async def grow(guest: Guest, disk: Object, config: Mapping[str, Any], *, timeout_s: float) -> None:

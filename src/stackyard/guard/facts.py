@@ -1,0 +1,151 @@
+"""What is asked of the API for a check, and what it answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard.proxmox import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stackyard.guard.cluster import Cluster
+
+__all__ = [
+    "PERMISSIONS",
+    "ROOT",
+    "VERSION",
+    "VNETS",
+    "Facts",
+    "Question",
+    "contents_of",
+    "cpu_models_of",
+    "guest_config",
+    "mappings",
+    "metadata_of",
+    "pci_devices_of",
+    "volume_info",
+]
+
+ROOT = "root@pam"
+_GUESTS = "/vms"
+# The contents that are part of the name of a volume.
+_CONTENTS = ("import", "iso", "snippets", "vztmpl")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Question:
+    """One read of the API: `GET path`, with a query.
+
+    Attributes:
+        path: The path.
+        params: The query.
+        is_optional: Whether an error is no news: another row finds out why.
+    """
+
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the cluster tells.
+
+    Attributes:
+        cluster: Nodes, storages and guests.
+        answers: What was answered.
+        unanswered: Why there is no answer, in the words of Proxmox.
+        caller: The user or token that asks; empty where that is not known.
+    """
+
+    cluster: Cluster
+    answers: Mapping[Question, Any] = field(default_factory=dict)
+    unanswered: Mapping[Question, str] = field(default_factory=dict)
+    caller: str = ""
+
+    @property
+    def is_root(self) -> bool:
+        """Whether root@pam itself asks, with its password: no token counts as root."""
+        return self.caller == ROOT
+
+    def held(self, path: str) -> frozenset[str] | None:
+        """Return the privileges of the caller on a path; None where they are not known.
+
+        Proxmox lists the paths that entries of its access list name, and those of members of pools. A path
+        without an own entry has what the nearest one above passes on.
+        """
+        listed = self.answers.get(PERMISSIONS)
+        if not isinstance(listed, dict):
+            return None
+        if path in listed:
+            # Of the path above all guests, what single guests inherit.
+            return frozenset(name for name, passed_on in listed[path].items() if passed_on or path != _GUESTS)
+        above = path
+        while above not in ("", "/"):
+            above = above.rpartition("/")[0] or "/"
+            if above in listed:
+                return frozenset(name for name, passed_on in listed[above].items() if passed_on)
+        return frozenset()
+
+    def may(self, path: str, *privileges: str) -> bool | None:
+        """Tell whether the caller has one of some privileges on a path; None where that is not known."""
+        held = self.held(path)
+        return None if held is None else not held.isdisjoint(privileges)
+
+    def zones(self) -> dict[str, str]:
+        """Return the SDN zone of each vnet that is known."""
+        rows = self.answers.get(VNETS)
+        listed = rows if isinstance(rows, list) else []
+        return {str(row["vnet"]): str(row.get("zone", "")) for row in listed if "vnet" in row}
+
+
+# All privileges of the caller, in one answer.
+PERMISSIONS = Question("/access/permissions")
+# The networks of the SDN; where they may not be listed, bridges count as those of nodes.
+VNETS = Question("/cluster/sdn/vnets", is_optional=True)
+VERSION = Question("/version")
+
+
+def contents_of(node: str, volume: str) -> Question:
+    """Return the question for the volumes beside one: on the same datastore, of the same content."""
+    datastore, _, name = volume.partition(":")
+    content = name.partition("/")[0]
+    params = (("content", content),) if content in _CONTENTS else ()
+    return Question(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content", params)
+
+
+def volume_info(node: str, volume: str) -> Question:
+    """Return the question for the size of a volume: of an image, that of the disk inside."""
+    datastore = volume.partition(":")[0]
+    path = f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content/{quoted(volume)}"
+    return Question(path, is_optional=True)
+
+
+def metadata_of(node: str, url: str, *, verify: bool) -> Question:
+    """Return the question for what a server says of a file that a node would download."""
+    return Question(
+        f"/nodes/{quoted(node)}/query-url-metadata",
+        (("url", url), ("verify-certificates", "1" if verify else "0")),
+    )
+
+
+def guest_config(node: str, kind: str, vm_id: int) -> Question:
+    """Return the question for the configuration of a guest."""
+    return Question(f"/nodes/{quoted(node)}/{kind}/{vm_id}/config")
+
+
+def cpu_models_of(node: str) -> Question:
+    """Return the question for the CPU models that a node offers."""
+    return Question(f"/nodes/{quoted(node)}/capabilities/qemu/cpu")
+
+
+def pci_devices_of(node: str) -> Question:
+    """Return the question for all PCI devices of a node."""
+    return Question(f"/nodes/{quoted(node)}/hardware/pci", (("pci-class-blacklist", ""), ("verbose", "0")))
+
+
+def mappings(kind: str) -> Question:
+    """Return the question for the mappings of the cluster: `pci` or `usb`."""
+    return Question(f"/cluster/mapping/{kind}")

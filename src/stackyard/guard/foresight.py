@@ -1,0 +1,151 @@
+"""The table of what Proxmox would refuse: each row says what is checked, what it reads, and the refusal.
+
+`plan`, `preflight` and `import` all go through it. A row is asked only for what a plan does: one that changes
+nothing asks nothing. What cannot be read is reported as not known, and refuses nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.diagnostics import Kind, Severity
+from stackyard.guard import capacity, hardware, placement, privileges, sources
+from stackyard.guard.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from stackyard.guard.cluster import Cluster
+    from stackyard.guard.facts import Facts, Question
+    from stackyard.guard.implied import Implied
+
+__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "Row", "find_refusals", "questions"]
+
+UNKNOWN = Kind(
+    code="W-GUARD-UNKNOWN",
+    summary="Something could not be checked before the plan is applied",
+    remedy="Read what Proxmox answered; the apply itself may still work.",
+    severity=Severity.WARNING,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing that is known before the first change.
+
+    Attributes:
+        name: The check of `preflight` that it belongs to.
+        what: What is checked.
+        ask: Returns what to read of the API.
+        find: Returns the refusals.
+    """
+
+    name: str
+    what: str
+    ask: Callable[[Implied, Cluster], Iterable[Question]]
+    find: Callable[[Implied, Facts], Iterable[Finding]]
+
+
+TABLE: tuple[Row, ...] = (
+    Row(
+        name="rights",
+        what="the token has every privilege that the calls need",
+        ask=privileges.ask_rights,
+        find=privileges.find_rights,
+    ),
+    Row(
+        name="rights",
+        what="nothing is asked for that root@pam alone may do",
+        ask=placement.ask_nothing,
+        find=privileges.find_root_only,
+    ),
+    Row(
+        name="node",
+        what="the nodes exist and are online",
+        ask=placement.ask_nothing,
+        find=placement.find_nodes,
+    ),
+    Row(
+        name="datastores",
+        what="the datastores exist",
+        ask=placement.ask_datastores,
+        find=placement.find_datastores,
+    ),
+    Row(
+        name="datastores",
+        what="the datastores take what goes onto them",
+        ask=placement.ask_nothing,
+        find=placement.find_contents,
+    ),
+    Row(
+        name="bridges",
+        what="the bridges exist",
+        ask=placement.ask_bridges,
+        find=placement.find_bridges,
+    ),
+    Row(
+        name="images",
+        what="images, templates, ISO files and snippets are on their datastores",
+        ask=sources.ask_volumes,
+        find=sources.find_volumes,
+    ),
+    Row(
+        name="images",
+        what="disks are as large as their images",
+        ask=sources.ask_sizes,
+        find=sources.find_small_disks,
+    ),
+    Row(
+        name="images",
+        what="sources of clones are there, and no larger",
+        ask=sources.ask_clones,
+        find=sources.find_clones,
+    ),
+    Row(
+        name="capacity",
+        what="there is memory for the guests",
+        ask=placement.ask_nothing,
+        find=capacity.find_memory,
+    ),
+    Row(
+        name="capacity",
+        what="there is room for new disks",
+        ask=placement.ask_nothing,
+        find=capacity.find_room,
+    ),
+    Row(
+        name="processors",
+        what="no virtual machine has more processors than its node",
+        ask=placement.ask_nothing,
+        find=hardware.find_processors,
+    ),
+    Row(
+        name="processors",
+        what="the nodes know the CPU models",
+        ask=hardware.ask_cpu_models,
+        find=hardware.find_cpu_models,
+    ),
+    Row(
+        name="devices",
+        what="PCI devices and mappings exist",
+        ask=hardware.ask_devices,
+        find=hardware.find_devices,
+    ),
+)
+# What the list of the cluster alone answers.
+PLACEMENT = ("node", "datastores", "bridges", "capacity")
+
+
+def questions(implied: Implied, cluster: Cluster, rows: Iterable[Row] = TABLE) -> frozenset[Question]:
+    """Return everything that the rows read for a plan."""
+    return frozenset(question for row in rows for question in row.ask(implied, cluster))
+
+
+def find_refusals(implied: Implied, facts: Facts, rows: Iterable[Row] = TABLE) -> Iterator[Finding]:
+    """Report what Proxmox would refuse, and what is not known."""
+    for row in rows:
+        yield from row.find(implied, facts)
+        unanswered = {facts.unanswered[q] for q in row.ask(implied, facts.cluster) if q in facts.unanswered}
+        for reason in sorted(unanswered):
+            yield Finding(kind=UNKNOWN, detail=f"Whether {row.what} is not known: {reason}")

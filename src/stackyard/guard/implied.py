@@ -1,0 +1,142 @@
+"""What a plan asks of the cluster: which guests it creates or changes, which files it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.desired import DeclaredFile
+from stackyard.engine.changes import Action
+from stackyard.guard.subjects import FILES, KINDS, is_guest, name_of, short_kind, vm_id_of
+from stackyard.render.references import address_of, address_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.desired import Desired, Guest
+    from stackyard.desired.files import AnyFile, File
+    from stackyard.engine.changes import Changes
+
+__all__ = ["ATTRIBUTES", "Implied", "Overcommit", "implied_by"]
+
+# The attributes of the provider by which guests that are there may change.
+ATTRIBUTES = frozenset(
+    "acpi agent audio_device bios boot_order cdrom cpu description disk hook_script_file_id hostpci hotplug "
+    "initialization machine memory mount_point name network_device network_interface on_boot protection "
+    "scsi_hardware serial_device start_on_boot started startup tags usb vga device_passthrough "
+    "features".split()
+)
+_NOT_DONE = (Action.NOTHING, Action.READ, Action.FORGET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overcommit:
+    """How many times what there is may be promised; no limit for None."""
+
+    memory: float | None = None
+    storage: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implied:
+    """What is going to be done, as far as Proxmox is asked for it.
+
+    Attributes:
+        desired: The model, with the snippets that are made for its guests.
+        created: Keys of guests that are made.
+        changed: Attributes of the provider that change, by the key of the guest.
+        files: Keys of files that are written or downloaded.
+        objects: Type, name and place (a node, a zone) of everything else that is made, changed or removed.
+        destroyed: The ids of guests that are removed, each with its name.
+        overcommit: How much more than there is may be promised.
+    """
+
+    desired: Desired
+    created: frozenset[str] = frozenset()
+    changed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
+    objects: frozenset[tuple[str, str, str]] = frozenset()
+    destroyed: Mapping[int, str] = field(default_factory=dict)
+    overcommit: Overcommit = Overcommit()
+
+    @classmethod
+    def of_existing(cls, desired: Desired) -> Implied:
+        """Return what it takes to manage guests that are there: to change any attribute of them."""
+        return cls(desired=desired, changed={guest.key: ATTRIBUTES for guest in desired.guests})
+
+    @property
+    def new_guests(self) -> Iterator[Guest]:
+        """The guests that are made."""
+        return (guest for guest in self.desired.guests if guest.key in self.created)
+
+    @property
+    def touched_guests(self) -> Iterator[tuple[Guest, frozenset[str] | None]]:
+        """The guests that are made or changed; with the attributes that change, None for all of them."""
+        for guest in self.desired.guests:
+            if guest.key in self.created:
+                yield guest, None
+            elif guest.key in self.changed:
+                yield guest, self.changed[guest.key]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is asked of the cluster."""
+        return not (self.created or self.changed or self.files or self.objects or self.destroyed)
+
+    def file(self, used: File) -> AnyFile | None:
+        """Return a file of the model that a guest uses; None for a volume of the cluster."""
+        if not isinstance(used, DeclaredFile):
+            return None
+        return next((file for file in self.desired.files if file.key == used.file), None)
+
+
+def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None = None) -> Implied:
+    """Return what a plan asks of the cluster.
+
+    Args:
+        desired: The model, with the snippets that are made for its guests.
+        changes: What the plan does.
+        overcommit: How much more than there is may be promised.
+    """
+    by_address = {change.address: change for change in changes.planned if change.imported_as is None}
+    created: set[str] = set()
+    changed: dict[str, frozenset[str]] = {}
+    for guest in desired.guests:
+        change = by_address.get(address_of(guest))
+        if change is None:
+            continue
+        if change.action in (Action.CREATE, Action.REPLACE):
+            created.add(guest.key)
+        elif change.action is Action.UPDATE:
+            changed[guest.key] = frozenset(str(one.path[0]) for one in change.differences)
+    files = {
+        file.key
+        for file in desired.files
+        if (change := by_address.get(address_of_file(file))) is not None
+        and change.action in (Action.CREATE, Action.REPLACE)
+    }
+    return Implied(
+        desired=desired,
+        created=frozenset(created),
+        changed=changed,
+        files=frozenset(files),
+        objects=frozenset(_objects(changes)),
+        destroyed=dict(_destroyed(changes)),
+        overcommit=overcommit or Overcommit(),
+    )
+
+
+def _objects(changes: Changes) -> Iterator[tuple[str, str, str]]:
+    for change in changes.planned:
+        kind = short_kind(change)
+        if change.action in _NOT_DONE or kind not in KINDS or is_guest(change) or kind in FILES:
+            continue
+        values = change.after or change.before or {}
+        yield kind, name_of(change), str(values.get("node_name") or values.get("zone") or "")
+
+
+def _destroyed(changes: Changes) -> Iterator[tuple[int, str]]:
+    for change in changes.planned:
+        vm_id = vm_id_of(change)
+        if is_guest(change) and change.destroys and vm_id is not None:
+            yield vm_id, name_of(change)

@@ -1,0 +1,131 @@
+"""Where the user wrote what a message is about: the file and line of the input, never of a generated file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stackyard.render.references import address_of, address_of_file
+from stackyard.render.terms import label
+from stackyard.site.build_guest import GuestPlaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from stackyard.deployment.model import Understood
+    from stackyard.deployment.text import ObjectText
+    from stackyard.desired import Desired
+    from stackyard.errors import Location
+    from stackyard.site.load import Site
+
+    Key = str | int
+    # From the key of a guest and a field of the model to the place in the user's file.
+    Locate = Callable[[str, Sequence[Key]], Location | None]
+
+__all__ = ["GeneratedPlaces", "by_label", "in_deployment", "in_env", "nowhere"]
+
+# What the fields of the model are called in a deployment object.
+_DEPLOYMENT_FIELDS = {
+    "clone": "clone_from",
+    "cpu": "cpu_cores",
+    "memory": "memory_dedicated",
+    "node": "node_name",
+    "pool": "pool_id",
+    "template": "template_file_id",
+}
+
+
+def nowhere(key: str, field: Sequence[Key] = ()) -> Location | None:
+    """Return no place: the input has none that is known."""
+    del key, field
+    return None
+
+
+def in_env(site: Site, env: str) -> Locate:
+    """Return what finds the places of an env's guests; a preset's line counts where the entry has none."""
+
+    def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
+        for guest in site.guests(env):
+            if key == (guest.values.get("key") or guest.name):
+                return GuestPlaces(guest, {}).place(tuple(field))
+        kind, _, name = key.partition("/")
+        if kind == "image" and site.file is not None:
+            return site.file.places.place(("images", name.partition("@")[0]))
+        return None
+
+    return locate
+
+
+def in_deployment(document: ObjectText, understood: Understood) -> Locate:
+    """Return what finds the places of the guests of a deployment object."""
+
+    def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
+        guest = understood.find(key)
+        if guest is None:
+            return None
+        named = [_DEPLOYMENT_FIELDS.get(str(field[0]), str(field[0]))] if field else []
+        return document.place((*guest.path, *named))
+
+    return locate
+
+
+def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]], Location | None]:
+    """Return the same for the labels that guests have as resources of the engine."""
+    keys = {label(guest.key): guest.key for guest in desired.guests}
+
+    def located(name: str, field: tuple[Key, ...] = ()) -> Location | None:
+        key = keys.get(name)
+        return None if key is None else locate(key, field)
+
+    return located
+
+
+# A slash in a label.
+_SLASH = "_x2f_"
+_TYPE = re.compile(r'^ {4}"([a-z_0-9]+)": \{')
+_NAME = re.compile(r'^ {6}"([^"]+)": \{')
+
+
+class GeneratedPlaces:
+    """Turns places in the generated configuration into those of the user's input.
+
+    Args:
+        locate: Finds the places of guests.
+        desired: The model.
+        folder: The folder of the generated configuration.
+    """
+
+    def __init__(self, locate: Locate, desired: Desired, folder: Path) -> None:
+        self._locate = locate
+        self._folder = folder
+        self._keys = {address_of(guest): guest.key for guest in desired.guests}
+        self._keys |= {address_of_file(file): file.key for file in desired.files}
+        # The label of a snippet that is made for a guest begins with that of the guest.
+        self._guests = {label(guest.key): guest.key for guest in desired.guests}
+
+    def __call__(self, where: Location | None, address: str | None) -> Location | None:
+        """Return the place in the input for one that an engine names; a foreign file stays as it is."""
+        is_generated = where is None or where.path.startswith(f"{self._folder}/")
+        if not is_generated:
+            return where
+        found = address or self._resource_at(where) or ""
+        key = self._keys.get(found) or self._guests.get(found.partition(".")[2].rpartition(_SLASH)[0])
+        return None if key is None else self._locate(key, ())
+
+    def _resource_at(self, where: Location | None) -> str | None:
+        """Return the address of the resource that a line of the generated file belongs to."""
+        if where is None or where.line is None:
+            return None
+        try:
+            with open(where.path, encoding="utf-8") as stream:
+                lines = stream.read().splitlines()[: where.line]
+        except OSError:
+            return None
+        name = kind = None
+        for line in reversed(lines):
+            name = name or ((found := _NAME.match(line)) and found[1])
+            if (found := _TYPE.match(line)) is not None:
+                kind = found[1]
+                break
+        return f"{kind}.{name}" if kind and name else None

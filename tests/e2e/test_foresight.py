@@ -1,0 +1,332 @@
+"""What Proxmox would refuse is known before the first change: each row of the guard's table, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.engine import real_engine
+from tests.support.lab import proxmoxer_client
+from tests.support.path import Yard, make_yard
+
+from stackyard import lab
+from stackyard.engine.version import Flavour
+from stackyard.lab.contents import put_stand_in
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+IMAGE = "local:import/big.qcow2"
+WEB: dict[str, Any] = {"name": "web", "vmid": 500, "cores": 1, "memory": 512, "disk": 4, "image": IMAGE}
+DNS: dict[str, Any] = {"name": "dns", "vmid": 501, "type": "ct", "cores": 1, "memory": 512, "disk": 4}
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
+        put(running, IMAGE)
+        yield make_yard(running, tmp_path / "site", STACKYARD_TOFU=str(real_engine(Flavour.TOFU).path))
+
+
+def put(running: lab.Running, volume: str) -> None:
+    """Put an image of 400 MiB with a disk of 3.5 GiB inside, or any other file, onto a node."""
+    world = running.world
+
+    def write() -> None:
+        with world.store.transaction():
+            put_stand_in(world, volume, "pve1", 400 * 2**20)
+
+    running.on_loop(write)
+
+
+def refusals(yard: Yard, *guests: dict[str, Any]) -> list[dict[str, Any]]:
+    """Plan an env of these guests; return what the guard refuses of it."""
+    yard.write_env("t", list(guests))
+    ended = yard.run("plan", "t", "--json", status=None)
+    found: list[dict[str, Any]] = ended.document["guard"]["refused"]
+    assert ended.status == (3 if found else 0), ended.document
+    return found
+
+
+def line_of(yard: Yard, text: str, file: str = "envs/t.yaml") -> int:
+    lines = (yard.folder / file).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_a_hundred_disks_that_are_smaller_than_their_image_are_refused_before_anything_is_made(
+    yard: Yard,
+) -> None:
+    guests = [{**WEB, "name": f"web{n}", "vmid": 500 + n, "disk": 3} for n in range(100)]
+    found = refusals(yard, *guests)
+    assert [one["code"] for one in found] == ["E-GUARD-DISK-TOO-SMALL"] * 100
+    assert found[0]["detail"] == f"web0 has a disk of 3 GiB, and its image {IMAGE} has 3.5 GiB."
+    assert {one["where"]["file"] for one in found} == {"envs/t.yaml"}
+    assert found[0]["where"]["line"] == line_of(yard, "disk: 3")
+    assert yard.guests() == {}
+
+
+def test_a_disk_that_is_smaller_than_an_image_which_is_downloaded_first_makes_no_guest(yard: Yard) -> None:
+    yard.write_env("t", [{**WEB, "image": "debian-12", "disk": 3}])
+    yard.run("plan", "t")
+    error = yard.json("apply", "t", status=1)["error"]
+    (found,) = (one for one in error["diagnostics"] if "image" in one["detail"])
+    assert "Disk scsi0 has 3 GiB, and its image local:import/debian-12.qcow2 has 3.5 GiB" in found["detail"]
+    assert (found["where"]["file"], found["where"]["line"]) == ("envs/t.yaml", line_of(yard, "- name: web"))
+    assert yard.guests() == {}
+    # The image is there now: the next plan knows.
+    assert [one["code"] for one in refusals(yard, {**WEB, "image": "debian-12", "disk": 3})] == [
+        "E-GUARD-DISK-TOO-SMALL"
+    ]
+
+
+def test_a_plan_that_is_refused_is_shown_whole_and_saved_and_ends_with_3(yard: Yard) -> None:
+    assert refusals(yard, {**WEB, "disk": 3})
+    ended = yard.run("plan", "t", "--json", "--detailed-exitcode", "--out", "t.plan", status=3)
+    assert [change["action"] for change in ended.document["changes"]].count("create") >= 1
+    assert (yard.folder / "t.plan").is_file()
+    assert "envs/t.yaml:" in yard.run("plan", "t", status=3).stdout
+    assert yard.codes("apply", "t", "--plan", "t.plan") == ["E-GUARD-DISK-TOO-SMALL"]
+    assert yard.guests() == {}
+    # What drifted is another question, and is answered as before.
+    yard.run("drift", "t")
+    assert refusals(yard, WEB) == []
+    yard.run("plan", "t", "--detailed-exitcode", status=2)
+
+
+@pytest.mark.parametrize(
+    ("guest", "field", "said"),
+    [
+        ({**WEB, "image": "local:import/bug.qcow2"}, "image:", f"There is {IMAGE}."),
+        ({**WEB, "image": "tank:import/big.qcow2"}, "image:", "that pve1 does not have"),
+        ({**DNS, "image": "local:vztmpl/gone.tar.zst"}, "image:", "is not on pve1"),
+        ({**WEB, "cloud_init": {"user_data": "local:snippets/gone.yaml"}}, "user_data:", "is not on pve1"),
+        ({**WEB, "cdrom": {"file": "local:iso/gone.iso"}}, "file:", "is not on pve1"),
+        ({**WEB, "image": None, "disk": None, "clone": {"vm_id": 900}}, "clone:", "900, which is not there"),
+    ],
+)
+def test_what_a_guest_is_made_from_and_is_missing_is_refused_at_its_line(
+    yard: Yard, guest: dict[str, Any], field: str, said: str
+) -> None:
+    (found,) = refusals(yard, {key: value for key, value in guest.items() if value is not None})
+    assert found["code"] == "E-PREFLIGHT-IMAGE"
+    assert said in found["detail"]
+    assert found["where"]["line"] in (line_of(yard, field), line_of(yard, field) + 1)
+    report = yard.run("preflight", "env:t", "--json", status=1).document
+    assert [(one["code"], one["detail"]) for one in report["errors"]] == [(found["code"], found["detail"])]
+    assert report["errors"][0]["where"] == found["where"]
+
+
+def test_what_a_guest_is_made_from_and_is_there_passes(yard: Yard) -> None:
+    for volume in ("local:vztmpl/base.tar.zst", "local:snippets/user.yaml", "local:iso/tools.iso"):
+        put(yard.running, volume)
+    proxmoxer_client(yard.running).nodes("pve1").qemu.post(vmid=900, scsi0="local-lvm:2")
+    data = {"user_data": "local:snippets/user.yaml"}
+    assert (
+        refusals(
+            yard,
+            {**WEB, "cloud_init": data, "cdrom": {"file": "local:iso/tools.iso"}},
+            {**DNS, "image": "local:vztmpl/base.tar.zst"},
+            {"name": "copy", "vmid": 502, "memory": 512, "cores": 1, "clone": {"vm_id": 900}},
+        )
+        == []
+    )
+
+
+def test_a_clone_is_refused_that_is_smaller_than_its_source_or_whose_source_is_elsewhere(yard: Yard) -> None:
+    api: Any = proxmoxer_client(yard.running)
+    api.nodes("pve1").qemu.post(vmid=900, scsi0="local-lvm:8")
+    api.nodes("pve2").qemu.post(vmid=901, scsi0="local-lvm:8")
+    copy = {"name": "copy", "vmid": 502, "memory": 512, "cores": 1}
+    disks = [{"interface": "scsi0", "size_gib": 4}]
+    (small,) = refusals(yard, {**copy, "clone": {"vm_id": 900}, "disks": disks})
+    assert small["code"] == "E-GUARD-DISK-TOO-SMALL"
+    assert "whose scsi0 has 8.0 GiB; 4 is less" in small["detail"]
+    (elsewhere,) = refusals(yard, {**copy, "clone": {"vm_id": 901}})
+    assert "which is on pve2, and the input says pve1" in elsewhere["detail"]
+    assert refusals(yard, {**copy, "clone": {"vm_id": 901, "node": "pve2"}}) == []
+
+
+def test_a_plan_that_changes_nothing_asks_for_nothing_more(yard: Yard) -> None:
+    yard.write_env("t", [WEB])
+    yard.run("apply", "t", "--no-verify")
+    before = calls(yard)
+    yard.run("plan", "t")
+    more = calls(yard)[len(before) :]
+    asked = re.compile(r"/content/|/capabilities/|/hardware/|/mapping/|query-url")
+    assert [call for call in more if asked.search(call)] == []
+    # One for the snippet of the guest: whether the token would see it.
+    assert more.count("GET /access/permissions") == 1
+
+
+def calls(yard: Yard) -> list[str]:
+    """Return the paths that were asked for so far."""
+    world = yard.running.world
+    return [f"{one.method} {one.path}" for one in yard.running.on_loop(lambda: list(world.journal.entries()))]
+
+
+def weaken(yard: Yard, grants: dict[str, str]) -> Yard:
+    """Return another site that uses a token with privilege separation whose user is an administrator."""
+    api: Any = proxmoxer_client(yard.running)
+    api.access.users.post(userid="ops@pve")
+    api.access.acl.put(path="/", users="ops@pve", roles="Administrator")
+    made = api.access.users("ops@pve").token("ci").post(privsep=1)
+    for path, role in grants.items():
+        api.access.acl.put(path=path, tokens="ops@pve!ci", roles=role)
+    weaker = dataclasses.replace(yard.running, api_token=f"ops@pve!ci={made['value']}")
+    return make_yard(weaker, yard.folder.parent / "weaker", **yard.env)
+
+
+def test_a_token_with_privilege_separation_is_told_what_it_lacks_and_how_to_grant_it(yard: Yard) -> None:
+    yard = weaken(yard, {})
+    found = refusals(yard, WEB)
+    assert {one["code"] for one in found} == {"E-PREFLIGHT-PRIVILEGE"}
+    said = {one["detail"].split()[0]: one["detail"] for one in found}
+    assert {"SDN.Use", "VM.Allocate", "VM.Config.Disk", "Datastore.AllocateSpace"} <= said.keys()
+    assert said["SDN.Use"] == (
+        "SDN.Use is missing on /sdn/zones/localnetwork/vmbr0; it is needed for the network card of web. "
+        "The token ops@pve!ci does not have it: pveum acl modify /sdn/zones/localnetwork/vmbr0 --tokens "
+        "'ops@pve!ci' --roles PVESDNUser"
+    )
+    assert not any("which has none" in one["detail"] for one in found)
+    assert {one["where"]["file"] for one in found if one["where"]} == {"envs/t.yaml"}
+    report = yard.run("preflight", "env:t", "--json", status=1).document
+    assert said["SDN.Use"] in [one["detail"] for one in report["errors"]]
+
+
+def test_a_token_with_the_roles_that_the_refusals_name_plans_and_applies(yard: Yard) -> None:
+    yard = weaken(
+        yard,
+        {
+            "/vms": "PVEVMAdmin",
+            "/storage": "PVEDatastoreAdmin",
+            "/sdn/zones/localnetwork": "PVESDNUser",
+            "/nodes/pve1": "PVEAuditor",
+        },
+    )
+    assert refusals(yard, WEB) == []
+    yard.run("apply", "t", "--no-verify")
+    # A change needs what its attributes need: the token has lost everything but that.
+    api: Any = proxmoxer_client(yard.running)
+    api.access.roles.post(roleid="tagger", privs="VM.Audit,VM.Config.Options")
+    api.access.acl.put(path="/vms", tokens="ops@pve!ci", roles="PVEVMAdmin", delete=1)
+    api.access.acl.put(path="/vms", tokens="ops@pve!ci", roles="tagger")
+    assert refusals(yard, {**WEB, "tags": ["blue"]}) == []
+    found = refusals(yard, {**WEB, "tags": ["blue"], "memory": 1024})
+    assert [one["detail"].split()[0] for one in found if one["code"] == "E-PREFLIGHT-PRIVILEGE"] == [
+        "VM.Config.Memory"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("guest", "said"),
+    [
+        ({**DNS, "features": {"keyctl": True}}, "the features keyctl"),
+        ({**DNS, "unprivileged": False, "features": {"nesting": True}}, "features and is privileged"),
+        ({**DNS, "devices": [{"path": "/dev/net/tun"}]}, "the device /dev/net/tun"),
+        ({**DNS, "mounts": [{"path": "/srv", "volume": "/tank/srv"}]}, "the folder /tank/srv"),
+        ({**WEB, "pci_devices": [{"device": "hostpci0", "id": "0000:01:00.0"}]}, "the PCI device"),
+        ({**WEB, "kvm_arguments": "-cpu host"}, "arguments for KVM"),
+    ],
+)
+def test_what_root_alone_may_set_is_refused_to_a_token(yard: Yard, guest: dict[str, Any], said: str) -> None:
+    put(yard.running, "local:vztmpl/base.tar.zst")
+    image = {"image": "local:vztmpl/base.tar.zst"} if guest["name"] == "dns" else {}
+    (found,) = refusals(yard, {**guest, **image})
+    assert found["code"] == "E-GUARD-ROOT-ONLY"
+    assert said in found["detail"]
+    assert found["where"]["file"] == "envs/t.yaml"
+    error = yard.json("apply", "t", "--no-verify", status=1)["error"]
+    assert error["code"] == "E-GUARD-REFUSED"
+
+
+def test_features_that_a_token_may_set_pass(yard: Yard) -> None:
+    put(yard.running, "local:vztmpl/base.tar.zst")
+    assert refusals(yard, {**DNS, "image": "local:vztmpl/base.tar.zst", "features": {"nesting": True}}) == []
+    yard.run("apply", "t", "--no-verify")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ({"cores": 99}, "E-PREFLIGHT-CPU", "web has 99 processors, and pve1 has"),
+        ({"cpu": {"type": "Pentium9"}}, "E-GUARD-NO-SUCH-CPU", "Pentium9, which pve1 does not know"),
+        (
+            {"pci_devices": [{"device": "hostpci0", "mapping": "gpu"}]},
+            "E-GUARD-NO-SUCH-DEVICE",
+            "the PCI mapping gpu, which does not exist; there is card.",
+        ),
+        (
+            {"pci_devices": [{"device": "hostpci0", "mapping": "card"}]},
+            "E-GUARD-NO-SUCH-DEVICE",
+            "the PCI mapping card, which has no device of pve1.",
+        ),
+        (
+            {"disks": [{"interface": "scsi0", "datastore": "isos"}]},
+            "E-PREFLIGHT-CONTENT",
+            "isos on pve1 takes iso",
+        ),
+    ],
+)
+def test_hardware_and_contents_that_a_node_does_not_have_are_refused(
+    yard: Yard, change: dict[str, Any], code: str, said: str
+) -> None:
+    api: Any = proxmoxer_client(yard.running)
+    entry = "node=pve2,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
+    api.cluster.mapping.pci.post(id="card", map=[entry])
+    api.storage.post(storage="isos", type="dir", path="/srv/isos", content="iso")
+    guest = {
+        key: value for key, value in WEB.items() if "disks" not in change or key not in ("disk", "image")
+    }
+    found = [one for one in refusals(yard, {**guest, **change}) if one["code"] == code]
+    assert len(found) == 1
+    assert said in found[0]["detail"]
+    assert found[0]["where"]["file"] == "envs/t.yaml"
+
+
+def test_hardware_that_a_node_has_passes(yard: Yard) -> None:
+    api: Any = proxmoxer_client(yard.running)
+    entry = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
+    api.cluster.mapping.pci.post(id="card", map=[entry])
+    api.cluster.qemu("custom-cpu-models").post(**{"cputype": "fast", "reported-model": "kvm64"})
+    guest = {**WEB, "cores": 4, "cpu": {"type": "custom-fast"}}
+    assert refusals(yard, {**guest, "pci_devices": [{"device": "hostpci0", "mapping": "card"}]}) == []
+
+
+def test_an_import_says_what_an_apply_to_its_guests_would_meet(yard: Yard) -> None:
+    api: Any = proxmoxer_client(yard.running)
+    api.nodes("pve1").qemu.post(
+        vmid=700, name="old", memory=512, scsi0="local-lvm:2", net0="virtio,bridge=vmbr0"
+    )
+    assert yard.json("import", "env:home", "-H", "lab", "--dry-run", "--filter", "old")["foreseen"] == []
+    yard = weaken(yard, {"/vms": "PVEAuditor", "/storage": "PVEDatastoreUser", "/nodes/pve1": "PVEAuditor"})
+    found = yard.json("import", "env:home", "-H", "lab", "--filter", "old")["foreseen"]
+    lacking = {one["detail"].split()[0] for one in found if one["code"] == "E-PREFLIGHT-PRIVILEGE"}
+    assert {"VM.Config.CPU", "VM.PowerMgmt", "SDN.Use"} <= lacking
+    assert "VM.Audit" not in lacking
+    assert found[0]["where"]["file"] == "envs/home.yaml"
+
+
+def test_memory_may_be_promised_up_to_the_limit_of_the_site(yard: Yard) -> None:
+    guests = [{**WEB, "name": f"web{n}", "vmid": 500 + n, "memory": 40 * 1024} for n in range(3)]
+    template = {**WEB, "name": "base", "vmid": 510, "memory": 60 * 1024, "is_template": True}
+    stopped = {**WEB, "name": "off", "vmid": 511, "memory": 60 * 1024, "started": False}
+    yard.write_env("t", [*guests, template, stopped])
+    warned = yard.json("plan", "t")["guard"]["warnings"]
+    assert [one["code"] for one in warned] == ["W-GUARD-OVERCOMMITS-MEMORY"]
+    assert "may use 120.0 GiB" in warned[0]["detail"]
+    settings = yard.folder / "site.yaml"
+    text = settings.read_text()
+    limited = text.replace("defaults:\n", "defaults:\n  overcommit: {memory: 1.5}\n", 1)
+    assert limited != text
+    settings.write_text(limited)
+    (found,) = refusals(yard, *guests)
+    assert found["code"] == "E-GUARD-TOO-MUCH-MEMORY"
+    assert "the site allows 1.5 times that" in found["detail"]
+    assert refusals(yard, *guests[:2]) == []
+    yard.run("apply", "t", "--no-verify")
+    settings.write_text(text.replace("defaults:\n", "defaults:\n  overcommit: {memory: 1}\n", 1))
+    # They need no more than before.
+    assert refusals(yard, *({**guest, "tags": ["blue"]} for guest in guests[:2])) == []
