@@ -202,9 +202,13 @@ def test_an_error_is_one_text_as_in_the_seed_or_an_object_as_everywhere(tmp_path
     assert list((tmp_path / "out").glob("*.failed.md"))
 
 
-def test_a_node_whose_token_is_missing_is_no_hindrance_and_other_mistakes_are(tmp_path: Path) -> None:
+def test_a_node_whose_token_is_missing_is_no_hindrance_and_a_broken_file_of_it_is(tmp_path: Path) -> None:
     write_site(tmp_path, secrets=SEED["secrets.yaml"].replace(f"  father: {TOKEN}\n", ""))
     line = ("scenario", "run", "pve-setup", "-H", "father", "--dry-run")
     assert stackyard(*line, cwd=tmp_path).status == 0
+    # Another node's file is named, and stops nothing here.
     (tmp_path / "nodes" / "pve.yaml").write_text("nonsense: 1\n")
+    ended = stackyard(*line, cwd=tmp_path)
+    assert (ended.status, "nodes/pve.yaml:1" in ended.stderr) == (0, True)
+    (tmp_path / "nodes" / "father.yaml").write_text("nonsense: 1\n")
     assert stackyard(*line, cwd=tmp_path).status == 65
