@@ -233,7 +233,7 @@ def test_a_renamed_key_is_reported_as_a_rename_and_never_destroys(rig: Rig) -> N
     error = rig.error(*put, status=65)
     assert [found["code"] for found in error["diagnostics"]] == ["E-DEPLOYMENT-RENAME"]
     rig.yard.run(*put, "--accept-renames")
-    ended = rig.yard.run("plan", "deployment")
+    ended = rig.yard.run("plan", "deployment", status=3)
     assert "Keys do not agree: guest 124" in ended.stderr
     before = rig.yard.guests()
     assert rig.yard.codes("apply", "deployment", "--no-verify") == ["E-GUARD-RENAMES-GUEST"]
