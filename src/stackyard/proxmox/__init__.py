@@ -36,7 +36,7 @@ from stackyard.proxmox.interfaces import (
     read_container_interfaces,
 )
 from stackyard.proxmox.origin import Origin
-from stackyard.proxmox.tasks import TaskEnd, running_task, wait_for
+from stackyard.proxmox.tasks import TaskEnd, list_tasks, running_task, task_log, wait_for
 from stackyard.proxmox.transport import Upload
 
 __all__ = [
@@ -65,9 +65,11 @@ __all__ = [
     "Upload",
     "agent_interfaces",
     "container_interfaces",
+    "list_tasks",
     "quoted",
     "read_agent_interfaces",
     "read_container_interfaces",
     "running_task",
+    "task_log",
     "wait_for",
 ]

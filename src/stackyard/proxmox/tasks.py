@@ -13,7 +13,7 @@ from stackyard.visible import on_one_line
 if TYPE_CHECKING:
     from stackyard.proxmox.client import Client
 
-__all__ = ["TaskEnd", "node_of", "running_task", "wait_for"]
+__all__ = ["TaskEnd", "list_tasks", "node_of", "running_task", "task_log", "wait_for"]
 
 # A task of the lab or a small one of a node is over in milliseconds; a clone takes minutes.
 _FIRST_PAUSE_S = 0.02
@@ -63,7 +63,7 @@ async def wait_for(client: Client, upid: str, *, timeout_s: float) -> TaskEnd:
     client.outdate_reads()
     if ended == "OK":
         return TaskEnd(upid=upid)
-    lines = await _log(client, path)
+    lines = await task_log(client, upid)
     if ended.startswith("WARNINGS"):
         return TaskEnd(upid=upid, warnings=tuple(line for line in lines if "WARN:" in line))
     tail = tuple(line for line in lines if not line.startswith("TASK "))[-_LOG_LINES:]
@@ -87,6 +87,12 @@ async def running_task(client: Client, node: str, *, kind: str, about: str) -> s
     return None
 
 
+async def list_tasks(client: Client, node: str, *, kind: str) -> list[dict[str, Any]]:
+    """Return the latest tasks of one type on a node, running or ended, the newest first."""
+    path = f"/nodes/{quoted(node)}/tasks"
+    return list(await client.get(path, {"source": "all", "typefilter": kind, "limit": 500}) or ())
+
+
 async def _exit_status(client: Client, path: str) -> str | None:
     try:
         status: dict[str, Any] = await client.get(f"{path}/status")
@@ -100,9 +106,11 @@ async def _exit_status(client: Client, path: str) -> str | None:
     return on_one_line(str(status.get("exitstatus") or "unexpected status")[:_LONGEST_LINE])
 
 
-async def _log(client: Client, path: str) -> tuple[str, ...]:
+async def task_log(client: Client, upid: str) -> tuple[str, ...]:
+    """Return the lines of a task's log; none where it may not be read."""
+    path = f"/nodes/{quoted(node_of(upid))}/tasks/{quoted(upid)}/log"
     try:
-        lines = await client.get(f"{path}/log", {"limit": 500})
+        lines = await client.get(path, {"limit": 500})
     except RefusedError:
         # The end of the task is what counts; its log only explains.
         return ()

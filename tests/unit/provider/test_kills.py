@@ -8,6 +8,7 @@ import fnmatch
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from tests.support.lab import ROOMY
 from tests.support.path_faults import Spot
 from tests.support.path_runs import control, watch_calls
 from tests.support.provider import lab_api
-from tests.support.provider_bench import bench
+from tests.support.provider_bench import Failed, bench
 from tests.support.provider_container import TEMPLATE, plant_templates
 from tests.support.provider_killed import Making, Sort
 from tests.support.web import served
 
 from stackyard import lab
+from stackyard.lab.contents import put_file
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
@@ -62,11 +64,11 @@ CLONED_CONTAINER: dict[str, Any] = {
     "initialization": [{"hostname": "copy"}],
     "memory": [{"dedicated": 700}],
 }
+PLACE = {"node_name": "pve1", "datastore_id": "local"}
 SNIPPET = (
     FILE,
     {
-        "node_name": "pve1",
-        "datastore_id": "local",
+        **PLACE,
         "source_raw": [{"data": "#cloud-config", "file_name": "user.yaml"}],
     },
 )
@@ -131,6 +133,17 @@ SORTS: dict[str, Sort] = {
         checksum=hashlib.sha256(b"image").hexdigest(),
         checksum_algorithm="sha256",
     ),
+    "unchecked download": one(
+        DOWNLOAD, **PLACE, content_type="iso", file_name="b.img", url=f"{SOURCE}/b.img"
+    ),
+    "kept upload": one(
+        FILE,
+        **PLACE,
+        content_type="iso",
+        source_raw=[{"data": "image", "file_name": "b.img"}],
+        overwrite=False,
+    ),
+    "kept snippet": one(FILE, **{**SNIPPET[1], "overwrite": False}),
     "pool": one("proxmox_virtual_environment_pool", pool_id="more", comment="of them"),
     "network": one("proxmox_network_linux_bridge", node_name="pve1", name="vmbr9", vlan_aware=True),
     "zone": one("proxmox_sdn_zone_simple", id="zone", nodes=["pve1"]),
@@ -152,6 +165,19 @@ SHORT = [
     ("download", Moment.NOT_SENT, "POST", "/nodes/pve1/storage/local/download-url"),
     ("download", Moment.AT_WORK, "POST", "/nodes/pve1/storage/local/download-url"),
     ("download", Moment.FAILS, "POST", "/nodes/pve1/storage/local/download-url"),
+    ("unchecked download", Moment.AT_WORK, "POST", "/nodes/pve1/storage/local/download-url"),
+    ("unchecked download", Moment.DONE, "POST", "/nodes/pve1/storage/local/download-url"),
+    ("kept upload", Moment.AT_WORK, "POST", "/nodes/pve1/storage/local/upload"),
+    ("kept upload", Moment.DONE, "POST", "/nodes/pve1/storage/local/upload"),
+    ("kept snippet", Moment.DONE, "SFTP", "*"),
+]
+# What writes a file, when its run is killed and in which call, and which file.
+FOREIGN = [
+    ("unchecked download", Moment.NOT_SENT, "POST", "local:iso/b.img"),
+    ("unchecked download", Moment.DONE, "POST", "local:iso/b.img"),
+    ("kept upload", Moment.NOT_SENT, "POST", "local:iso/b.img"),
+    ("kept upload", Moment.DONE, "POST", "local:iso/b.img"),
+    ("kept snippet", Moment.DONE, "SFTP", "local:snippets/user.yaml"),
 ]
 
 
@@ -263,6 +289,41 @@ def test_the_next_run_completes_what_a_kill_left(
     whole = making.picture()
     spot = next(one for one in spots if one.method == method and fnmatch.fnmatchcase(one.path, path))
     assert settles(making, spot, moment, whole)
+
+
+@pytest.mark.parametrize(("making", "moment", "method", "volume"), FOREIGN, indirect=["making"])
+def test_a_file_of_somebody_else_outlives_a_killed_run(
+    making: Making, moment: Moment, method: str, volume: str
+) -> None:
+    spots = making.run()
+    spot = next(one for one in spots if one.method == method)
+    assert making.kill(spot, moment)
+    # A node closes what was open in a session that broke off; until then it may write what we put.
+    deadline = time.monotonic() + 30.0
+    while method == "SFTP" and not making.running.on_loop(lambda: listed(making.running, volume)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    before = making.running.on_loop(lambda: put_foreign(making.running, volume))
+    with pytest.raises(Failed, match="nothing shows that the file is what that run wrote"):
+        making.settle()
+    assert making.running.on_loop(lambda: listed(making.running, volume)) == before
+    assert list(making.folder.glob("*.json")) == []
+
+
+def put_foreign(running: lab.Running, volume: str) -> dict[str, Any]:
+    """Put a file of somebody else in the place of whatever is there, a minute from now."""
+    world = running.world
+    blob = world.blobs.put(b"of somebody else")
+    with world.store.transaction():
+        put_file(world, volume, "pve1", blob)
+        key = next(key for key, one in world.store.items("volumes").items() if one["volid"] == volume)
+        world.store.put("volumes", key, {**world.store.items("volumes")[key], "ctime": int(time.time()) + 60})
+    return listed(running, volume)
+
+
+def listed(running: lab.Running, volume: str) -> dict[str, Any]:
+    volumes = running.world.store.items("volumes").values()
+    return next((dict(one) for one in volumes if one["volid"] == volume), {})
 
 
 @pytest.mark.soak

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard import proxmox
@@ -16,14 +18,16 @@ from stackyard.provider.datastore_files import (
     remove_file,
     wait_for_file,
 )
+from stackyard.provider.file_tasks import later_tasks, latest_tasks, refuse_file, was_written_by
 from stackyard.provider.kinds import Resource
 from stackyard.provider.problems import Problem
 from stackyard.provider.schema import Rule
 from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
     from stackyard.provider.planning import Planned
 
@@ -32,6 +36,9 @@ __all__ = ["DOWNLOAD_FILE"]
 _TIMEOUT_S = 600
 _EXISTS = "refusing to override existing file"
 _TASK = "download"
+# How an entry of the journal notes the URL.
+_SOURCE = "source"
+_LOGGED = re.compile(r"downloading (\S+) to /(?:.*/)?([^/]+)")
 
 
 def _place(state: Object) -> Place:
@@ -63,10 +70,14 @@ async def _fetch(work: Work, state: Object) -> None:
     journal, subject = work.session.journal, subject_named(work, _identity(state))
     entry = journal.take(subject)
     if entry is not None:
-        await _clear(work, state)
-    entry = entry or await journal.begin(subject, node=state["node_name"], vm_id=0)
+        await _clear(work, state, entry)
+    sent = {**await latest_tasks(work, state["node_name"], _TASK), _SOURCE: _mark(work, state["url"])}
+    if entry is None:
+        entry = await journal.begin(subject, node=state["node_name"], vm_id=0, sent=sent)
+    else:
+        entry = await journal.change(entry, sent=sent, upid="")
     try:
-        await _download_over(work, state)
+        await _download_over(work, state, entry)
     except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
         if await _left_nothing(work, state, err):
             await journal.close(entry)
@@ -75,16 +86,16 @@ async def _fetch(work: Work, state: Object) -> None:
         journal.leave(entry)
 
 
-async def _download_over(work: Work, state: Object) -> None:
+async def _download_over(work: Work, state: Object, entry: Entry) -> None:
     """Download, in place of a file that nothing manages where the user lets that go."""
     try:
-        await _download(work, state)
+        await _download(work, state, entry)
     except proxmox.ProxmoxError as err:
         # Said at once or by the task, depending on the version of Proxmox.
         if _EXISTS not in err.detail or not state["overwrite_unmanaged"]:
             raise
         await remove_file(work, _place(state), state["id"])
-        await _download(work, state)
+        await _download(work, state, entry)
 
 
 async def _left_nothing(
@@ -99,21 +110,49 @@ async def _left_nothing(
     return _EXISTS in err.detail or err.call.method != "GET"
 
 
-async def _clear(work: Work, state: Object) -> None:
-    """Remove what a killed run downloaded, once that has ended: nobody knows what it was told to fetch."""
+async def _clear(work: Work, state: Object, entry: Entry) -> None:
+    """Remove what a killed run downloaded, once that has ended: it may come from another source.
+
+    Raises:
+        ObjectExistsError: There is a file, and nothing shows that the killed run downloaded it.
+    """
     name, node = str(state["file_name"]), str(state["node_name"])
     upid = await proxmox.running_task(work.client, node, kind=_TASK, about=name)
     if upid is not None:
         with contextlib.suppress(proxmox.TaskFailedError):
             await proxmox.wait_for(work.client, upid, timeout_s=float(state["upload_timeout"]))
-    await remove_file(work, _place(state), state["id"])
+    found = await find_file(work, _place(state), state["id"], state["content_type"])
+    if found is None:
+        return
+    is_ours = await was_written_by(work, entry, found, kind=_TASK, says=_says(work, state, entry))
+    if is_ours or state["overwrite_unmanaged"]:
+        await remove_file(work, _place(state), state["id"])
+    elif not state["checksum"]:
+        # With a checksum the node itself takes the file that is there, if it is the same.
+        raise await refuse_file(work, entry, _identity(state), option="overwrite_unmanaged")
+
+
+def _mark(work: Work, url: str) -> str:
+    """Return what recognises a URL in the log of a task; it may hold a password, which no journal keeps."""
+    return hashlib.sha256(work.client.redactor(url).encode()).hexdigest()
+
+
+def _says(work: Work, state: Object, entry: Entry) -> Callable[[str], bool]:
+    """Return what recognises the line of a log that names the URL of an entry, and the file."""
+    wanted = ((entry.sent or {}).get(_SOURCE), state["file_name"])
+
+    def says(line: str) -> bool:
+        found = _LOGGED.fullmatch(line)
+        return found is not None and (_mark(work, found[1]), found[2]) == wanted
+
+    return says
 
 
 def _identity(state: Object) -> str:
     return f"{state['node_name']}/{state['id']}"
 
 
-async def _download(work: Work, state: Object) -> None:
+async def _download(work: Work, state: Object, entry: Entry) -> None:
     place, timeout_s = _place(state), float(state["upload_timeout"])
     sent = {
         "content": state["content_type"],
@@ -129,11 +168,12 @@ async def _download(work: Work, state: Object) -> None:
     except proxmox.ProxmoxError as err:
         if not is_unsure(err) or _EXISTS in err.detail:
             raise
-        upid = await proxmox.running_task(work.client, place.node, kind=_TASK, about=str(state["file_name"]))
-        if upid is None and await find_file(work, place, state["id"], state["content_type"]) is None:
+        tasks = await later_tasks(work, entry, kind=_TASK, says=_says(work, state, entry))
+        if not tasks:
             raise
-    if upid is not None:
-        await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
+        upid = str(tasks[0]["upid"])
+    await work.session.journal.change(entry, upid=upid)
+    await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
 
 
 async def _read(work: Work, state: Object) -> Object | None:

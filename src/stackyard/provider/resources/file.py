@@ -24,6 +24,7 @@ from stackyard.provider.datastore_files import (
     remove_file,
     wait_for_file,
 )
+from stackyard.provider.file_tasks import await_tasks, latest_tasks, refuse_file, was_written_by
 from stackyard.provider.kinds import Resource
 from stackyard.provider.node_shell import open_shell, sudo
 from stackyard.provider.problems import AttributeValueError, Problem
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from stackyard.errors import StackyardError
+    from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
     from stackyard.provider.planning import Planned
 
@@ -53,6 +55,7 @@ _BY_ENDING = {
     ".yaml": "snippets",
     ".yml": "snippets",
 }
+_TASK = "imgcopy"
 # The folder of a datastore that holds a content, where the two names differ.
 _FOLDERS = {"backup": "dump", "iso": "template/iso", "vztmpl": "template/cache"}
 
@@ -99,15 +102,21 @@ async def _create(work: Work, planned: Object) -> Object:
     volume, place, journal = _volume(planned), _place(planned), work.session.journal
     subject = subject_named(work, _identity(planned, str(volume)))
     entry = journal.take(subject)
-    # What a killed run of ours wrote may be half a file; it is written again.
-    if entry is None and await find_file(work, place, str(volume), volume.content) is not None:
+    if entry is not None:
+        says, timeout_s = _names_target(volume), float(planned["timeout_upload"])
+        await await_tasks(work, entry, kind=_TASK, says=says, timeout_s=timeout_s)
+    found = await find_file(work, place, str(volume), volume.content)
+    if found is not None and entry is None:
         if not planned["overwrite"]:
             raise AttributeValueError(f"The file {volume} is there already.", ("overwrite",))
         work.warn("A file was overwritten", f"{volume} was there already.")
     async with _content(work, planned) as content:
-        entry = entry or await journal.begin(subject, node=place.node, vm_id=0)
+        if found is not None and entry is not None and not planned["overwrite"]:
+            # What a killed run of ours wrote may be half a file; it is written again.
+            await _require_ours(work, planned, entry, found, content)
+        entry = await _begin(work, planned, entry, volume)
         try:
-            await _put(work, planned, volume, content)
+            await _put(work, planned, entry, content)
         except (proxmox.ProxmoxError, proxmox.ProxmoxUnreachableError) as err:
             if was_not_done(err) or await _left_nothing(work, place, volume, err):
                 await journal.close(entry)
@@ -118,6 +127,55 @@ async def _create(work: Work, planned: Object) -> Object:
     work.keep(state)
     await wait_for_file(work, place, volume)
     return await _current(work, state) or state
+
+
+async def _begin(work: Work, planned: Object, entry: Entry | None, volume: VolumeId) -> Entry:
+    """Write down that the file is about to be written, and which tasks of the node were before it."""
+    journal, node = work.session.journal, str(planned["node_name"])
+    sent: dict[str, Any] | None = None
+    if volume.content in _THROUGH_API and not planned["overwrite"]:
+        sent = await latest_tasks(work, node, _TASK)
+    if entry is not None:
+        return await journal.change(entry, sent=sent, upid="")
+    subject = subject_named(work, _identity(planned, str(volume)))
+    return await journal.begin(subject, node=node, vm_id=0, sent=sent)
+
+
+async def _require_ours(
+    work: Work, planned: Object, entry: Entry, found: dict[str, Any], content: Callable[[], BinaryIO]
+) -> None:
+    """Refuse to write over a file, unless it is certainly what the run of an entry wrote.
+
+    Raises:
+        ObjectExistsError: Nothing shows that it is.
+    """
+    volume = _volume(planned)
+    if volume.content in _THROUGH_API:
+        is_ours = await was_written_by(work, entry, found, kind=_TASK, says=_names_target(volume))
+    else:
+        is_ours = await _begins_alike(work, planned, found, content)
+    if not is_ours:
+        raise await refuse_file(work, entry, _identity(planned, str(volume)), option="overwrite")
+
+
+def _names_target(volume: VolumeId) -> Callable[[str], bool]:
+    """Return what recognises the line in the log of an upload that says where the file goes."""
+    return lambda line: line.startswith("target file: /") and line.endswith(f"/{volume.name}")
+
+
+async def _begins_alike(
+    work: Work, planned: Object, found: dict[str, Any], content: Callable[[], BinaryIO]
+) -> bool:
+    """Tell whether a file that no task wrote is the beginning of the content, or all of it."""
+    with content() as stream:
+        size = int(found.get("size") or 0)
+        beginning = stream.read(size)
+    if len(beginning) < size:
+        return False
+    path = await _path(work, _volume(planned))
+    async with open_shell(work, planned["node_name"]) as shell:
+        said = await shell.run(f"{sudo(shell)}cat {shlex.quote(path)}")
+    return said == beginning.decode(errors="replace")
 
 
 async def _left_nothing(work: Work, place: Place, volume: VolumeId, err: StackyardError) -> bool:
@@ -131,9 +189,10 @@ def _identity(state: Object, volume: str) -> str:
     return f"{state['node_name']}/{volume}"
 
 
-async def _put(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+async def _put(work: Work, planned: Object, entry: Entry, content: Callable[[], BinaryIO]) -> None:
+    volume = _volume(planned)
     if volume.content in _THROUGH_API:
-        await _upload(work, planned, volume, content)
+        await _upload(work, planned, entry, content)
     else:
         await _write(work, planned, volume, content)
 
@@ -150,14 +209,20 @@ async def _content(work: Work, planned: Object) -> AsyncIterator[Callable[[], Bi
         yield content
 
 
-async def _upload(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
-    timeout_s = float(planned["timeout_upload"])
+async def _upload(work: Work, planned: Object, entry: Entry, content: Callable[[], BinaryIO]) -> None:
+    volume, timeout_s = _volume(planned), float(planned["timeout_upload"])
     file = proxmox.Upload(fields={"content": volume.content}, filename=volume.name, open=content)
     upid = await work.client.upload(f"{_place(planned).path}/upload", file, timeout_s=timeout_s)
+    await work.session.journal.change(entry, upid=upid)
     await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
 
 
-async def _write(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+async def _path(work: Work, volume: VolumeId) -> str:
+    """Return where a node keeps a file.
+
+    Raises:
+        AttributeValueError: The datastore is no folder.
+    """
     datastore: dict[str, Any] = await work.client.get(f"/storage/{proxmox.quoted(volume.datastore)}")
     base = datastore.get("path")
     if not base:
@@ -170,7 +235,11 @@ async def _write(work: Work, planned: Object, volume: VolumeId, content: Callabl
             "The datastore does not offer this content",
             f"{volume.datastore} is not set up for {volume.content}, only for {datastore.get('content')}.",
         )
-    path = posixpath.join(str(base), _FOLDERS.get(volume.content, volume.content), volume.name)
+    return posixpath.join(str(base), _FOLDERS.get(volume.content, volume.content), volume.name)
+
+
+async def _write(work: Work, planned: Object, volume: VolumeId, content: Callable[[], BinaryIO]) -> None:
+    path = await _path(work, volume)
     mode = int(planned["file_mode"], 8) if planned.get("file_mode") else None
     async with open_shell(work, planned["node_name"]) as shell:
         with content() as stream:

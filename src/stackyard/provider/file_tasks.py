@@ -1,0 +1,104 @@
+"""Which task of a node wrote a file: what shows that a file is what a killed run of ours began.
+
+A file carries no token of ours. Proxmox writes one in a task, whose log names it, and lists when the file was
+last changed. A file belongs to an entry of the journal if the entry's own task ended well and the file was
+last changed while that task ran. An entry whose run was killed before the answer named the task has noted
+which tasks there were before: its own is the only later one whose log says the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard import proxmox
+from stackyard.provider.creating import ObjectExistsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackyard.provider.journal import Entry
+    from stackyard.provider.kinds import Work
+
+__all__ = ["await_tasks", "later_tasks", "latest_tasks", "refuse_file", "was_written_by"]
+
+_SINCE, _SEEN = "since", "seen"
+
+
+async def latest_tasks(work: Work, node: str, kind: str) -> dict[str, Any]:
+    """Return what tells the tasks of a node so far from later ones, in the clock of the node."""
+    listed = await proxmox.list_tasks(work.client, node, kind=kind)
+    since = max((_started(task) for task in listed), default=0)
+    return {_SINCE: since, _SEEN: sorted(str(one["upid"]) for one in listed if _started(one) == since)}
+
+
+async def later_tasks(
+    work: Work, entry: Entry, *, kind: str, says: Callable[[str], bool]
+) -> list[dict[str, Any]]:
+    """Return the tasks that may be the one of an entry; more than one where that cannot be told.
+
+    Args:
+        work: The operation.
+        entry: What was about to be written.
+        kind: The type of its task.
+        says: Tells whether a line of a log is one of that task alone.
+    """
+    listed = await proxmox.list_tasks(work.client, entry.node, kind=kind)
+    if entry.upid:
+        return [task for task in listed if task["upid"] == entry.upid]
+    noted = entry.sent or {}
+    if _SINCE not in noted:
+        # An older version wrote the entry.
+        return []
+    later = [task for task in listed if _started(task) >= noted[_SINCE] and task["upid"] not in noted[_SEEN]]
+    return [task for task in later if any(map(says, await proxmox.task_log(work.client, str(task["upid"]))))]
+
+
+async def await_tasks(
+    work: Work, entry: Entry, *, kind: str, says: Callable[[str], bool], timeout_s: float
+) -> None:
+    """Wait until what the run of an entry began has ended, well or not.
+
+    Raises:
+        TaskTimeoutError: It did not end in time.
+    """
+    for task in await later_tasks(work, entry, kind=kind, says=says):
+        if not task.get("endtime"):
+            with contextlib.suppress(proxmox.TaskFailedError):
+                await proxmox.wait_for(work.client, str(task["upid"]), timeout_s=timeout_s)
+
+
+async def was_written_by(
+    work: Work, entry: Entry, file: Mapping[str, Any], *, kind: str, says: Callable[[str], bool]
+) -> bool:
+    """Tell whether a listed file is certainly what the task of an entry wrote."""
+    tasks = await later_tasks(work, entry, kind=kind, says=says)
+    if len(tasks) != 1 or not file.get("ctime"):
+        return False
+    status, ended = str(tasks[0].get("status") or ""), int(tasks[0].get("endtime") or 0)
+    is_good = status == "OK" or status.startswith("WARNINGS")
+    return is_good and _started(tasks[0]) <= int(file["ctime"]) <= ended
+
+
+async def refuse_file(work: Work, entry: Entry, identity: str, *, option: str) -> ObjectExistsError:
+    """Return the refusal to replace a file that is not known to be ours; the entry says nothing any more.
+
+    Args:
+        work: The operation.
+        entry: What an interrupted run was about to write.
+        identity: `NODE/DATASTORE:CONTENT/NAME`.
+        option: The setting that lets the file be replaced.
+    """
+    await work.session.journal.close(entry)
+    return ObjectExistsError(
+        f"{identity} exists already. A run that was to write it was interrupted, and nothing shows that "
+        "the file is what that run wrote. The file was left as it is.",
+        remedy=(
+            f"Look whose it is. Import it with the id {identity}, give the new one another name, remove the "
+            f"file, or set `{option} = true` to have it replaced."
+        ),
+    )
+
+
+def _started(task: Mapping[str, Any]) -> int:
+    return int(task.get("starttime") or 0)
