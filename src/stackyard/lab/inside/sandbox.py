@@ -10,6 +10,7 @@ import signal
 import socket
 import uuid
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -36,7 +37,9 @@ _CLOUD_INIT_WAIT_S = 30.0
 # How long what a program left in the background may hold on to its output.
 _LAST_WORDS_S = 1.0
 _LETTING_GO_S = 5.0
-_MOST_OUTPUT = 64 * 2**20
+_MOST_OUTPUT = 64 * 2**20 + 1
+_MOST_COMPLAINT = 64 * 2**10
+_FILE_S = 120.0
 _CANNOT = 126
 
 
@@ -117,7 +120,7 @@ class SandboxMachine:
 
     async def read_file(self, path: str, limit: int) -> bytes:
         """Return at most `limit` bytes of a file."""
-        return await self._file(("read", path, str(limit)), b"")
+        return await self._file(("read", path, str(limit)), b"", limit)
 
     async def write_file(self, path: str, content: bytes) -> None:
         """Write a file."""
@@ -204,9 +207,8 @@ class SandboxMachine:
     async def _apply(self, facts: Mapping[str, Any]) -> None:
         """Let cloud-init, or what Proxmox does to a container, work on the guest."""
         wanted = Execution(argv=("cloud-init", "lab-apply"))
-        self._applying = asyncio.create_task(
-            self._run(wanted, _Given(orjson.dumps(facts["cloud"]), _Heard()))
-        )
+        unheard = _Heard(data=_Writing(None), complaint=_Writing(None))
+        self._applying = asyncio.create_task(self._run(wanted, _Given(orjson.dumps(facts["cloud"]), unheard)))
         # Work that takes long goes on while people log in, as on a real guest.
         await asyncio.wait({self._applying}, timeout=_CLOUD_INIT_WAIT_S)
 
@@ -306,24 +308,29 @@ class SandboxMachine:
                 with contextlib.suppress(asyncio.CancelledError):
                     task.exception()
 
-    async def _file(self, words: tuple[str, ...], content: bytes) -> bytes:
-        heard = _Heard()
+    async def _file(self, words: tuple[str, ...], content: bytes, limit: int = 0) -> bytes:
+        # The guest may have put another program in its place: it gets neither more room nor more time.
+        heard = _Heard(data=_Writing(min(limit, _MOST_OUTPUT)), complaint=_Writing(_MOST_COMPLAINT))
         wanted = Execution(argv=("lab-file", *words))
         await self.boot()
-        status = await self._run(wanted, _Given(content, heard))
+        try:
+            async with asyncio.timeout(_FILE_S):
+                status = await self._run(wanted, _Given(content, heard))
+        except TimeoutError as err:
+            raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), words[1]) from err
         if status:
-            said = heard.complaint.decode(errors="replace").strip()
-            number = int(said) if said.isdigit() else errno.EIO
+            said = bytes(heard.complaint.kept).decode(errors="replace").strip()
+            number = int(said) if said.isascii() and said.isdigit() and len(said) < 4 else errno.EIO
             raise OSError(number, os.strerror(number), words[1])
-        return heard.data
+        return bytes(heard.data.kept)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Heard:
     """Keeps what a program writes."""
 
-    def __init__(self) -> None:
-        self.data = b""
-        self.complaint = b""
+    data: _Writing
+    complaint: _Writing
 
 
 class _Given:
@@ -339,11 +346,11 @@ class _Given:
 
     @property
     def stdout(self) -> _Writing:
-        return _Writing(self._heard, "data")
+        return self._heard.data
 
     @property
     def stderr(self) -> _Writing:
-        return _Writing(self._heard, "complaint")
+        return self._heard.complaint
 
 
 class _Reading:
@@ -356,14 +363,18 @@ class _Reading:
 
 
 class _Writing:
-    def __init__(self, heard: _Heard, field: str) -> None:
-        self._heard = heard
-        self._field = field
+    """Keeps so many bytes, and more end the program; None keeps nothing."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self.kept = bytearray()
 
     async def write(self, data: bytes) -> None:
-        kept = getattr(self._heard, self._field)
-        if len(kept) < _MOST_OUTPUT:
-            setattr(self._heard, self._field, kept + data)
+        if self._most is None:
+            return
+        if len(self.kept) + len(data) > self._most:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        self.kept += data
 
 
 def _new_boot_id(folder: Path) -> Path:

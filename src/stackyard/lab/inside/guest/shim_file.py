@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 
 __all__ = ["run"]
@@ -12,13 +14,23 @@ def run(_name: str, words: list[str]) -> int:
     """Do it."""
     try:
         if words[0] == "read":
-            descriptor = os.open(words[1], os.O_RDONLY | os.O_NONBLOCK)
-            with open(descriptor, "rb") as stream:
+            with open(_open(words[1], os.O_RDONLY), "rb") as stream:
                 sys.stdout.buffer.write(stream.read(int(words[2])))
         else:
-            with open(words[1], "wb") as stream:
+            with open(_open(words[1], os.O_WRONLY | os.O_CREAT), "wb") as stream:
+                stream.truncate()
                 stream.write(sys.stdin.buffer.read())
     except OSError as err:
         sys.stderr.write(str(err.errno or 5))
         return 1
     return 0
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a file, but nothing that waits for somebody else or never ends: a FIFO, a device, a terminal."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, path)

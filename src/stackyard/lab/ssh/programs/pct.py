@@ -30,7 +30,7 @@ __all__ = ["PCT"]
 
 _BASE = "/nodes/{node}/lxc"
 _GUEST = f"{_BASE}/{{vmid}}"
-_MOST_PULLED = 256 * 2**20
+_MOST_PULLED_MIB = 64
 _NO_SHELL = "it has no interactive shells; run a command with `pct exec`"
 _NO_MOUNT = "the file systems of its containers are not on the node"
 
@@ -93,11 +93,13 @@ async def _pull(asked: Asked) -> int:
     source, target = str(asked.parameters["path"]), str(asked.parameters["destination"])
     machine = await _machine(asked)
     try:
-        content = await machine.read_file(source, _MOST_PULLED)
+        content = await machine.read_file(source, _MOST_PULLED_MIB * 2**20 + 1)
     except OSError as err:
         raise PveError(f"failed to open {source}: {err.strerror}") from err
     except MachineError as err:
         raise PveError(err.detail) from err
+    if len(content) > _MOST_PULLED_MIB * 2**20:
+        raise PveError(f"failed to pull {source}: the lab pulls files of {_MOST_PULLED_MIB} MiB at most")
     if target in ("-", "/dev/stdout"):
         await asked.streams.stdout.write(content)
         return 0
