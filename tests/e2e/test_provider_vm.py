@@ -126,7 +126,10 @@ async def prepare(running: lab.Running) -> None:
     running.on_loop(add)
     async with lab_api(running) as api:
         device = (await api.get("/nodes/pve1/hardware/pci"))[0]
-        place = f"node=pve1,path={device['id']},id={device['vendor'][2:]}:{device['device'][2:]}"
+        kind = f"{device['vendor'][2:]}:{device['device'][2:]}"
+        board = f"{device['subsystem_vendor'][2:]}:{device['subsystem_device'][2:]}"
+        group = device["iommugroup"]
+        place = f"node=pve1,path={device['id']},id={kind},subsystem-id={board},iommugroup={group}"
         await api.post("/cluster/mapping/pci", {"id": "gpu", "map": place})
 
 

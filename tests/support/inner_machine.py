@@ -197,6 +197,9 @@ def inner_machine(**settings: Any) -> Iterator[InnerMachine]:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await loop.shutdown_default_executor()
+        for forked in machine.started:
+            # Nobody waits for a program whose connection was cut.
+            forked.told.close()
 
     try:
         server = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE_S)

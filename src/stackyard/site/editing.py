@@ -79,6 +79,8 @@ def put_ssh_key(root: Path, name: str, key: str) -> bool:
 
 def _put_secret(root: Path, keys: tuple[str, str], value: str) -> bool:
     path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
+    if not value:
+        raise NotWrittenError(f"`{'.'.join(keys)}` would be blank.", where=Location(str(path)))
     try:
         SecretsFile.model_validate({keys[0]: {keys[1]: value}})
     except ValidationError as err:

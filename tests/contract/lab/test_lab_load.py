@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.support.lab import LabClient, lab_client
+from tests.support.lab import ROOMY, LabClient, lab_client
 from tests.support.lab_consistency import Gone, problems_in
 from tests.support.lab_load import NODES, Crowd, Door, Member
 from tests.support.lab_process import start_lab
@@ -72,7 +73,9 @@ def load_and_kill(data: Path, *, clients: int, kills: int, between: int) -> Coun
     latency = ("--latency", "create=0.02,clone=0.02,snapshot=0.02,delete=0.02,allocate=0.005")
 
     async def kill_now_and_then(crowd: Crowd) -> None:
-        lab = await start_lab(data, "--nodes", ",".join(NODES), *latency)
+        seed = data.with_name("seed.json")
+        seed.write_text(json.dumps({"storages": ROOMY.storages}))
+        lab = await start_lab(data, "--nodes", ",".join(NODES), "--seed", str(seed), *latency)
         try:
             await crowd.door.open(lab.ready["url"], lab.ready["api_token"])
             await crowd.prepare(shared=clients // 10)
@@ -80,7 +83,12 @@ def load_and_kill(data: Path, *, clients: int, kills: int, between: int) -> Coun
             members = [Member(crowd, number) for number in range(clients)]
             everybody = asyncio.gather(*(member.work_until(enough) for member in members))
             for _ in range(kills):
-                await crowd.door.wait_for_answers(between)
+                answers = asyncio.ensure_future(crowd.door.wait_for_answers(between))
+                await asyncio.wait({answers, everybody}, return_when=asyncio.FIRST_COMPLETED)
+                if not answers.done():
+                    # Nobody asks any more: one of them has failed.
+                    answers.cancel()
+                    await everybody
                 await lab.kill()
                 crowd.counts["kills"] += 1
                 await crowd.door.close()

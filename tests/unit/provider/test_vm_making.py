@@ -76,7 +76,7 @@ def test_a_disk_smaller_than_its_image_is_refused_by_name() -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
         add_image(running, "local:import/a.qcow2", "import")
         disk = {"interface": "scsi0", "size": 2, "import_from": "local:import/a.qcow2"}
-        with pytest.raises(Failed, match="scsi0 of VM 100 has 3 GiB"):
+        with pytest.raises(Failed, match=r"Disk scsi0 has 2 GiB, and its image \S+ has 3\.0 GiB"):
             await it.apply(VM, node_name="pve1", vm_id=100, disk=[disk])
 
     run(scenario)

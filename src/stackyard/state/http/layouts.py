@@ -114,13 +114,14 @@ class LocksOfConnection:
     """
 
     def __init__(self, request: web.BaseRequest, principal: str) -> None:
-        self._is_shared = any(header in request.headers for header in _PROXY_HEADERS)
+        # Other clients may work on many states over one connection.
+        self._is_engine = is_engine(request) and not any(name in request.headers for name in _PROXY_HEADERS)
         self._principal = principal
         self._locks: dict[str, tuple[str, str]] = serving.connection_notes(request).setdefault(_NOTE, {})
 
     def add(self, name: str, lock_id: str) -> None:
         """Note that a lock was granted."""
-        if not self._is_shared:
+        if self._is_engine:
             self._locks[lock_id] = (self._principal, name)
 
     def remove(self, lock_id: str) -> None:
@@ -134,7 +135,7 @@ class LocksOfConnection:
             LayoutError: It did.
         """
         locked = {state for principal, state in self._locks.values() if principal == self._principal}
-        if locked and name not in locked and not self._is_shared:
+        if locked and name not in locked and self._is_engine:
             raise LayoutError(
                 f"This engine locked {', '.join(sorted(locked))} and reads {name}: its lock_address belongs"
                 f" to another state than its address. Addresses are: {_LAYOUTS}"
