@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.lab import ROOMY, LabClient, lab_client
@@ -84,7 +85,8 @@ def load_and_kill(data: Path, *, clients: int, kills: int, between: int) -> Coun
             everybody = asyncio.gather(*(member.work_until(enough) for member in members))
             for _ in range(kills):
                 answers = asyncio.ensure_future(crowd.door.wait_for_answers(between))
-                await asyncio.wait({answers, everybody}, return_when=asyncio.FIRST_COMPLETED)
+                either: set[asyncio.Future[Any]] = {answers, everybody}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if not answers.done():
                     # Nobody asks any more: one of them has failed.
                     answers.cancel()
