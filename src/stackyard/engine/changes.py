@@ -114,6 +114,12 @@ class Change:
         return self.action in (Action.DELETE, Action.REPLACE)
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether neither the resource nor its place in the state changes."""
+        stays = self.moved_from is None and self.imported_as is None
+        return stays and self.action in (Action.NOTHING, Action.READ)
+
+    @property
     def is_unfinished(self) -> bool:
         """Whether the making of what exists failed, which is why the engine wants to make it anew."""
         return self.reason == _TAINTED
@@ -128,8 +134,8 @@ class Changes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether applying would change nothing."""
-        return all(change.action in (Action.NOTHING, Action.READ) for change in self.planned)
+        """Whether applying would change nothing: a resource that is only moved or imported is a change."""
+        return all(change.is_nothing for change in self.planned)
 
     def count(self, *actions: Action) -> int:
         """Return how many resources one of these happens to."""
