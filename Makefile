@@ -10,7 +10,10 @@ PYTEST := $(BIN)/python -m pytest -n $(shell $(PYTHON) -c 'import os; print(2 * 
 # Tests start hundreds of programs: what they load is compiled once, whatever the session says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test check types lint-and-project docs lock bench soak clean
+# What `make quick` compares with.
+BASE ?= HEAD
+
+.PHONY: help setup tools demo test quick check types lint-and-project docs lock bench soak clean
 
 help: ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +41,9 @@ lint-and-project:
 
 test: check tools ## Everything: check, then unit, contract and end-to-end tests.
 	$(PYTEST) tests --ignore=tests/project
+
+quick: setup ## Lint, layers and the tests near a change (against HEAD, or BASE=REV): two minutes.
+	$(BIN)/python -m scripts.quick $(BASE)
 
 soak: tools ## Long fault and load runs, with counts.
 	$(BIN)/python -m pytest -m soak -s tests

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from stackyard.serving import make_certificate
+from stackyard.base.serving import make_certificate
 
 __all__: list[str] = []
 

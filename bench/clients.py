@@ -61,7 +61,7 @@ class _Client:
     received: bytearray = field(default_factory=bytearray)
 
     def begin(self) -> None:
-        """Begin the work anew."""
+        """Begin the work again."""
         self.began_s = time.perf_counter()
         self.running = self.work()
         self.socket.sendall(next(self.running))

@@ -16,17 +16,17 @@ import orjson
 from tests.support.deployment import CONTAINER, large, place_in, text_of
 
 from bench.figure import Figure
-from stackyard.deployment.editing import set_values, written
-from stackyard.deployment.explain import explain
-from stackyard.deployment.fetch import Object
-from stackyard.deployment.text import parse
-from stackyard.deployment.validate import Checked, check
-from stackyard.deployment.writing import Request, write
-from stackyard.inventory import Fact, open_shelf
+from stackyard.inventory import Fact, open_inventory_target
 from stackyard.inventory import render as inventory_of
 from stackyard.inventory.contract import Origin
 from stackyard.render import render
 from stackyard.render.references import address_of
+from stackyard.sources.deployment.edit import set_values, written
+from stackyard.sources.deployment.explain import explain
+from stackyard.sources.deployment.fetch import Object
+from stackyard.sources.deployment.text import parse
+from stackyard.sources.deployment.validate import Checked, check
+from stackyard.sources.deployment.write import Request, write
 
 __all__ = ["measure"]
 
@@ -119,7 +119,7 @@ def _published(checked: Checked) -> bool:
     }
     inventory = inventory_of(checked.desired, facts, Origin(target="deployment", desired="bench"))
     with tempfile.TemporaryDirectory(prefix="stackyard-bench-") as name:
-        return open_shelf(Path(name) / "shelf").publish(inventory).is_new
+        return open_inventory_target(Path(name) / "shelf").publish(inventory).is_new
 
 
 def _contention() -> Figure:

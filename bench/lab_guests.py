@@ -16,8 +16,8 @@ from tests.support.lab_inside import make_guest
 from tests.support.lab_ssh import OWN, ssh_to
 
 from bench.figure import Figure
-from stackyard.lab.inside.bubblewrap import find_bubblewrap
-from stackyard.lab.inside.machine import Kind
+from pvelab.machines.bubblewrap import find_bubblewrap
+from pvelab.machines.machine import Kind
 
 __all__ = ["measure"]
 

@@ -41,12 +41,12 @@ def main(arguments: list[str]) -> int:
     verb, site, manifest, configuration_s = arguments
 
     @contextlib.asynccontextmanager
-    async def hands_for(host: str) -> AsyncIterator[Any]:
+    async def guest_actions_for(host: str) -> AsyncIterator[Any]:
         del host
         yield _Hands(float(configuration_s))
 
     request = Request(file=manifest, site=site, host="lab")
-    outcome = asyncio.run(run_verb(Verb(verb), request, hands_for=hands_for))
+    outcome = asyncio.run(run_verb(Verb(verb), request, guest_actions_for=guest_actions_for))
     sys.stdout.write(json.dumps(outcome.as_json()) + "\n")
     return 0 if outcome.success else 1
 

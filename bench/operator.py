@@ -26,8 +26,8 @@ from typing import Any
 from bench.figure import Figure, MemoryFigure
 from bench.lab import environment
 from bench.site_on_lab import site_on_lab
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.find import find_engine
-from stackyard.errors import StackyardError
 
 __all__ = ["measure"]
 

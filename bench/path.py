@@ -26,12 +26,12 @@ from tests.support.path import mirror_of
 from bench.figure import Figure, MemoryFigure
 from bench.lab import environment
 from bench.site_on_lab import site_on_lab
+from pvelab.faults.latency import Latency, Speed, Work
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
-from stackyard.errors import StackyardError
-from stackyard.lab.latency import Latency, Speed, Work
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.run import Settings, opened
+from stackyard.path.run import Settings, open_run
 
 __all__ = ["measure"]
 
@@ -167,7 +167,7 @@ async def _alone(yard: _Yard) -> _Costs:
     base = yard.folder.parent / "alone"
     yard.begin(base)
     resolved = EnvironmentSource.find(str(yard.folder)).resolve(_NAME, None)
-    async with opened(resolved, Settings(base=base)) as run:
+    async with open_run(resolved, Settings(base=base)) as run:
         workdir, plan = run.workdir, str(yard.folder.parent / "plan")
 
         async def engine(*arguments: str) -> _Cost:

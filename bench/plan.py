@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.figure import Figure
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
 from stackyard.engine import tofu
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Workdir
-from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
     from stackyard.engine.version import Engine

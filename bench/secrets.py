@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from bench.figure import Figure
 from stackyard.secrets import Keyring, read_secrets
-from stackyard.secrets.creating import create_sops_file
-from stackyard.secrets.opening import open_file
+from stackyard.secrets.create import create_sops_file
+from stackyard.secrets.protected_file import open_file
 from stackyard.secrets.sops.age import new_identity, unwrap
 from stackyard.secrets.sops.file import OpenedSops
 

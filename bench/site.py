@@ -13,7 +13,7 @@ import yaml
 from tests.support.site_large import write_large_site
 
 from bench.figure import Figure, MemoryFigure
-from stackyard.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver
 
 __all__ = ["measure", "resolve_everything"]
 
@@ -91,7 +91,7 @@ def resolve_everything(resolver: ConfigResolver) -> None:
 # Each is run in a process of its own, and what was read stays until the end, as it does in a run.
 _OURS = """
 import sys
-from stackyard.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver
 from bench.site import resolve_everything
 before = kib("VmRSS")
 kept = ConfigResolver(sys.argv[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import started
-from stackyard.site.starting import LabAccess, start_site
+from stackyard.sources.site.new_site import LabAccess, start_site
 
 __all__ = ["site_on_lab"]
 

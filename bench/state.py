@@ -30,7 +30,7 @@ from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, start_seaweed
 
 from bench.clients import Address, Rate, ask, repeat
 from bench.figure import Figure, MemoryFigure
-from stackyard.objects import ANYTHING, Objects, open_objects
+from stackyard.clients.objects import ANYTHING, Objects, open_objects
 from stackyard.state import Actor, LockInfo, Policy, StateService, codec, layout, ledger, make_lock_info
 
 __all__ = ["measure"]

@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from bench.figure import Figure
-from stackyard.dag import Graph
-from stackyard.schedule import Limits, walk
+from stackyard.base.dag import Graph
+from stackyard.base.schedule import Limits, walk
 
 __all__ = ["measure"]
 

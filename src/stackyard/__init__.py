@@ -1,7 +1,8 @@
-"""stackyard runs Proxmox VE infrastructure as code through OpenTofu.
+"""stackyard manages Proxmox VE as code, through OpenTofu.
 
-Desired state from any source is resolved, rendered, planned, guarded, applied, verified and published.
-The packages and the direction of their imports are drawn in docs/architecture.md and kept by a test.
+It resolves desired state from any source, renders it, plans, checks the plan with a guard, applies it,
+verifies the guests and publishes an inventory. docs/architecture.md lists the packages. A test enforces the
+direction of their imports.
 """
 
 __version__ = "0.1.0"

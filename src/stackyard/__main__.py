@@ -8,20 +8,25 @@ import signal
 import stat
 import sys
 
-__all__ = ["run"]
+__all__ = ["run", "run_lab"]
 
 _SAFE_UMASK = stat.S_IWGRP | stat.S_IWOTH
 
 
-def run() -> None:
-    """Run the command line of this process and exit with its status."""
+def run_lab() -> None:
+    """Run `pvelab`: the same as `stackyard lab`."""
+    run(["lab", *sys.argv[1:]])
+
+
+def run(argv: list[str] | None = None) -> None:
+    """Run a command line, by default that of this process, and exit with its status."""
     # An early Ctrl-C waits for the views, which say that it stopped; `main` lets it through.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     _hold_standard_descriptors()
     _keep_others_from_writing()
     from stackyard.cli.main import main  # lazy: a Ctrl-C while this loads would be a traceback
 
-    status = main(sys.argv[1:])
+    status = main(sys.argv[1:] if argv is None else argv)
     # All that is left goes with the process; to look for garbage among it takes longer than many a command.
     gc.freeze()
     sys.exit(status)

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from tests.support.deployment_bucket import Bucket
 from tests.support.seaweed import Seaweed, seaweed
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, StateService
 
 __all__ = ["seaweed"]

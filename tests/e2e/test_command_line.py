@@ -269,7 +269,7 @@ def test_the_start_takes_under_150_ms_of_the_processor(word: str) -> None:
 def test_the_start_loads_none_of_the_heavy_libraries(word: str) -> None:
     code = (
         "import sys; from stackyard.cli.main import main; main([sys.argv[1]]);"
-        "heavy = {'rich', 'asyncio', 'aiohttp', 'cryptography', 'asyncssh', 'ssl', 'stackyard.events'};"
+        "heavy = {'rich', 'asyncio', 'aiohttp', 'cryptography', 'asyncssh', 'ssl', 'stackyard.base.events'};"
         "heavy &= set(sys.modules);"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )

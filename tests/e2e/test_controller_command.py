@@ -21,7 +21,7 @@ from tests.support.controller_process import serving_process
 from tests.support.ports import free_port
 from tests.support.processes import PATIENCE_S, Watched
 
-from stackyard import serving
+from stackyard.base import serving
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from tests.support.flood import unchecked
 from tests.support.processes import PATIENCE_S
 from tests.support.repositories import git
 
+from stackyard.base.serving import Limits
 from stackyard.controller import RunningController
-from stackyard.serving import Limits
 
 # How git is told which protocol to speak.
 PROTOCOLS = {

@@ -19,11 +19,11 @@ from tests.support.cli import Ended, stackyard
 from tests.support.controller import make_site, running
 from tests.support.processes import PATIENCE_S
 
+from stackyard.base.serving import make_certificate
 from stackyard.controller import RunningController
 from stackyard.desired import Vm
 from stackyard.render.userdata import cloud_config
-from stackyard.serving import make_certificate
-from stackyard.site.resolver import ConfigResolver
+from stackyard.sources.site.resolver import ConfigResolver
 
 WEB1 = "node-token-of-web1"
 OTHER_PIN = make_certificate(["x"]).pin
@@ -81,7 +81,7 @@ def boot(
     settings = root / "etc/stackyard/guest.env"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
-    script = Path(__file__).parents[2] / "src/stackyard/site/bootstrap.sh"
+    script = Path(__file__).parents[2] / "src/stackyard/sources/site/bootstrap.sh"
     return subprocess.run(
         [shell, str(script)],
         env={"PATH": os.environ["PATH"], "STACKYARD_ROOT": str(root), "STACKYARD_RETRIES": "0"},

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.support.controller import REPO_TOKEN, Asking, asking, make_site, repository, running
 from tests.support.processes import PATIENCE_S
 
+from stackyard.base.serving import Limits
 from stackyard.controller import RunningController
 from stackyard.controller.openapi import openapi
-from stackyard.serving import Limits
 
 # What must never be in any answer: a line of each file that is not served.
 LEAKS = (b"hunter2", b"root:x:0:0", b"PRIVATE KEY", b"node-token-of", b"site-token-value", b"OUTSIDE")

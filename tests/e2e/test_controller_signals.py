@@ -1,4 +1,4 @@
-"""Signals: TERM and INT end the controller in time and tidily, HUP makes it read everything anew."""
+"""Signals: TERM and INT end the controller in time and tidily, HUP makes it read everything again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.controller import SITE_TOKEN, make_site, repository
 from tests.support.controller_process import ControllerProcess, serving_process
 from tests.support.repositories import git
 
-from stackyard import serving
+from stackyard.base import serving
 
 
 def shown_fingerprint(found: ControllerProcess) -> str:

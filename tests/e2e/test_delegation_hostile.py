@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from tests.support.inner_machine import INNER, Answering, InnerMachine, Outer, Process, answer, inner_machine
 
-from stackyard import events
-from stackyard.errors import StackyardError
-from stackyard.operator.delegation import delegating, protocol, remote, sending
-from stackyard.operator.delegation.delegating import Delegated
-from stackyard.ssh import shell as ssh_shell
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.clients.ssh import shell as ssh_shell
+from stackyard.operator.delegation import delegate, protocol, remote, upload
+from stackyard.operator.delegation.delegate import Delegated
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -85,8 +85,8 @@ def outer(machine: InnerMachine, tmp_path: Path) -> Outer:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delegating, "_MOST_LOSSES", 2)
-    monkeypatch.setattr(delegating, "_AGAIN_S", 0.01)
+    monkeypatch.setattr(delegate, "_MOST_LOSSES", 2)
+    monkeypatch.setattr(delegate, "_AGAIN_S", 0.01)
 
 
 async def mark_of(process: Process) -> str:
@@ -201,7 +201,7 @@ def test_a_command_that_writes_without_end_is_given_up_once(
 def test_a_host_that_takes_nothing_of_a_file_is_given_up(
     outer: Outer, machine: InnerMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_loud: bool
 ) -> None:
-    monkeypatch.setattr(sending, "_STALL_S", 0.5)
+    monkeypatch.setattr(upload, "_STALL_S", 0.5)
     archive = tmp_path / "archive.tar.gz"
     archive.write_bytes(os.urandom(2**23))
 

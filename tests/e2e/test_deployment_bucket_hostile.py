@@ -13,16 +13,22 @@ from tests.support.deployment import SMALL, edited, text_of
 from tests.support.deployment_bucket import ENV, Bucket, new_bucket
 from tests.support.seaweed import READER_KEY, SECRET_KEY, Seaweed, seaweed
 
-from stackyard.deployment.fetch import FetchError, fetch, open_history
-from stackyard.deployment.lease import held_lease
-from stackyard.deployment.lease_status import break_lease, lease_status
-from stackyard.deployment.settings import BucketAddress, Place, SettingsFile
-from stackyard.deployment.store import ObjectMissingError, VersionUnknownError
-from stackyard.deployment.writing import Request, write
-from stackyard.errors import InvalidInputError, StackyardError, UsageError
-from stackyard.objects import ANYTHING, StoreDamagedError, StoreError, StoreReadOnlyError, open_objects
-from stackyard.objects.s3 import S3Credentials, S3Place
-from stackyard.objects.versions import VersionedObjects
+from stackyard.base.errors import InvalidInputError, StackyardError, UsageError
+from stackyard.clients.objects import (
+    ANYTHING,
+    StoreDamagedError,
+    StoreError,
+    StoreReadOnlyError,
+    open_objects,
+)
+from stackyard.clients.objects.s3 import S3Credentials, S3Place
+from stackyard.clients.objects.versions import VersionedObjects
+from stackyard.sources.deployment.fetch import FetchError, fetch, open_history
+from stackyard.sources.deployment.lease import held_lease
+from stackyard.sources.deployment.lease_status import break_lease, lease_status
+from stackyard.sources.deployment.settings import BucketAddress, ObjectLocation, SettingsFile
+from stackyard.sources.deployment.store import ObjectMissingError, VersionUnknownError
+from stackyard.sources.deployment.write import Request, write
 from stackyard.state import StateService
 
 __all__ = ["seaweed"]
@@ -30,8 +36,8 @@ __all__ = ["seaweed"]
 READING = {"S3_ACCESS_KEY_ID": READER_KEY, "S3_SECRET_ACCESS_KEY": SECRET_KEY}
 
 
-def _place(bucket: Bucket, folder: Path, env: dict[str, str] = ENV, **settings: Any) -> Place:
-    return Place(
+def _place(bucket: Bucket, folder: Path, env: dict[str, str] = ENV, **settings: Any) -> ObjectLocation:
+    return ObjectLocation(
         root=folder,
         base=folder / ".stackyard",
         settings=SettingsFile(**settings),
@@ -53,7 +59,7 @@ def client(bucket: Bucket) -> Iterator[Any]:
     made.close()
 
 
-def _write(place: Place, data: dict[str, Any]) -> None:
+def _write(place: ObjectLocation, data: dict[str, Any]) -> None:
     text = text_of(data).encode()
     write(place, Request(kind="put", make=lambda current: text, wait_s=5))
 

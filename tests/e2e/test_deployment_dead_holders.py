@@ -14,14 +14,14 @@ import pytest
 from tests.support.deployment import SMALL, edited, place_in, text_of
 from tests.support.processes import PATIENCE_S
 
-from stackyard import events
-from stackyard.deployment.fetch import fetch
-from stackyard.deployment.lease import LeaseHeldError, held_lease
-from stackyard.deployment.lease_status import LeaseNotOursError, break_lease, lease_status
-from stackyard.deployment.opening import open_lease_objects
-from stackyard.deployment.settings import Place
-from stackyard.deployment.writing import Request, write
-from stackyard.objects import ANYTHING, StoreDamagedError, acquire
+from stackyard.base import events
+from stackyard.clients.objects import ANYTHING, StoreDamagedError, acquire
+from stackyard.sources.deployment.fetch import fetch
+from stackyard.sources.deployment.lease import LeaseHeldError, held_lease
+from stackyard.sources.deployment.lease_status import LeaseNotOursError, break_lease, lease_status
+from stackyard.sources.deployment.open_store import open_lease_objects
+from stackyard.sources.deployment.settings import ObjectLocation
+from stackyard.sources.deployment.write import Request, write
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 3600
@@ -29,7 +29,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from tests.support.deployment import place_in
-from stackyard.deployment.lease import held_lease
+from stackyard.sources.deployment.lease import held_lease
 with held_lease(place_in(Path(sys.argv[1])), "a long edit", promise_s=3600) as held:
     print("held", flush=True)
     sys.stdin.readline()
@@ -58,19 +58,19 @@ def _holder(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ObjectLocation:
     found = place_in(tmp_path, lease_ttl_s=LONG_S)
     write(found, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
     return found
 
 
-def _grow(place: Place, *, wait_s: float = 0) -> None:
+def _grow(place: ObjectLocation, *, wait_s: float = 0) -> None:
     grown = text_of(edited(SMALL, domain="grown.example.com")).encode()
     write(place, Request(kind="put", make=lambda current: grown, wait_s=wait_s))
 
 
 def test_the_lease_of_a_killed_writer_of_this_machine_is_taken_over_at_once(
-    place: Place, tmp_path: Path
+    place: ObjectLocation, tmp_path: Path
 ) -> None:
     with _holder(tmp_path) as holder:
         alive = lease_status(place)
@@ -86,7 +86,7 @@ def test_the_lease_of_a_killed_writer_of_this_machine_is_taken_over_at_once(
     assert not lease_status(place).is_held
 
 
-def test_a_writer_that_is_only_stopped_keeps_its_lease(place: Place, tmp_path: Path) -> None:
+def test_a_writer_that_is_only_stopped_keeps_its_lease(place: ObjectLocation, tmp_path: Path) -> None:
     with _holder(tmp_path) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
@@ -99,7 +99,7 @@ def test_a_writer_that_is_only_stopped_keeps_its_lease(place: Place, tmp_path: P
 
 
 def test_a_holder_that_comes_back_after_its_lease_was_broken_finds_it_lost(
-    place: Place, tmp_path: Path
+    place: ObjectLocation, tmp_path: Path
 ) -> None:
     with _holder(tmp_path) as holder:
         assert holder.stdin is not None
@@ -112,7 +112,7 @@ def test_a_holder_that_comes_back_after_its_lease_was_broken_finds_it_lost(
         assert holder.stdout.readline() == b"lost\n"
 
 
-def test_while_a_lease_blocks_it_is_never_said_to_have_expired(place: Place) -> None:
+def test_while_a_lease_blocks_it_is_never_said_to_have_expired(place: ObjectLocation) -> None:
     objects, key = open_lease_objects(place)
     with contextlib.closing(objects):
         # A machine whose clock is an hour behind: by ours, it was taken long ago.
@@ -139,7 +139,9 @@ def test_while_a_lease_blocks_it_is_never_said_to_have_expired(place: Place) -> 
         b'{"owner":"x","epoch":"1","beat":0,"promise_s":"60","is_released":0,"facts":[]}',
     ],
 )
-def test_something_else_in_place_of_the_lease_is_named_and_broken(place: Place, content: bytes) -> None:
+def test_something_else_in_place_of_the_lease_is_named_and_broken(
+    place: ObjectLocation, content: bytes
+) -> None:
     objects, key = open_lease_objects(place)
     with contextlib.closing(objects):
         objects.put(key, content, expect=ANYTHING)
@@ -152,7 +154,7 @@ def test_something_else_in_place_of_the_lease_is_named_and_broken(place: Place, 
         break_lease(place, "again")
 
 
-def test_what_a_holder_says_of_itself_may_be_anything(place: Place) -> None:
+def test_what_a_holder_says_of_itself_may_be_anything(place: ObjectLocation) -> None:
     objects, key = open_lease_objects(place)
     with contextlib.closing(objects):
         facts = {"acquired_at": "nan", "pid": "\u0663", "start": "x", "doing": "x" * 100_000}

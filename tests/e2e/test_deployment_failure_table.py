@@ -18,9 +18,9 @@ from tests.support.deployment_bucket import ENV, new_bucket
 from tests.support.deployment_rig import TWO, Rig, shared_rig
 from tests.support.seaweed import require_seaweed
 
-from stackyard.deployment.lease import SuspectError, held_lease
-from stackyard.deployment.writing import Request, write
-from stackyard.objects import ANYTHING, LeaseWatch, acquire, open_objects
+from stackyard.clients.objects import ANYTHING, LeaseWatch, acquire, open_objects
+from stackyard.sources.deployment.lease import SuspectError, held_lease
+from stackyard.sources.deployment.write import Request, write
 from stackyard.state import Actor, StateService
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]

@@ -15,11 +15,11 @@ from tests.support.forking import write_forked_program
 from tests.support.seaweed import require_seaweed
 
 from stackyard import lab
-from stackyard.deployment.defaults import CONTAINER
-from stackyard.deployment.difference import GUARDED
-from stackyard.deployment.schema import read_schema
-from stackyard.deployment.settings import SettingsFile
 from stackyard.engine.version import Flavour
+from stackyard.sources.deployment.defaults import CONTAINER
+from stackyard.sources.deployment.difference import GUARDED
+from stackyard.sources.deployment.schema import read_schema
+from stackyard.sources.deployment.settings import SettingsFile
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "howto" / "deployment.md").read_text()

@@ -16,9 +16,9 @@ from tests.support.forking import fork_program, run_forked
 from tests.support.path_kills import children_of
 from tests.support.processes import PATIENCE_S, Watched
 
-from stackyard.deployment.fetch import fetch, open_history
-from stackyard.deployment.text import parse, same
-from stackyard.deployment.writing import Request, write
+from stackyard.sources.deployment.fetch import fetch, open_history
+from stackyard.sources.deployment.text import parse, same
+from stackyard.sources.deployment.write import Request, write
 
 GROWN = edited(SMALL, **{"containers__my-container__cpu_cores": 4})
 # More than a write ever asks of its store.

@@ -20,8 +20,8 @@ from tests.support.deployment_rig import Rig, running_rig
 from tests.support.provider import lab_api, lab_table
 from tests.support.seaweed import require_seaweed
 
-from stackyard.lab.ha.config import RESOURCES, RULES
-from stackyard.objects import open_objects
+from pvelab.world.ha.config import RESOURCES, RULES
+from stackyard.clients.objects import open_objects
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
 from stackyard.state import Actor, StateService
 

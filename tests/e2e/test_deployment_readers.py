@@ -6,7 +6,6 @@ hosts of guests, and the ports that they look up.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,7 @@ import yaml
 from tests.support.deployment import CONTAINER, edited, text_of
 from tests.support.deployment_rig import TWO, Rig, running_rig
 from tests.support.path import lasting_home
-from tests.support.provider import lab_api
-
-from stackyard.proxmox.tasks import wait_for
+from tests.support.provider import make_template
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -107,34 +104,11 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 @pytest.fixture(scope="module")
 def applied(rig: Rig) -> Path:
     """Apply the object, and return the folder of its inventory."""
-    make_template(rig, "pve1")
+    make_template(rig.yard.running, "pve1", TEMPLATE)
     rig.plant(GUESTS)
     rig.yard.run("apply", "deployment", "--no-verify")
     where = rig.yard.json("inventory", "publish", "deployment")["where"]
     return Path(where).parent
-
-
-def make_template(rig: Rig, node: str) -> None:
-    """Put a template into the lab, as somebody did long ago."""
-    running = rig.yard.running
-
-    async def make() -> None:
-        async with lab_api(running) as api:
-            made: dict[str, str | int] = {
-                "vmid": TEMPLATE,
-                "name": "base",
-                "virtio0": "local-lvm:1",
-                "agent": 1,
-            }
-            for path, params in (
-                (f"/nodes/{node}/qemu", made),
-                (f"/nodes/{node}/qemu/{TEMPLATE}/template", {}),
-            ):
-                upid = await api.post(path, params)
-                if upid:
-                    await wait_for(api, upid, timeout_s=60.0)
-
-    asyncio.run(make())
 
 
 def hosts_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:

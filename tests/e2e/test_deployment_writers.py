@@ -14,12 +14,12 @@ from tests.support.deployment_bucket import ENV, new_bucket
 from tests.support.forking import fork_program
 from tests.support.seaweed import require_seaweed
 
-from stackyard.deployment.editing import set_values, written
-from stackyard.deployment.fetch import Object, fetch, open_history
-from stackyard.deployment.lease import held_lease
-from stackyard.deployment.settings import BucketAddress, Place
-from stackyard.deployment.writing import Request, write
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
+from stackyard.sources.deployment.edit import set_values, written
+from stackyard.sources.deployment.fetch import Object, fetch, open_history
+from stackyard.sources.deployment.lease import held_lease
+from stackyard.sources.deployment.settings import BucketAddress, ObjectLocation
+from stackyard.sources.deployment.write import Request, write
 
 WRITERS = 50
 
@@ -36,11 +36,11 @@ def add_guest(number: int) -> Request:
     return Request(kind="edit", make=make, can_repeat=True, note=f"guest {number}", wait_s=500)
 
 
-def first(place: Place) -> None:
+def first(place: ObjectLocation) -> None:
     write(place, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
 
 
-def all_at_once(place: Place, count: int) -> list[StackyardError]:
+def all_at_once(place: ObjectLocation, count: int) -> list[StackyardError]:
     failures: list[StackyardError] = []
     start = threading.Barrier(count)
 
@@ -59,7 +59,7 @@ def all_at_once(place: Place, count: int) -> list[StackyardError]:
     return failures
 
 
-def require_nothing_lost(place: Place, count: int) -> None:
+def require_nothing_lost(place: ObjectLocation, count: int) -> None:
     guests = fetch(place).document.data["containers"]
     assert {name for name in guests if name.startswith("g")} == {f"g{number}" for number in range(count)}
     store = open_history(place)
@@ -82,7 +82,7 @@ def test_fifty_writers_on_sqlite_make_fifty_versions_and_fifty_guests(tmp_path: 
 def test_writers_on_seaweedfs_make_a_version_and_a_guest_each(tmp_path: Path, count: int) -> None:
     bucket = new_bucket(require_seaweed())
     embedded = place_in(tmp_path)
-    place = Place(
+    place = ObjectLocation(
         root=tmp_path,
         base=embedded.base,
         settings=embedded.settings,
@@ -101,7 +101,9 @@ def test_a_lease_that_goes_from_hand_to_hand_is_never_lost_and_leaves_no_signs(
     bucket = new_bucket(require_seaweed())
     embedded = place_in(tmp_path)
     store = BucketAddress.parse(bucket.address)
-    place = Place(root=tmp_path, base=embedded.base, settings=embedded.settings, store=store, environ=ENV)
+    place = ObjectLocation(
+        root=tmp_path, base=embedded.base, settings=embedded.settings, store=store, environ=ENV
+    )
     lost: list[str] = []
 
     def hold(hand: int) -> None:

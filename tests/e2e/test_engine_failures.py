@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.support.engine import StateServer, engine, state_server, workdir_in, write_root
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.errors import ExitStatus
 from stackyard.engine import failures, statefile, tofu
 from stackyard.engine.version import Engine
 from stackyard.engine.workdir import Limits
-from stackyard.errors import ExitStatus
 
 __all__ = ["engine", "state_server"]
 

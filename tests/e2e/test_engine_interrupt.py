@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.engine import engine, workdir_in, write_root
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine import statefile, tofu
 from stackyard.engine.version import Engine
 

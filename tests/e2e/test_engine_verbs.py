@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.support.engine import StateServer, engine, state_server, workdir_in, write_root
 
-from stackyard import events
-from stackyard.diagnostics import Severity
+from stackyard.base import events
+from stackyard.base.diagnostics import Severity
+from stackyard.base.redaction import Redactor
 from stackyard.engine import failures, statefile, tofu
 from stackyard.engine.version import Engine, Version
 from stackyard.engine.workdir import Workdir
-from stackyard.redaction import Redactor
 
 __all__ = ["engine", "state_server"]
 

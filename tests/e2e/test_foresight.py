@@ -13,9 +13,9 @@ from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard
 
+from pvelab.world.storage.contents import put_stand_in
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.lab.contents import put_stand_in
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -228,11 +228,15 @@ def test_a_token_with_the_roles_that_the_refusals_name_plans_and_applies(yard: Y
         ({**DNS, "devices": [{"path": "/dev/net/tun"}]}, "the device /dev/net/tun"),
         ({**DNS, "mounts": [{"path": "/srv", "volume": "/tank/srv"}]}, "the folder /tank/srv"),
         ({**WEB, "pci_devices": [{"device": "hostpci0", "id": "0000:01:00.0"}]}, "the PCI device"),
+        ({**WEB, "usb_devices": [{"host": "046d:c52b"}]}, "the USB device 046d:c52b without a mapping"),
+        ({**WEB, "usb_devices": [{"mapping": "stick"}, {"host": "1-2"}]}, "the USB device 1-2"),
         ({**WEB, "kvm_arguments": "-cpu host"}, "arguments for KVM"),
     ],
 )
 def test_what_root_alone_may_set_is_refused_to_a_token(yard: Yard, guest: dict[str, Any], said: str) -> None:
     put(yard.running, "local:vztmpl/base.tar.zst")
+    api: Any = proxmoxer_client(yard.running)
+    api.cluster.mapping.usb.post(id="stick", map=["node=pve1,id=046d:c52b"])
     image = {"image": "local:vztmpl/base.tar.zst"} if guest["name"] == "dns" else {}
     (found,) = refusals(yard, {**guest, **image})
     assert found["code"] == "E-GUARD-ROOT-ONLY"
@@ -264,6 +268,29 @@ def test_features_that_a_token_may_set_pass(yard: Yard) -> None:
             "the PCI mapping card, which has no device of pve1.",
         ),
         (
+            {"usb_devices": [{"mapping": "printer"}]},
+            "E-GUARD-NO-SUCH-DEVICE",
+            "the USB mapping printer, which does not exist; there is stick.",
+        ),
+        (
+            {"usb_devices": [{"mapping": "stick"}]},
+            "E-GUARD-NO-SUCH-DEVICE",
+            "the USB mapping stick, which has no device of pve1.",
+        ),
+        (
+            {"machine": "pc-q35-9.7"},
+            "E-GUARD-NO-SUCH-MACHINE",
+            "pc-q35-9.7, which pve1 does not have. There is pc-q35-9.",
+        ),
+        ({"machine": "q36"}, "E-GUARD-NO-SUCH-MACHINE", "machine type q36, which pve1"),
+        ({"machine": "pc-q35-9.2+pve7"}, "E-GUARD-NO-SUCH-MACHINE", "type pc-q35-9.2+pve7, which"),
+        ({"machine": "virt"}, "E-GUARD-NO-SUCH-MACHINE", "type virt, which pve1"),
+        (
+            {"cpu": {"flags": ["+aes", "+avx512f"]}},
+            "E-GUARD-NO-SUCH-CPU-FLAG",
+            "the CPU flag +avx512f; pve1 lets guests set aes, ",
+        ),
+        (
             {"disks": [{"interface": "scsi0", "datastore": "isos"}]},
             "E-PREFLIGHT-CONTENT",
             "isos on pve1 takes iso",
@@ -276,6 +303,7 @@ def test_hardware_and_contents_that_a_node_does_not_have_are_refused(
     api: Any = proxmoxer_client(yard.running)
     entry = "node=pve2,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
     api.cluster.mapping.pci.post(id="card", map=[entry])
+    api.cluster.mapping.usb.post(id="stick", map=["node=pve2,id=046d:c52b"])
     api.storage.post(storage="isos", type="dir", path="/srv/isos", content="iso")
     guest = {
         key: value for key, value in WEB.items() if "disks" not in change or key not in ("disk", "image")
@@ -284,6 +312,8 @@ def test_hardware_and_contents_that_a_node_does_not_have_are_refused(
     assert len(found) == 1
     assert said in found[0]["detail"]
     assert found[0]["where"]["file"] == "envs/t.yaml"
+    first = line_of(yard, "- name: web")
+    assert first <= found[0]["where"]["line"] <= line_of(yard, f"{next(iter(change))}:") + 4
 
 
 def test_hardware_that_a_node_has_passes(yard: Yard) -> None:
@@ -291,8 +321,13 @@ def test_hardware_that_a_node_has_passes(yard: Yard) -> None:
     entry = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12"
     api.cluster.mapping.pci.post(id="card", map=[entry])
     api.cluster.qemu("custom-cpu-models").post(**{"cputype": "fast", "reported-model": "kvm64"})
-    guest = {**WEB, "cores": 4, "cpu": {"type": "custom-fast"}}
-    assert refusals(yard, {**guest, "pci_devices": [{"device": "hostpci0", "mapping": "card"}]}) == []
+    api.cluster.mapping.usb.post(id="stick", map=["node=pve1,id=046d:c52b"])
+    guest = {**WEB, "cores": 4, "cpu": {"type": "custom-fast", "flags": ["+aes", "-pcid"]}}
+    guest["usb_devices"] = [{"mapping": "stick"}, {"host": "spice"}]
+    guest["pci_devices"] = [{"device": "hostpci0", "mapping": "card"}]
+    assert refusals(yard, guest) == []
+    for machine in ("q35", "pc", "pc-q35-9.2+pve1", "pc-i440fx-8.1.pxe", "q35,viommu=virtio"):
+        assert refusals(yard, {**guest, "machine": machine}) == []
 
 
 def test_an_import_says_what_an_apply_to_its_guests_would_meet(yard: Yard) -> None:
@@ -330,3 +365,111 @@ def test_memory_may_be_promised_up_to_the_limit_of_the_site(yard: Yard) -> None:
     settings.write_text(text.replace("defaults:\n", "defaults:\n  overcommit: {memory: 1}\n", 1))
     # They need no more than before.
     assert refusals(yard, *({**guest, "tags": ["blue"]} for guest in guests[:2])) == []
+
+
+def test_a_usb_device_that_root_gave_to_a_guest_is_removed_by_root_alone(yard: Yard) -> None:
+    yard.write_env("t", [WEB])
+    yard.run("apply", "t", "--no-verify")
+    api: Any = proxmoxer_client(yard.running)
+
+    def give() -> None:
+        world = yard.running.world
+        with world.store.transaction():
+            guest = world.guests.get(500)
+            assert guest is not None
+            world.guests.update(guest, config={**guest["config"], "usb0": "host=046d:c52b"})
+
+    yard.running.on_loop(give)
+    assert api.nodes("pve1").qemu(500).config.get()["usb0"] == "host=046d:c52b"
+    (found,) = (one for one in refusals(yard, WEB) if one["code"] == "E-GUARD-ROOT-ONLY")
+    assert "web has the USB device 046d:c52b without a mapping now" in found["detail"]
+    assert found["where"]["line"] == line_of(yard, "- name: web")
+
+
+def test_room_may_be_promised_up_to_the_limit_of_the_site(yard: Yard) -> None:
+    api: Any = proxmoxer_client(yard.running)
+    total = api.nodes("pve1").storage("local-lvm").status.get()["total"] // 2**30
+    guests = [{**WEB, "name": f"web{n}", "vmid": 500 + n, "disk": total + 10} for n in range(2)]
+    settings = yard.folder / "site.yaml"
+    text = settings.read_text()
+
+    def limit(times: float) -> None:
+        settings.write_text(
+            text.replace("defaults:\n", f"defaults:\n  overcommit: {{storage: {times}}}\n", 1)
+        )
+
+    limit(3)
+    yard.write_env("t", guests)
+    guard = yard.json("plan", "t")["guard"]
+    assert (guard["refused"], [one["code"] for one in guard["warnings"]]) == (
+        [],
+        ["W-GUARD-OVERCOMMITS-STORAGE"],
+    )
+    limit(2)
+    (found,) = refusals(yard, *guests)
+    assert found["code"] == "E-GUARD-TOO-MUCH-STORAGE"
+    assert (found["where"]["file"], found["where"]["line"]) == ("envs/t.yaml", line_of(yard, "disk: "))
+    limit(3)
+    yard.run("apply", "t", "--no-verify")
+    # They need no more than before, also where one is made again.
+    limit(1)
+    assert refusals(yard, *({**guest, "tags": ["blue"]} for guest in guests)) == []
+    again = yard.run("plan", "t", "--recreate", "web0", "--allow-destroy", "web0", "--json")
+    assert [one["code"] for one in again.document["guard"]["refused"]] == []
+
+
+ENOUGH = {
+    "/vms": "PVEVMAdmin",
+    "/storage": "PVEDatastoreAdmin",
+    "/sdn/zones/localnetwork": "PVESDNUser",
+    "/nodes/pve1": "PVEAuditor",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "lacking"),
+    [
+        ("/storage/local-lvm", "Datastore.AllocateSpace"),
+        ("/sdn/zones/localnetwork/vmbr0", "SDN.Use"),
+        ("/vms/500", "VM.Allocate"),
+    ],
+)
+def test_a_role_that_takes_away_on_a_deeper_path_is_foreseen(yard: Yard, path: str, lacking: str) -> None:
+    yard = weaken(yard, ENOUGH)
+    assert refusals(yard, WEB) == []
+    api: Any = proxmoxer_client(yard.running)
+    # Proxmox leaves such a path out of the list of what a token may do, as one without an own entry.
+    api.access.acl.put(path=path, tokens="ops@pve!ci", roles="NoAccess")
+    found = refusals(yard, WEB)
+    assert {one["code"] for one in found} == {"E-PREFLIGHT-PRIVILEGE"}, found
+    (said,) = (one for one in found if one["detail"].startswith(f"{lacking} is missing on {path};"))
+    assert (said["where"]["file"], said["where"]["line"]) == ("envs/t.yaml", line_of(yard, "- name: web"))
+    report = yard.run("preflight", "env:t", "--json", status=1).document
+    assert said["detail"] in [one["detail"] for one in report["errors"]]
+    assert yard.json("apply", "t", "--no-verify", status=1)["error"]["code"] == "E-GUARD-REFUSED"
+    api.access.acl.put(path=path, tokens="ops@pve!ci", roles="NoAccess", delete=1)
+    assert refusals(yard, WEB) == []
+
+
+def test_files_are_removed_by_a_token_that_may_administrate_their_datastore(yard: Yard) -> None:
+    put(yard.running, "local:vztmpl/base.tar.zst")
+    yard = weaken(yard, {**ENOUGH, "/nodes/pve1": "Administrator"})
+    other = {**DNS, "name": "other", "vmid": 502, "image": "local:vztmpl/base.tar.zst"}
+    yard.write_env("t", [{**DNS, "image": "debian-13-ct"}, other])
+    yard.run("apply", "t", "--no-verify")
+    # What writes files is not enough to remove one, which is what the end of their last guest does.
+    api: Any = proxmoxer_client(yard.running)
+    privileges = "Datastore.Audit,Datastore.AllocateSpace,Datastore.AllocateTemplate"
+    api.access.roles.post(roleid="writer", privs=privileges)
+    api.access.acl.put(path="/storage/local", tokens="ops@pve!ci", roles="writer")
+    yard.write_env("t", [other])
+    allowed = ("--allow-destroy", "dns", "--allow-destroy", "t-debian-13-ct.tar.zst")
+    (found,) = yard.run("plan", "t", *allowed, "--json", status=3).document["guard"]["refused"]
+    assert found["code"] == "E-PREFLIGHT-PRIVILEGE"
+    said = "Datastore.Allocate is missing on /storage/local; it is needed for the removal of t-debian-13-ct"
+    assert found["detail"].startswith(said)
+    line = line_of(yard, "  debian-13-ct:", "site.yaml")
+    assert (found["where"]["file"], found["where"]["line"]) in (("site.yaml", line), ("site.yaml", line + 1))
+    api.access.acl.put(path="/storage/local", tokens="ops@pve!ci", roles="writer", delete=1)
+    yard.run("apply", "t", *allowed, "--no-verify")
+    assert [guest["vmid"] for guest in yard.guests().values()] == [502]

@@ -17,7 +17,7 @@ from tests.support.seaweed import Seaweed, new_prefix, seaweed
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.inventory import open_shelf
+from stackyard.inventory import open_inventory_target
 from stackyard.inventory.ansible import as_yaml
 
 __all__ = ["seaweed"]
@@ -47,7 +47,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 def tags_of(place: Path | str) -> list[str]:
     """Return the tags of the one guest in what is published; it is whole, or this fails."""
-    found = open_shelf(place).read()
+    found = open_inventory_target(place).read()
     assert found is not None
     if isinstance(place, Path):
         assert (place / "current" / "inventory.yml").read_text() == as_yaml(found)

@@ -272,7 +272,7 @@ def test_guests_live_through_everything(terraformed: Terraformed, running: lab.R
     assert config(running, 101)["scsi0"].startswith("local-lvm:vm-101-disk-0,")
     assert config(running, 201)["hostname"] == "copy"
 
-    # The provider migrates a VM; a container it makes anew on the other node.
+    # The provider migrates a VM; a container it makes again on the other node.
     moved = {**changed, "node": "pve2"}
     assert "1 added, 1 changed, 3 destroyed" in terraformed.apply(**moved)
     assert (config(running, 100)["node"], config(running, 100)["status"]) == ("pve2", "running")

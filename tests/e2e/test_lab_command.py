@@ -129,7 +129,9 @@ def test_data_survives_and_so_do_the_keys(tmp_path: Path) -> None:
     second = up("--data", str(tmp_path / "kept"))
     same = ("api_token", "password", "fingerprint", "nodes", "data")
     assert {key: first[key] for key in same} == {key: second[key] for key in same}
-    assert [fault["kind"] for fault in lab("faults", "list", "--json").document["faults"]] == ["quorum-lost"]
+    listed = lab("faults", "list", "--json")
+    assert listed.status == 0, listed.document
+    assert [fault["kind"] for fault in listed.document["faults"]] == ["quorum-lost"]
     ended = lab("up", "--name", "other", "--port", "0", "--data", str(tmp_path / "kept"), "--json")
     assert (ended.status, ended.document["error"]["code"]) == (75, "E-LAB-BUSY")
 
@@ -286,7 +288,7 @@ def test_a_verb_that_needs_a_lab_says_that_none_runs(verb: tuple[str, ...]) -> N
 def test_what_only_asks_a_lab_loads_no_server() -> None:
     code = (
         "import sys; from stackyard.cli.main import main; main(['lab', 'status']);"
-        "heavy = {'aiohttp', 'asyncssh', 'cryptography', 'stackyard.lab'} & set(sys.modules);"
+        "heavy = {'aiohttp', 'asyncssh', 'cryptography', 'pvelab'} & set(sys.modules);"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     done = subprocess.run(

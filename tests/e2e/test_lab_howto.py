@@ -18,11 +18,11 @@ import yaml
 from tests.support.cli import stackyard
 from tests.support.forking import write_forked_program
 
-from stackyard.lab import controls
-from stackyard.lab.control import ControlRoute
-from stackyard.lab.fault_kinds import KINDS
-from stackyard.lab.routing import members
-from stackyard.lab.seeds import Seed
+from pvelab import control as controls
+from pvelab.faults.kinds import KINDS
+from pvelab.seeds import Seed
+from pvelab.server.control import ControlRoute
+from pvelab.server.routing import members
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "lab-control.md").read_text()

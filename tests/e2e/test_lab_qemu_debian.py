@@ -14,8 +14,8 @@ from tests.support.lab import LabClient, lab_client
 from tests.support.lab_real import upload_image
 from tests.support.lab_ssh import OWN, said, ssh_to
 
-from stackyard.lab.inside.machine import Kind
-from stackyard.lab.qemu.power import real_machine
+from pvelab.machines.machine import Kind
+from pvelab.machines.qemu.power import real_machine
 
 # Under emulation, and building the image before that.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]

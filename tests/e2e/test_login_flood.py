@@ -17,7 +17,7 @@ from tests.support.lab_process import start_lab
 from tests.support.state_client import Client, basic
 from tests.support.state_process import start_service
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.embedded import embedded
 from stackyard.state.model import Action

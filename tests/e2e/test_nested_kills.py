@@ -21,8 +21,8 @@ from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, control, watch_calls
 from tests.support.processes import Watched
 
-from stackyard.manifest import model as manifest_model
 from stackyard.operator.record import RunState
+from stackyard.sources.manifest import model as manifest_model
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 

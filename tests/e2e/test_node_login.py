@@ -16,8 +16,8 @@ from tests.support.engine import real_engine
 from tests.support.path import Yard, make_yard
 
 from stackyard import lab
+from stackyard.clients.ssh.keys import KeyPair, new_key_pair
 from stackyard.engine.version import Flavour
-from stackyard.ssh.keys import KeyPair, new_key_pair
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 

@@ -15,8 +15,9 @@ from tests.support.flood import unchecked
 from tests.support.odd_paths import odd_paths
 from tests.support.state_client import TOKEN, administrator, basic
 
-from stackyard import lab, serving
-from stackyard.objects import open_objects
+from stackyard import lab
+from stackyard.base import serving
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.http import Authenticator, StateApp
 

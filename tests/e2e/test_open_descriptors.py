@@ -22,8 +22,8 @@ from tests.support.processes import PATIENCE_S, open_descriptors
 from tests.support.state_client import Client, basic
 
 from stackyard import lab
-from stackyard.errors import StackyardError
-from stackyard.objects import open_objects
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.daemon import DaemonOptions, daemon
 from stackyard.state.embedded import embedded

@@ -88,7 +88,7 @@ def test_the_same_parts_give_the_same_bytes_in_another_process(tmp_path: Path) -
     script = (
         "import sys; from pathlib import Path\n"
         "from stackyard.operator.delegation.environment import own_layer\n"
-        "from stackyard.operator.delegation.packing import write_piece\n"
+        "from stackyard.operator.delegation.pack import write_piece\n"
         "write_piece(own_layer().parts[:80], Path(sys.argv[1]))\n"
     )
     for seed in ("1", "2"):

@@ -13,13 +13,13 @@ import pytest
 from tests.support.delegation import INNER, Rig, delegation_rig
 from tests.support.lab_nested import PASSWORD
 
-from stackyard import events
-from stackyard.lab.fault_kinds import add_fault
+from pvelab.faults.kinds import add_fault
+from stackyard.base import events
+from stackyard.clients.ssh.shell import connect
 from stackyard.operator.delegation.children_needs import make_bridge
-from stackyard.operator.delegation.granting import PRIVILEGES
+from stackyard.operator.delegation.credentials import PRIVILEGES
 from stackyard.operator.delegation.inner_host import InnerHost
 from stackyard.operator.outcome import NodeStatus
-from stackyard.ssh.shell import connect
 
 # A machine with two cores does all of it: both ends of SSH, the engine, and the lab itself.
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]

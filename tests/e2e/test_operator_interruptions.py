@@ -17,9 +17,9 @@ from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
 from tests.support.processes import Watched
 
-from stackyard import events
-from stackyard.lab.journal import Entry
-from stackyard.objects import open_objects
+from pvelab.server.journal import Entry
+from stackyard.base import events
+from stackyard.clients.objects import open_objects
 from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.record import RunState
 from stackyard.operator.records import RunBusyError
@@ -237,7 +237,7 @@ def test_a_create_that_waited_for_its_lock_makes_what_the_manifest_says_then(
 
     async def scenario(states: StateService, actor: Actor) -> RunOutcome:
         states.locks.lock(name, b'{"ID": "ours", "Operation": "apply", "Who": "me"}', actor)
-        running = asyncio.create_task(run_verb(Verb.CREATE, request, hands_for=Played().for_host))
+        running = asyncio.create_task(run_verb(Verb.CREATE, request, guest_actions_for=Played().for_host))
         while not states.head(name).waiting:
             assert not running.done(), await running
             await asyncio.sleep(0.02)

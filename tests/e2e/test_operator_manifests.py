@@ -14,8 +14,8 @@ import pytest
 from tests.support.operating import Ground, laid_out, manifest_text
 from tests.support.ports import free_port
 
+from pvelab.machines.bubblewrap import find_bubblewrap
 from stackyard import lab
-from stackyard.lab.inside.bubblewrap import find_bubblewrap
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.engine import real_engine
 from tests.support.guest_yard import guest_yard
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.version import Flavour
 from stackyard.operator.outcome import NodeStatus, PhaseStatus, Verb
 from stackyard.operator.request import Request

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.support.operating import Ground, laid_out, manifest_text
 
+from pvelab.machines.bubblewrap import find_bubblewrap
 from stackyard import lab
-from stackyard.lab.inside.bubblewrap import find_bubblewrap
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
 

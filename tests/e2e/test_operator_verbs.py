@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from tests.support.operating import Ground, Played, all_well, guest, laid_out, manifest_text
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.guard import GuardRefusedError
-from stackyard.manifest.model import Manifest
 from stackyard.operator.outcome import NodeStatus, RunOutcome, Verb
 from stackyard.operator.record import RunState
 from stackyard.operator.request import Request
+from stackyard.sources.manifest.model import Manifest
 
 IMAGE = "proxmox_download_file.image_x2f_debian-12"
 
@@ -38,8 +38,8 @@ def statuses(outcome: RunOutcome) -> dict[str, str]:
 
 
 def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground) -> None:
-    text, hands = manifest_text("again", guest("one", 1000), guest("two", 1001)), Played()
-    first = ground.run("create", text, hands)
+    text, guest_actions = manifest_text("again", guest("one", 1000), guest("two", 1001)), Played()
+    first = ground.run("create", text, guest_actions)
     assert (first.success, statuses(first)) == (True, {"one": "completed", "two": "completed"})
     assert {node.vm_id for node in first.nodes} == {1000, 1001}
     assert all(node.created and node.address for node in first.nodes)
@@ -52,12 +52,15 @@ def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground
         await asyncio.sleep(0)
         at_once.append(at_once[-1] - 1)
 
-    hands.on_configure = work
-    again = ground.run("create", text, hands, parallel=1)
+    guest_actions.on_configure = work
+    again = ground.run("create", text, guest_actions, parallel=1)
     assert again.success
     assert max(at_once) == 1, "no more are worked on at once than is said"
     assert not any(node.created for node in again.nodes), "what was there before is not this run's"
-    assert sorted(entry[:2] for entry in hands.log) == [("configure", "one")] * 2 + [("configure", "two")] * 2
+    assert (
+        sorted(entry[:2] for entry in guest_actions.log)
+        == [("configure", "one")] * 2 + [("configure", "two")] * 2
+    )
     assert ground.guests(above=1000, below=1010) == {1000: "one", 1001: "two"}
 
     history = ground.book("again").history()
@@ -79,13 +82,13 @@ def tagged(ground: Ground, *vm_ids: int) -> list[dict[str, str]]:
 def test_stop_begins_nothing_new_and_the_next_create_goes_on(ground: Ground) -> None:
     nodes = (guest("a", 1010), guest("b", 1011, depends_on=["a"]), guest("c", 1012, depends_on=["b"]))
     text = manifest_text("stopped", *nodes, on_error="stop")
-    hands = Played(fails={"a"})
-    failed = ground.run("create", text, hands)
+    guest_actions = Played(fails={"a"})
+    failed = ground.run("create", text, guest_actions)
     assert not failed.success
     assert failed.error == "a: apply_spec: no room"
     assert statuses(failed)["a"] == "failed"
     assert {node.cause for node in failed.nodes if node.name != "a"} == {"a"}
-    assert [entry[1] for entry in hands.log] == ["a"]
+    assert [entry[1] for entry in guest_actions.log] == ["a"]
     # What is said of the others is what the cluster has.
     there = ground.guests(above=1010, below=1020)
     for node in failed.nodes[1:]:
@@ -114,8 +117,8 @@ def test_a_guest_that_was_made_before_the_run_stopped_is_never_said_not_to_be_be
             await asyncio.sleep(0.01)
 
     text = manifest_text("truth", *nodes, on_error="stop")
-    hands = Played(fails={"first"}, on_configure=work)
-    outcome = ground.run("create", text, hands)
+    guest_actions = Played(fails={"first"}, on_configure=work)
+    outcome = ground.run("create", text, guest_actions)
     [told] = [node for node in outcome.nodes if node.name == "made"]
     assert ground.guests(above=1200, below=1210).keys() == {1200, 1201}
     assert told.status in (NodeStatus.STARTED, NodeStatus.CREATING)
@@ -155,8 +158,8 @@ def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> 
         if name == "broken":
             raise RuntimeError("a defect of somebody's")
 
-    hands = Played(fails={"a"}, on_configure=work)
-    outcome = ground.run("create", manifest_text("going", *nodes, on_error="continue"), hands)
+    guest_actions = Played(fails={"a"}, on_configure=work)
+    outcome = ground.run("create", manifest_text("going", *nodes, on_error="continue"), guest_actions)
     assert statuses(outcome) == {
         "a": "failed",
         "inside": "skipped",
@@ -172,7 +175,7 @@ def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> 
     assert by_name["c"].error is None
     assert by_name["broken"].error == "RuntimeError: a defect of somebody's"
     assert not outcome.success
-    assert sorted(entry[1] for entry in hands.log) == ["a", "broken", "c"]
+    assert sorted(entry[1] for entry in guest_actions.log) == ["a", "broken", "c"]
     assert {node.name for node in ground.record("going").nodes} == set(by_name), "nothing of it is lost"
 
 
@@ -213,11 +216,11 @@ def test_a_guest_that_never_answers_fails_alone_and_in_its_time(ground: Ground) 
 
 def test_test_verifies_every_node_and_removes_what_it_made_whatever_it_finds(ground: Ground) -> None:
     text = manifest_text("tried", guest("one", 1050), guest("two", 1051))
-    hands = Played(wrong={"two"})
-    outcome = ground.run("test", text, hands)
+    guest_actions = Played(wrong={"two"})
+    outcome = ground.run("test", text, guest_actions)
     assert not outcome.success
     assert "htop is missing" in str(outcome.error)
-    assert sorted(entry[1] for entry in hands.log if entry[0] == "inspect") == ["one", "two"]
+    assert sorted(entry[1] for entry in guest_actions.log if entry[0] == "inspect") == ["one", "two"]
     assert [phase.name for phase in outcome.phases] == [
         "plan_guests",
         "create_nodes",
@@ -301,8 +304,8 @@ def test_nodes_inside_of_a_node_are_run_there_and_a_silent_one_is_no_success(gro
     text = manifest_text(
         "deep", outer, guest("leaf", 100, parent="outer"), guest("peer", 1091, depends_on=["outer"])
     )
-    hands = Played()
-    outcome = ground.run("test", text, hands)
+    guest_actions = Played()
+    outcome = ground.run("test", text, guest_actions)
     assert outcome.success, outcome
     leaf = next(node for node in outcome.nodes if node.name == "leaf")
     assert (leaf.depth, leaf.host, leaf.address, leaf.status) == (
@@ -311,7 +314,9 @@ def test_nodes_inside_of_a_node_are_run_there_and_a_silent_one_is_no_success(gro
         "10.9.9.9",
         NodeStatus.DESTROYED,
     )
-    asked = [entry[0] for entry in hands.log if entry[1] == "outer" and entry[0].startswith("delegate")]
+    asked = [
+        entry[0] for entry in guest_actions.log if entry[1] == "outer" and entry[0].startswith("delegate")
+    ]
     # What is inside of a node goes with it: nobody is asked to destroy it first.
     assert asked == ["delegate create", "delegate verify"]
 
@@ -333,10 +338,10 @@ def test_what_was_made_inside_of_a_node_that_stays_is_rolled_back_there(ground: 
     text = manifest_text(
         "within", outer, guest("leaf", 100, parent="outer"), guest("bad", 1101), on_error="rollback"
     )
-    hands = Played(fails={"bad"})
-    outcome = ground.run("create", text, hands)
+    guest_actions = Played(fails={"bad"})
+    outcome = ground.run("create", text, guest_actions)
     assert not outcome.success
-    asked = [entry for entry in hands.log if entry[0].startswith("delegate")]
+    asked = [entry for entry in guest_actions.log if entry[0].startswith("delegate")]
     if ("delegate create", "outer") in asked:
         assert asked[-1] == ("delegate destroy", "outer", "leaf")
     assert ground.guests(above=1100, below=1110) == {1100: "outer"}
@@ -345,10 +350,10 @@ def test_what_was_made_inside_of_a_node_that_stays_is_rolled_back_there(ground: 
 def test_the_depth_is_that_of_the_graph_and_not_the_length_of_the_list(ground: Ground) -> None:
     leaf = guest("leaf", 100, parent="outer")
     outer = guest("outer", 1110, type="pve", memory=4096, disk=32)
-    hands = Played()
-    outcome = ground.run("create", manifest_text("shallow", leaf, outer), hands, depth=1)
+    guest_actions = Played()
+    outcome = ground.run("create", manifest_text("shallow", leaf, outer), guest_actions, depth=1)
     assert (outcome.success, statuses(outcome)) == (True, {"outer": "completed"})
-    assert not any(entry[0].startswith("delegate") for entry in hands.log)
+    assert not any(entry[0].startswith("delegate") for entry in guest_actions.log)
     # Proxmox gives the id, and another manifest has a guest of the same name.
     free = {key: value for key, value in outer.items() if key != "vmid"}
     other = ground.run("create", manifest_text("unnumbered", free))

@@ -84,3 +84,27 @@ def test_a_server_in_the_place_of_the_pinned_one_never_gets_the_token(yard: Yard
         assert wrong.returncode == 1
         assert "failed to verify certificate" in wrong.stderr
         assert other.world.journal.count == 0
+
+
+def test_the_real_provider_logs_in_as_openssh_s_settings_say(yard: Yard, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    node = yard.folder / "nodes" / "lab.yaml"
+    said = [line for line in node.read_text().splitlines() if not line.startswith(("ssh_user", "ssh_port"))]
+    node.write_text("\n".join(said) + "\n")
+    config = home / ".ssh" / "config"
+    config.write_text(f"Host 127.0.0.1\n  User root\n  Port {yard.running.ssh_port}\n")
+    config.chmod(0o600)
+    own = yard.with_env(HOME=str(home))
+    own.write_env("t", [{"name": "web", "vmid": 500, "preset": "vm-xsmall", "image": "debian-12"}])
+    # Its user data is a snippet, which the provider writes over SSH.
+    own.run("apply", "t", "--no-verify")
+    assert own.guests()[500]["config"]["cicustom"]
+    assert own.json("plan", "t")["guard"]["warnings"] == []
+    config.write_text(f"{config.read_text()}  ProxyJump bastion\n")
+    own.write_env("u", [{"name": "app", "vmid": 501, "preset": "vm-xsmall", "image": "debian-12"}])
+    (warning,) = own.json("plan", "u")["guard"]["warnings"]
+    assert warning["code"] == "W-PROVIDER-SSH"
+    assert (warning["where"]["file"], "`ProxyJump`" in warning["detail"]) == ("envs/u.yaml", True)
+    builtin = own.with_env(STACKYARD_PROVIDER="builtin")
+    assert builtin.json("plan", "u")["guard"]["warnings"] == []

@@ -16,8 +16,8 @@ from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard, mirror_of
 
 from stackyard import lab
+from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Flavour
-from stackyard.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.model import Actor
 

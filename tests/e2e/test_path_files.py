@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ from tests.support.path import Yard, make_yard
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
+from stackyard.path.environment import EnvironmentSource
+from stackyard.path.plan import make_plan
+from stackyard.path.run import Settings, open_run
+from stackyard.state import StateService
+from stackyard.state.model import StateHead
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -76,9 +82,9 @@ def test_a_new_image_is_not_applied_to_a_guest_that_exists(yard: Yard) -> None:
     site["images"]["newer"] = {**site["images"]["debian-12"], "file_name": "newer.qcow2"}
     path.write_text(yaml.safe_dump(site))
     yard.write_env("t", [{**WEB, "image": "newer", "started": False}])
-    planned = yard.json("plan", "t", status=3)
-    assert warnings(planned) == ["W-GUARD-OTHER-IMAGE"]
-    assert not [change for change in planned["changes"] if change["subject"].startswith("VM ")]
+    make_plan = yard.json("plan", "t", status=3)
+    assert warnings(make_plan) == ["W-GUARD-OTHER-IMAGE"]
+    assert not [change for change in make_plan["changes"] if change["subject"].startswith("VM ")]
     yard.run("apply", "t", "--no-verify", "--allow-destroy", "debian-12.qcow2")
     assert yard.guests()[500]["config"]["vmgenid"] == before["vmgenid"]
     # It is remembered until the guest is created again, which names every disk that would be lost.
@@ -115,9 +121,9 @@ def test_a_guest_that_was_deleted_by_hand_is_created_from_the_image_of_the_input
     path.write_text(yaml.safe_dump(site))
     yard.write_env("t", [{**WEB, "image": "newer", "started": False}])
     proxmoxer_client(yard.running).nodes("pve1").qemu("500").delete()
-    planned = yard.json("plan", "t", "--allow-destroy", "debian-12.qcow2")
-    assert warnings(planned) == []
-    (created,) = [change for change in planned["changes"] if change["subject"].startswith("VM ")]
+    make_plan = yard.json("plan", "t", "--allow-destroy", "debian-12.qcow2")
+    assert warnings(make_plan) == []
+    (created,) = [change for change in make_plan["changes"] if change["subject"].startswith("VM ")]
     assert created["action"] == "create"
     yard.run("apply", "t", "--no-verify", "--allow-destroy", "debian-12.qcow2")
     assert yard.json("plan", "t")["has_changes"] is False
@@ -145,8 +151,34 @@ def test_a_file_under_another_key_is_the_same_file(yard: Yard) -> None:
     yard.run("apply", "t", "--no-verify")
     path.write_text(yaml.safe_dump({**site, "images": {**site["images"], "second": named}}))
     yard.write_env("t", [{**WEB, "image": "second", "started": False}])
-    planned = yard.json("plan", "t")
-    assert {change["action"] for change in planned["changes"]} <= {"update", "no-op"}
+    make_plan = yard.json("plan", "t")
+    assert {change["action"] for change in make_plan["changes"]} <= {"update", "no-op"}
     yard.run("apply", "t", "--no-verify")
     assert "local:import/one.qcow2" in files(yard, "import")
     assert yard.json("plan", "t")["has_changes"] is False
+
+
+def test_one_plan_reads_the_index_of_all_states_once(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.write_env("one", [{**WEB, "started": False}])
+    yard.run("apply", "one", "--no-verify")
+    # Its image is there already: both the guests and the files of the other state are asked for.
+    yard.write_env("two", [{**WEB, "name": "other", "vmid": 501}])
+    for name, value in yard.env.items():
+        monkeypatch.setenv(name, value)
+    reads: list[str] = []
+    heads = StateService.heads
+
+    def counted(self: StateService, prefix: str = "") -> Iterator[StateHead]:
+        reads.append("heads")
+        yield from heads(self, prefix)
+
+    monkeypatch.setattr(StateService, "heads", counted)
+    resolved = EnvironmentSource.find(str(yard.folder)).resolve("two", None)
+
+    async def plan() -> int:
+        settings = Settings(base=yard.folder / ".stackyard")
+        async with open_run(resolved, settings) as run, make_plan(run) as made:
+            return len(made.changes.planned)
+
+    assert asyncio.run(plan()) > 0
+    assert len(reads) == 1

@@ -15,8 +15,8 @@ from tests.support.path import Yard, make_yard
 from tests.support.ports import free_port
 
 from stackyard import lab
+from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Flavour
-from stackyard.objects import open_objects
 from stackyard.state import Actor, StateService
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -131,7 +131,7 @@ def test_a_locked_state_names_its_holder_and_the_command_that_unlocks_it(yard: Y
         (("apply", "a"), "env/a/lab"),
         (("destroy", "a", "--yes"), "env/a/lab"),
         (("state", "delete", "env/a/lab", "--reason", "test"), "env/a/lab"),
-        (("create", "-M", "n1-basic", "-H", "lab"), "manifest/n1-basic/lab"),
+        (("create", "-M", "n1-basic", "-H", "lab", "--skip-preflight"), "manifest/n1-basic/lab"),
     )
     for verb, name in verbs:
         said = yard.run(*verb, status=75).stderr

@@ -18,10 +18,10 @@ from tests.support.lab_forging import Forgery, forged
 from tests.support.path import Yard, make_yard
 from tests.support.path_runs import DNS, WEB, watch_calls
 
+from pvelab.seeds import PREPARED_STORAGES
+from pvelab.server.journal import Entry
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.lab.journal import Entry
-from stackyard.lab.seeds import PREPARED_STORAGES
 from stackyard.path.planfile import PlanFile, read_key
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.support.lab import proxmoxer_client
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.guard import Cluster
 from stackyard.path.known_state import KnownState
 from stackyard.path.visibility import NotVisibleError, require_visible

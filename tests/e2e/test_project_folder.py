@@ -16,9 +16,9 @@ from tests.support.repositories import git, new_repository
 from tests.support.site import write_site
 
 from stackyard import lab
+from stackyard.base.serving.certificate import kept_certificate
 from stackyard.engine.version import Flavour
-from stackyard.serving.certificate import kept_certificate
-from stackyard.site.pulling import CERTIFICATE_FOLDER
+from stackyard.sources.site.pull import CERTIFICATE_FOLDER
 
 DNS: dict[str, Any] = {
     "name": "dns",

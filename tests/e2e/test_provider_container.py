@@ -22,7 +22,8 @@ from tests.support.provider_container import (
 )
 from tests.unit.desired.test_desired import FULL
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.desired import Desired
 from stackyard.engine.version import Engine, Flavour
 from stackyard.render import render

@@ -11,7 +11,8 @@ import pytest
 from tests.support.engine import engine
 from tests.support.provider import Stack, bpg_binary, driven, lab_api
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.engine.version import Engine
 
 __all__ = ["engine"]

@@ -10,9 +10,9 @@ import pytest
 from tests.support.engine import engine
 from tests.support.provider import Stack, driven, lab_api, lab_table
 
+from pvelab.world.ha.config import RESOURCES, RULES
 from stackyard import lab
 from stackyard.engine.version import Engine
-from stackyard.lab.ha.config import RESOURCES, RULES
 
 __all__ = ["engine"]
 

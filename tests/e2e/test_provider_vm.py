@@ -18,10 +18,11 @@ from tests.support.provider import Stack, credentials, driven, lab_api
 from tests.support.web import served
 from tests.unit.desired.test_desired import FULL
 
-from stackyard import lab, process, provider
+from pvelab.faults.latency import Work
+from stackyard import lab, provider
+from stackyard.base import process
 from stackyard.desired import Desired
 from stackyard.engine.version import Engine
-from stackyard.lab.latency import Work
 from stackyard.render import Provider, render
 
 __all__ = ["engine"]

@@ -15,7 +15,7 @@ import pytest
 from tests.support.cli import LONGEST_S, PROGRAM, Ended
 from tests.support.deployment_rig import TWO, Rig, shared_rig
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 
 READS = (

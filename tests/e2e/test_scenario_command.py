@@ -11,8 +11,8 @@ from tests.support.cli import stackyard
 from tests.support.site import SEED, TOKEN, write_site
 
 from stackyard.scenario.catalogue import SCENARIOS
-from stackyard.scenario.model import NamedAction
-from stackyard.site.load import Site
+from stackyard.scenario.model import LazyAction
+from stackyard.sources.site.load import Site
 
 SEED_NAMES = {
     "bootstrap-install",
@@ -56,7 +56,7 @@ def test_names_follow_the_conventions(name: str) -> None:
     scenario = next(one for one in SCENARIOS if one.name == name)
     assert all("_" in phase.name and phase.name.islower() for phase in scenario.phases)
     for phase in scenario.phases:
-        assert isinstance(phase.action, NamedAction)
+        assert isinstance(phase.action, LazyAction)
         assert phase.action.name[0].isupper()
         assert type(phase.action.load()).__name__ == phase.action.name
     assert scenario.summary.endswith(".")

@@ -13,7 +13,7 @@ from tests.support.cli import PROGRAM, stackyard
 from tests.support.state_documents import encrypted_document, state_document
 from tests.support.state_store import NAME, SECRET, Filled, contents, filled
 
-from stackyard.objects.sealed import make_master_key
+from stackyard.clients.objects.sealed import make_master_key
 from stackyard.state import StateConflictError
 
 __all__ = ["filled"]

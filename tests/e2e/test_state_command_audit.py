@@ -10,7 +10,7 @@ import orjson
 import pytest
 from tests.support.state_store import NAME, Filled, contents, filled
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.principals import find_by_password, hash_token
 
@@ -100,7 +100,7 @@ def test_a_log_that_was_made_anew_does_not_have_the_hash_that_was_noted(filled: 
         other.write(contents(serial, serial))
     ended = other.run("audit", NAME, "--expect", noted, "--json")
     assert (ended.status, ended.document["is_whole"]) == (1, False)
-    assert "made anew" in ended.document["logs"][0]["problem"]
+    assert "replaced" in ended.document["logs"][0]["problem"]
     missing = filled.run("audit", NAME, "--expect", f"99:{noted.partition(':')[2]}", "--json")
     assert "Entry 99 is missing" in missing.document["logs"][0]["problem"]
 

@@ -73,7 +73,7 @@ def test_the_lock_of_a_killed_run_is_called_dead(filled: Filled) -> None:
     script = """
 import asyncio, sys
 from pathlib import Path
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, LockInfo, StateService, make_lock_info
 from stackyard.state.runs import held_run
 

@@ -16,9 +16,9 @@ from tests.support.processes import PATIENCE_S
 from tests.support.state_client import lock_body, lock_id_of, state_body
 from tests.support.state_engines import ROOT, SLOW, ended, is_tofu, make_folder
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Engine, Flavour
-from stackyard.objects import open_objects
 from stackyard.state import Action, Actor, NotHolderError, Policy, StateService
 from stackyard.state.embedded import Embedded, embedded
 
@@ -209,7 +209,7 @@ HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from tests.support.state_client import lock_body
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, StateService
 from stackyard.state.embedded import embedded
 from stackyard.state.runs import held_run

@@ -25,7 +25,7 @@ WRITER = """
 import sys, threading
 from pathlib import Path
 from tests.support.state_client import lock_body, lock_id_of, state_body
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, StateLockedError, StateService
 
 service, me = StateService(open_objects(Path(sys.argv[1]))), Actor(principal="writer")

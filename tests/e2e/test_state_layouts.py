@@ -136,3 +136,30 @@ def test_a_lock_address_of_another_state_is_refused_before_anything_is_made(
         assert list(running.service.locks.report()) == []
 
     serve(tmp_path, work)
+
+
+def without_locks(running: RunningDaemon) -> Mapping[str, str]:
+    given = settings(running, SUPPORTED["worker"])
+    return {name: value for name, value in given.items() if "LOCK_ADDRESS" not in name}
+
+
+def test_an_engine_without_a_lock_address_never_loses_what_it_made(engine: Engine, tmp_path: Path) -> None:
+    async def work(running: RunningDaemon) -> None:
+        service = running.service
+        folder = await make_folder(engine, tmp_path / "root", without_locks(running))
+        assert (await folder.apply("first")).status == 0
+        assert service.head(NAME).serial == 1
+        assert (await folder.run("plan", "-detailed-exitcode", "-var=value=first")).status == 0
+        # Who locks goes on as before, and its versions tell the two apart.
+        locking = await make_folder(engine, tmp_path / "other", settings(running, SUPPORTED["worker"]))
+        assert (await locking.apply("second")).status == 0
+        notes = [one.note for one in service.versions.newest_first(NAME)]
+        assert sorted(notes) == ["", "written without a lock"]
+        # Beside a lock nothing is stored, and nothing is lost either.
+        service.locks.lock(NAME, lock_body(who="alice@desk"), ME)
+        refused = await folder.apply("third")
+        assert refused.status == 1
+        assert [one.serial for one in service.contents.quarantined(NAME)] == [3]
+        assert (folder.folder / "errored.tfstate").exists()
+
+    serve(tmp_path, work)

@@ -10,8 +10,8 @@ from tests.support.engine import engine
 from tests.support.state_engines import make_folder
 from tests.support.state_proxy import Fault, proxied
 
+from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Engine
-from stackyard.objects import open_objects
 from stackyard.state import Action, StateService
 from stackyard.state.embedded import backend_environment, embedded
 

@@ -90,7 +90,7 @@ def test_from_the_local_backend_to_a_daemon_plans_no_change(project: Project, tm
         login = {"TF_HTTP_USERNAME": running.username, "TF_HTTP_PASSWORD": running.password}
         moved = move(str(local), address, env=login)
         assert (moved["serial"], moved["was_written"]) == (serial, True)
-        # Whoever goes on with the old backend is stopped, and does not build everything anew.
+        # Whoever goes on with the old backend is stopped, and does not create everything again.
         assert "version" in project.run("plan", "-no-color", status=1)
         local.unlink()
         addresses = ("TF_HTTP_ADDRESS", "TF_HTTP_LOCK_ADDRESS", "TF_HTTP_UNLOCK_ADDRESS")

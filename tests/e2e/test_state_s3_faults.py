@@ -13,7 +13,7 @@ from tests.support.seaweed import Seaweed, seaweed, start_seaweed
 from tests.support.state_client import Client, basic, lock_body, lock_id_of, state_body
 from tests.support.state_process import StateProcess, start_service
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 
 __all__ = ["seaweed"]

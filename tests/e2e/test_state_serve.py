@@ -17,9 +17,9 @@ from tests.support.seaweed import Seaweed, new_prefix, seaweed
 from tests.support.state_client import Client, basic, lock_body, lock_id_of, state_body
 from tests.support.state_process import StateProcess, start_service
 
-from stackyard import serving
-from stackyard.objects import open_objects
-from stackyard.objects.sealed import KeyRing, make_master_key
+from stackyard.base import serving
+from stackyard.clients.objects import open_objects
+from stackyard.clients.objects.sealed import KeyRing, make_master_key
 from stackyard.state import Access, Action, Actor, Right, StateService
 
 __all__ = ["seaweed"]
@@ -125,7 +125,7 @@ def test_sighup_shows_a_new_certificate_and_takes_new_keys_without_losing_a_clie
             while await asyncio.to_thread(shown_fingerprint, service) != second:
                 await asyncio.sleep(0.05)
             await client.cycle("b", 1)
-            # Everything is written anew with the new key, and the log says so.
+            # Everything is written again with the new key, and the log says so.
             both = open_objects(tmp_path / "data", ring=KeyRing.from_text(f"{second_key},{first_key}"))
             while not any(entry.action is Action.RESEALED for entry in StateService(both).audit.entries("")):
                 await asyncio.sleep(0.05)

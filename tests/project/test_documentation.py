@@ -10,8 +10,8 @@ import pytest
 from scripts import generate_docs
 from tests.support.cli import fresh
 
-from stackyard import events
-from stackyard.errors import ExitStatus
+from stackyard.base import events
+from stackyard.base.errors import ExitStatus
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -4,63 +4,72 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-SRC = Path(__file__).parents[2] / "src" / "stackyard"
+SRC = Path(__file__).parents[2] / "src"
+STACKYARD = SRC / "stackyard"
 
-# From the design: a package may import from the groups left of its own, and from the left in its own group.
+# From the design: a package may import from the layers above its own, and from the left in its own layer. A
+# layer of one package orders the parts of that package in the same way.
 LAYERS: tuple[Sequence[str], ...] = (
     (
-        "errors diagnostics visible redaction events files documents addresses yamledit directories "
-        "http_failures process dag schedule serving objects ssh git proxmox"
+        "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
+        "base.locks base.backoff base.documents base.addresses base.yamledit base.directories "
+        "base.http_failures base.process base.dag base.schedule base.serving"
     ).split(),
-    ("secrets", "desired"),
-    ("site", "deployment", "manifest", "cluster", "stacks"),
+    ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
+    ("secrets", "desired", "fields"),
+    ("sources.site", "sources.deployment", "sources.manifest"),
     ("render",),
     ("provider", "engine", "state"),
     ("guard", "inventory"),
     ("path",),
     ("controller",),
-    ("operator", "gitops", "scenario"),
-    ("web", "cli", "testing"),
+    ("operator", "scenario"),
+    ("cli", "testing", "lab"),
 )
 RANKS = {name: (layer, place) for layer, names in enumerate(LAYERS) for place, name in enumerate(names)}
-BASE = frozenset(LAYERS[0])
+KNOWN = {*RANKS, "pvelab"}
+GROUPS = {name.partition(".")[0] for name in RANKS if "." in name}
+# Only the names that projects know them by, and the command, lead from stackyard to the lab.
+USERS_OF_THE_LAB = ("cli", "testing", "lab")
 
 # Whoever may use a part of the world directly; everybody else goes through the package that is its door.
 DOORS = {
-    "subprocess": {"process"},
-    "asyncio.subprocess": {"process"},
+    "subprocess": {"base.process"},
+    "asyncio.subprocess": {"base.process"},
     "pty": set[str](),
     "http.server": set[str](),
     "socketserver": set[str](),
     "multiprocessing": set[str](),
-    "asyncssh": {"ssh", "lab"},
-    "boto3": {"objects"},
-    "proxmoxer": {"proxmox"},
+    "asyncssh": {"clients.ssh", "pvelab"},
+    "boto3": {"clients.objects"},
+    "proxmoxer": {"clients.proxmox"},
     "grpc": {"provider"},
 }
 # Programs that run inside guests of the lab, each in a world of its own: they are not stackyard, and start
 # programs, wait and end as any program does.
-INSIDE_GUESTS = SRC / "lab" / "inside" / "guest"
+INSIDE_GUESTS = SRC / "pvelab" / "machines" / "guest"
 # The same for single calls, by the end of their name.
 DOORS_OF_CALLS = {
     "os.system": set[str](),
     "os.popen": set[str](),
     "os.fork": set[str](),
-    "os.posix_spawn": {"process"},
-    "subprocess_exec": {"process"},
+    "os.posix_spawn": {"base.process"},
+    "subprocess_exec": {"base.process"},
     "subprocess_shell": set[str](),
     "create_subprocess_exec": set[str](),
     "create_subprocess_shell": set[str](),
-    "create_server": {"serving"},
-    "create_unix_server": {"serving"},
+    "create_server": {"base.serving"},
+    "create_unix_server": {"base.serving"},
     "start_server": set[str](),
     "web.run_app": set[str](),
     "sys.exit": {"__main__"},
     "os._exit": {"cli"},
     "time.sleep": set[str](),
+    "fcntl.flock": {"base.locks"},
 }
 
 
@@ -79,8 +88,15 @@ def sources() -> list[Path]:
 
 
 def package_of(path: Path) -> str:
-    first = path.relative_to(SRC).parts[0]
-    return first.removesuffix(".py")
+    return package_named(".".join(path.relative_to(SRC).with_suffix("").parts))
+
+
+def package_named(module: str) -> str:
+    """Return the package of the picture that a module belongs to: `pvelab`, `base.files`, `guard`."""
+    first, *rest = module.split(".")
+    if first == "pvelab" or not rest:
+        return first
+    return ".".join(rest[:2]) if rest[0] in GROUPS and len(rest) > 1 else rest[0]
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
@@ -103,10 +119,10 @@ def type_only_lines(tree: ast.AST) -> set[int]:
 def may_import(importer: str, imported: str) -> bool:
     if importer in (imported, "__main__"):
         return True
-    if importer == "lab":
-        return imported in BASE
-    if imported == "lab":
-        return importer in ("cli", "testing")
+    if importer == "pvelab":
+        return imported.startswith("base.")
+    if imported == "pvelab":
+        return importer in USERS_OF_THE_LAB
     return RANKS[imported] < RANKS[importer]
 
 
@@ -128,13 +144,16 @@ def test_a_package_imports_only_from_its_left() -> None:
         importer, only_types = package_of(path), type_only_lines(tree)
         found = []
         for node, name in imports(tree):
-            parts = name.split(".")
-            if parts[0] != "stackyard" or len(parts) < 2 or parts[1] not in {*RANKS, "lab"}:
+            if not name.startswith(("stackyard.", "pvelab")):
+                continue
+            imported = package_named(name)
+            if imported not in KNOWN:
                 continue
             # The error tree names the findings it carries; that circle exists for the type checker only.
-            if {importer, parts[1]} == {"errors", "diagnostics"} and node.lineno in only_types:
+            circle = {"base.errors", "base.diagnostics"}
+            if {importer, imported} == circle and node.lineno in only_types:
                 continue
-            if importer != "__init__" and not may_import(importer, parts[1]):
+            if not importer.endswith("__init__") and not may_import(importer, imported):
                 found.append(f"line {node.lineno}: {importer} imports {name}")
         return found
 
@@ -142,7 +161,9 @@ def test_a_package_imports_only_from_its_left() -> None:
 
 
 def test_a_package_that_exists_is_in_the_design() -> None:
-    assert {package_of(path) for path in sources()} <= {*RANKS, "lab", "__init__", "__main__"}
+    groups = {f"{group}.__init__" for group in GROUPS}
+    known = {*KNOWN, *groups, "__init__", "__main__"}
+    assert {package_of(path) for path in sources()} <= known
 
 
 def test_an_import_inside_a_function_gives_its_reason() -> None:
@@ -192,3 +213,12 @@ def test_a_package_says_its_one_job() -> None:
     folders = sorted({path.parent for path in sources()})
     assert len(folders) > 20
     assert [str(folder) for folder in folders if not is_said(folder)] == []
+
+
+def test_the_architecture_page_has_every_package() -> None:
+    page = (SRC.parent / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| \[`([a-z.]+)`\]\(\.\./src/stackyard/[^)]+\)", page, re.MULTILINE)
+    assert rows[0] == "base"
+    assert sorted(rows[1:]) == sorted(name for name in RANKS if not name.startswith("base."))
+    listed = re.findall(r"\[`([a-z_]+)`\]\(\.\./src/stackyard/base/(?!__init__)", page)
+    assert {f"base.{name}" for name in listed} == {name for name in RANKS if name.startswith("base.")}

@@ -38,7 +38,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
                 used |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
                 used.add(node.module.split(".")[0])
-    assert used - declared - sys.stdlib_module_names - {"stackyard"} == set()
+    assert used - declared - sys.stdlib_module_names - {"stackyard", "pvelab"} == set()
 
 
 def test_no_archive_is_unpacked_by_python() -> None:

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-SRC = Path(__file__).parents[2] / "src" / "stackyard"
-READERS = SRC / "documents"
+SRC = Path(__file__).parents[2] / "src"
+READERS = SRC / "stackyard" / "base" / "documents"
 # Programs that run inside guests of the lab are not stackyard, and have the standard library alone.
-INSIDE_GUESTS = SRC / "lab" / "inside" / "guest"
+INSIDE_GUESTS = SRC / "pvelab" / "machines" / "guest"
 
 # What reads without limits: the name of a function, and the module that it belongs to.
 RAW = {
@@ -35,20 +35,20 @@ _WORDS = (*{name.partition(".")[0] for name in RAW}, *RAW_METHODS)
 
 # Who may, and why.
 ALLOWED = {
-    "deployment/schema.py": "a file of this package",
-    "deployment/text.py": "one key of a text that was read within limits",
-    "desired/model.py": "reads what `to_json` wrote; pydantic stops at 200 levels",
-    "lab/facts/__init__.py": "a file of this package",
-    "lab/inside/bubblewrap.py": "what bubblewrap itself writes",
-    "lab/saved.py": "what the lab wrote, in its own memory",
-    "lab/sqlite.py": "what the lab wrote, in its own database",
-    "lab/ssh/seat.py": "what the line itself wrote",
-    "process/worker.py": "the other end is this program",
-    "provider/facts/__init__.py": "a file of this package",
-    "provider/values.py": "the engine that we started speaks msgpack, whose reader stops at 1,024 levels",
-    "secrets/formats/json_layout.py": "one word of a text that was read within limits",
-    "state/document.py": "a state that was read within limits",
-    "yamledit.py": "checked against the limits before ruamel.yaml reads it",
+    "pvelab/machines/bubblewrap.py": "what bubblewrap itself writes",
+    "pvelab/runtime/saved.py": "what the lab wrote, in its own memory",
+    "pvelab/server/facts/__init__.py": "a file of this package",
+    "pvelab/ssh/shell_session.py": "what the line itself wrote",
+    "pvelab/world/sqlite.py": "what the lab wrote, in its own database",
+    "stackyard/base/process/worker.py": "the other end is this program",
+    "stackyard/base/yamledit.py": "checked against the limits before ruamel.yaml reads it",
+    "stackyard/desired/model.py": "reads what `to_json` wrote; pydantic stops at 200 levels",
+    "stackyard/provider/facts/__init__.py": "a file of this package",
+    "stackyard/provider/values.py": "msgpack of the engine that we started; its reader stops at 1,024 levels",
+    "stackyard/secrets/formats/json_layout.py": "one word of a text that was read within limits",
+    "stackyard/sources/deployment/schema.py": "a file of this package",
+    "stackyard/sources/deployment/text.py": "one key of a text that was read within limits",
+    "stackyard/state/document.py": "a state that was read within limits",
 }
 
 

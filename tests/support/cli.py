@@ -1,4 +1,4 @@
-"""Run the real program `stackyard` in a process of its own: forked from a loaded one, or started anew."""
+"""Run the real program `stackyard` in a process of its own: forked from a loaded one, or started again."""
 
 from __future__ import annotations
 

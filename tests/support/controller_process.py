@@ -17,8 +17,8 @@ from typing import Any
 from tests.support.forked_server import ForkedServer, fork_server
 from tests.support.processes import PATIENCE_S
 
+from stackyard.base.serving import Limits
 from stackyard.controller import ControllerOptions, controller
-from stackyard.serving import Limits
 
 __all__ = ["ControllerProcess", "patient_process", "serving_process"]
 

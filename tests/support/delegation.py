@@ -23,22 +23,22 @@ from tests.support.lab import LabClient, lab_client
 from tests.support.lab_nested import IMAGE, PASSWORD, client_of, nested_node, sessions
 from tests.support.path_runs import WatchedJournal
 
-from stackyard import events
+from pvelab.machines.bubblewrap import find_bubblewrap
+from pvelab.machines.machine import Kind
+from pvelab.server.journal import Entry
+from pvelab.world.storage.contents import put_stand_in
+from stackyard.base import events
+from stackyard.clients.ssh.host import Host
+from stackyard.clients.ssh.shell import connect
 from stackyard.engine.version import Flavour
-from stackyard.lab.contents import put_stand_in
-from stackyard.lab.inside.bubblewrap import find_bubblewrap
-from stackyard.lab.inside.machine import Kind
-from stackyard.lab.journal import Entry
-from stackyard.manifest.model import Manifest
-from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.delegation.archive import Archive, find_archive
-from stackyard.operator.delegation.delegating import Delegated, DelegationContext, delegate
-from stackyard.operator.delegation.sending import runtime_of
+from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
+from stackyard.operator.delegation.upload import runtime_of
 from stackyard.operator.outcome import Verb
 from stackyard.operator.request import Request
-from stackyard.site.load import Site
-from stackyard.ssh.host import Host
-from stackyard.ssh.shell import connect
+from stackyard.sources.manifest.model import Manifest
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.load import Site
 
 __all__ = ["ARCHIVES", "INNER", "Rig", "delegation_rig"]
 
@@ -135,7 +135,7 @@ class Rig:
             "name": "deep",
             "nodes": [host, *({"type": "vm", "parent": INNER, "preset": "small", **node} for node in nodes)],
         }
-        return find_manifest(self.site, Wanted(text=json.dumps(document)))
+        return find_manifest(self.site, ManifestRequest(text=json.dumps(document)))
 
     @property
     def site(self) -> Site:

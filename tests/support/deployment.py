@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stackyard.deployment.embedded import EmbeddedStore
-from stackyard.deployment.settings import Place, SettingsFile
-from stackyard.deployment.text import parse
-from stackyard.deployment.validate import Checked, Rules, check
-from stackyard.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects
+from stackyard.sources.deployment.embedded import EmbeddedStore
+from stackyard.sources.deployment.settings import ObjectLocation, SettingsFile
+from stackyard.sources.deployment.text import parse
+from stackyard.sources.deployment.validate import Checked, Rules, check
 
 __all__ = [
     "CONTAINER",
@@ -164,9 +164,9 @@ def memory_store() -> EmbeddedStore:
     return EmbeddedStore(MemoryObjects(), "the object in memory")
 
 
-def place_in(folder: Path, **settings: Any) -> Place:
+def place_in(folder: Path, **settings: Any) -> ObjectLocation:
     """Return a place with its store in a folder, whatever the environment says."""
-    return Place(
+    return ObjectLocation(
         root=folder,
         base=folder / ".stackyard",
         settings=SettingsFile(**settings),

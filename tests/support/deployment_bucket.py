@@ -10,9 +10,9 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed
 
-from stackyard.deployment.bucket import BucketStore
-from stackyard.objects.s3 import S3Credentials, S3Place
-from stackyard.objects.versions import VersionedObjects
+from stackyard.clients.objects.s3 import S3Credentials, S3Place
+from stackyard.clients.objects.versions import VersionedObjects
+from stackyard.sources.deployment.bucket import BucketStore
 
 __all__ = ["ENV", "Bucket", "new_bucket"]
 

@@ -10,14 +10,14 @@ from typing import Any
 from tests.support.deployment import WHOLE, text_of
 from tests.support.site_fuzz import mutated as mutated_text
 
-from stackyard.deployment.difference import compare
-from stackyard.deployment.explain import explain
-from stackyard.deployment.schema import shipped_schema
-from stackyard.deployment.text import parse, same, uncommented
-from stackyard.deployment.validate import Checked, check
+from stackyard.base.errors import InvalidInputError
 from stackyard.desired import problems
-from stackyard.errors import InvalidInputError
 from stackyard.render import render
+from stackyard.sources.deployment.difference import compare
+from stackyard.sources.deployment.explain import explain
+from stackyard.sources.deployment.schema import shipped_schema
+from stackyard.sources.deployment.text import parse, same, uncommented
+from stackyard.sources.deployment.validate import Checked, check
 
 __all__ = ["fuzz", "mutate"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from tests.support.deployment import SMALL, edited, place_in, text_of
 
-from stackyard.deployment.editing import set_values, written
-from stackyard.deployment.writing import Request, write
-from stackyard.objects import SqliteObjects
+from stackyard.clients.objects import SqliteObjects
+from stackyard.sources.deployment.edit import set_values, written
+from stackyard.sources.deployment.write import Request, write
 
 
 class Killing:

@@ -14,10 +14,10 @@ from tests.support.engine import real_engine
 from tests.support.path import Yard, lasting_home, make_yard
 
 from stackyard import lab
-from stackyard.deployment.embedded import EmbeddedStore
-from stackyard.deployment.store import Authored
+from stackyard.clients.objects import SqliteObjects
 from stackyard.engine.version import Flavour
-from stackyard.objects import SqliteObjects
+from stackyard.sources.deployment.embedded import EmbeddedStore
+from stackyard.sources.deployment.store import VersionAuthor
 
 __all__ = ["TWO", "Rig", "running_rig", "shared_rig"]
 
@@ -53,7 +53,7 @@ class Rig:
         with self.store() as store:
             current = store.read()
             replaces = None if current is None else current.version
-            return store.write(text.encode(), replaces=replaces, authored=Authored(by="test")).id
+            return store.write(text.encode(), replaces=replaces, authored=VersionAuthor(by="test")).id
 
     def current(self) -> dict[str, Any]:
         with self.store() as store:

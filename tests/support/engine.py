@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Engine, Flavour, Version, probe_version, require_supported
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.errors import StackyardError
 
 PROBE_TIMEOUT_S = 60.0
 

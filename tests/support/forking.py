@@ -43,8 +43,8 @@ __all__ = ["Forked", "fork_program", "run_forked", "write_forked_program"]
 
 ROOT = Path(__file__).parents[2]
 # What the commands load only when they need it.
-LATER = ("aiohttp.web", "asyncssh", "boto3", "botocore.client", "grpc.aio", "stackyard.lab")
-PACKAGES = "cli path state engine controller provider deployment inventory operator scenario".split()
+LATER = ("aiohttp.web", "asyncssh", "boto3", "botocore.client", "grpc.aio", "pvelab.runtime.start")
+PACKAGES = "cli path state engine controller provider sources inventory operator scenario".split()
 STREAMS = 3
 # What a server in the background holds for as long as its process lives, so that others know of it.
 HELD_TO_THE_END = re.compile(r"/stackyard/(controllers|labs|services|lab|state)[^ ]*/lock$")

@@ -14,29 +14,30 @@ from tests.support.lab_inside import need_sandbox
 from tests.support.path import make_yard
 from tests.support.ports import free_port
 
-from stackyard import lab, proxmox
+from pvelab.machines.machine import Kind
+from pvelab.world.storage.contents import put_file, put_stand_in
+from stackyard import lab
+from stackyard.clients import proxmox
+from stackyard.clients.ssh.keys import new_key_pair
 from stackyard.desired import Container, Guest, Vm
-from stackyard.lab.contents import put_file, put_stand_in
-from stackyard.lab.inside.machine import Kind
-from stackyard.manifest.model import Manifest, Node
-from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.operator.guests import GuestContext, Patience, PullService, guest_context, pull_service
+from stackyard.operator.guests import GuestContext, GuestTimeouts, PullService, guest_context, pull_service
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.outcome import Phase
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Resolved
-from stackyard.path.verifying import GuestUp, verify_guest
+from stackyard.path.verify import GuestUp, verify_guest
 from stackyard.render.userdata import cloud_config
-from stackyard.site.pulling import OWN_KEY_FILE
-from stackyard.site.resolver import ConfigResolver
-from stackyard.ssh.keys import new_key_pair
+from stackyard.sources.manifest.model import Manifest, Node
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.pull import OWN_KEY_FILE
+from stackyard.sources.site.resolver import ConfigResolver
 
 __all__ = ["GATEWAY", "GuestYard", "Made", "guest_yard", "statuses", "told_in", "user_data"]
 
 TEMPLATE = "local:vztmpl/debian-12-standard_12.7-1_amd64.tar.zst"
 GATEWAY = "10.31.0.1"
 # A step that cannot work is to fail soon, and everything else has time.
-PATIENT = Patience(ssh_s=60.0, refused_s=1.0, boot_s=60.0, apply_s=60.0)
+PATIENT = GuestTimeouts(ssh_s=60.0, refused_s=1.0, boot_s=60.0, apply_s=60.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ class GuestYard:
         given = [_whole(node) for node in nodes]
         document = {"schema_version": 2, "name": name, "nodes": given, **fields}
         document.setdefault("settings", {"timeout_buffer": 0})
-        return find_manifest(self.resolver().site, Wanted(text=json.dumps(document)))
+        return find_manifest(self.resolver().site, ManifestRequest(text=json.dumps(document)))
 
     def write(self, **files: str) -> None:
         """Write files of the site: `specs__web` is specs/web.yaml."""
@@ -81,7 +82,7 @@ class GuestYard:
             path.write_text(text)
 
     @contextlib.asynccontextmanager
-    async def up(self, manifest: Manifest, *, patience: Patience = PATIENT) -> AsyncIterator[Made]:
+    async def up(self, manifest: Manifest, *, patience: GuestTimeouts = PATIENT) -> AsyncIterator[Made]:
         """Make the guests of a manifest, unless they are there, and wait until they run."""
         resolver = self.resolver()
         async with contextlib.AsyncExitStack() as stack:

@@ -6,7 +6,7 @@ import dataclasses
 import urllib.parse
 from typing import Any
 
-from stackyard.lab.seeds import PREPARED_STORAGES, Seed, SeedCall, SeedFile
+from pvelab.seeds import PREPARED_STORAGES, Seed, SeedCall, SeedFile
 
 __all__ = ["INEXPRESSIBLE", "SEED", "VM_IDS", "with_calls"]
 

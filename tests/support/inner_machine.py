@@ -23,13 +23,14 @@ from typing import Any
 import asyncssh
 from tests.support.forking import Forked, fork_program
 
-from stackyard import events, ssh
-from stackyard.manifest.reading import Wanted, find_manifest
+from stackyard.base import events
+from stackyard.clients import ssh
 from stackyard.operator.delegation.archive import Archive
-from stackyard.operator.delegation.delegating import Delegated, DelegationContext, delegate
+from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
 from stackyard.operator.outcome import Verb
 from stackyard.operator.request import Request
-from stackyard.site.load import Site
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.load import Site
 
 __all__ = ["INNER", "InnerMachine", "Outer", "answer", "inner_machine", "main"]
 
@@ -243,7 +244,7 @@ class Outer:
     async def delegate(self, emit: events.Emit = events.ignore) -> Delegated:
         """Delegate in this process."""
         site = Site.load(Path(self.site))
-        manifest = find_manifest(site, Wanted(text=self.text))
+        manifest = find_manifest(site, ManifestRequest(text=self.text))
         subtree = manifest.subtree(INNER)
         path, digest, size = self.archive
         context = DelegationContext(

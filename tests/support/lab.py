@@ -14,9 +14,9 @@ import aiohttp
 import proxmoxer
 import yarl
 
+from pvelab.seeds import STOCK_STORAGES, Seed
 from stackyard import lab
-from stackyard.lab.seeds import STOCK_STORAGES, Seed
-from stackyard.serving import Limits
+from stackyard.base.serving import Limits
 
 __all__ = ["ROOMY", "LabClient", "Refused", "Reply", "lab_client", "proxmoxer_client"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from stackyard.lab.guests import digest_of
-from stackyard.lab.world import World
+from pvelab.world.guests.guests import digest_of
+from pvelab.world.world import World
 
 __all__ = ["Gone", "problems_in"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from stackyard.lab.dispatch import Answer, Dispatcher, Request
+from pvelab.server.dispatch import Answer, Dispatcher, Request
 
 __all__ = ["Forgery", "deep", "forged"]
 

@@ -21,12 +21,13 @@ from tests.support.lab_qemu import done
 from tests.support.lab_requests import MARKER, RequestMaker, Sent
 from tests.support.lab_words import NASTY
 
-from stackyard.lab import facts, resources
-from stackyard.lab.contents import put_stand_in
-from stackyard.lab.control import ControlRoute
-from stackyard.lab.fault_kinds import KINDS
-from stackyard.lab.inside.machine import Kind
-from stackyard.lab.routing import Endpoint, Table, collect
+from pvelab import api as resources
+from pvelab.faults.kinds import KINDS
+from pvelab.machines.machine import Kind
+from pvelab.server import facts
+from pvelab.server.control import ControlRoute
+from pvelab.server.routing import Endpoint, Table, collect
+from pvelab.world.storage.contents import put_stand_in
 
 __all__ = ["Fuzzer", "bound_endpoints", "seeded_lab"]
 
@@ -78,18 +79,7 @@ _CLUSTER_THINGS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"rule": "one", "type": "node-affinity", "resources": "vm:101", "nodes": "pve1:2,pve2"},
     ),
     ("/cluster/replication", {"id": "104-0", "type": "local", "target": "pve2"}),
-    ("/cluster/notifications/endpoints/gotify", {"name": "gotify", "server": "http://x", "token": MARKER}),
-    ("/cluster/notifications/endpoints/sendmail", {"name": "sendmail", "mailto": "a@b.c"}),
-    (
-        "/cluster/notifications/endpoints/smtp",
-        {"name": "smtp", "server": "x", "from__address": "a@b.c", "mailto": "a@b.c", "password": MARKER},
-    ),
-    ("/cluster/notifications/endpoints/webhook", {"name": "one", "url": "http://x", "method": "post"}),
-    ("/cluster/notifications/matchers", {"name": "good", "target": "one"}),
-    ("/cluster/jobs/realm-sync/good", {"schedule": "daily", "scope": "both", "realm": "ldap1"}),
     ("/cluster/qemu/custom-cpu-models", {"cputype": "one", "reported__model": "Haswell"}),
-    ("/cluster/sdn/prefix-lists", {"id": "one", "entries": "action=permit,prefix=10.0.0.0/8,seq=1"}),
-    ("/cluster/sdn/route-maps/entries", {"route__map__id": "one", "order": 1, "action": "permit"}),
 )
 _ORDERS = (
     *("name", "kind", "fault", "path", "method", "node", "status", "reason", "seconds", "times", "nth"),
@@ -134,21 +124,19 @@ async def _plant_node_things(api: LabClient) -> None:
     """Make what nodes have beside guests: pools of disks, a Ceph cluster, backups, a subscription."""
     node = "/nodes/pve1"
     await done(api, await api.post(f"{node}/disks/zfs", name="tank", devices="/dev/sda", raidlevel="single"))
-    await done(api, await api.post(f"{node}/disks/lvm", name="group", device="/dev/sdb"))
     await api.post(f"{node}/ceph/init")
     for path in ("ceph/mon/pve1", "ceph/mds/pve1", "ceph/mds/spare"):
         await done(api, await api.post(f"{node}/{path}"))
     root = await api.with_password("root@pam", api.running.password)
     await done(api, await root.post(f"{node}/ceph/osd", dev="/dev/sdc"))
     await done(api, await api.post(f"{node}/ceph/pool", name="pool", add_storages=1, size=1, min_size=1))
-    await done(api, await api.post(f"{node}/ceph/fs/cephfs"))
     for vmid in (101, 201):
         await done(api, await api.post(f"{node}/vzdump", vmid=vmid, storage="local", compress="zstd"))
     await api.put(f"{node}/subscription", key="pve2c-0123456789")
 
 
 async def _plant_cluster_things(api: LabClient) -> None:
-    """Make what the cluster has beside guests: HA, replication, notifications, routing policies, models."""
+    """Make what the cluster has beside guests: HA, replication, models."""
     await api.post("/storage", storage="zfs1", type="zfspool", pool="zfs1", content="images,rootdir")
     await done(api, await api.post("/nodes/pve1/qemu", vmid=104, scsi0="zfs1:1"))
     for path, params in _CLUSTER_THINGS:

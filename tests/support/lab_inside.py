@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.support.lab import LabClient, lab_client
 
-from stackyard.lab.contents import put_file
-from stackyard.lab.inside.bubblewrap import Bubblewrap, find_bubblewrap
-from stackyard.lab.inside.machine import Execution, GuestMachine, Kind
-from stackyard.lab.ssh.shell.streams import Captured, Given, Streams
+from pvelab.machines.bubblewrap import Bubblewrap, find_bubblewrap
+from pvelab.machines.machine import Execution, GuestMachine, Kind
+from pvelab.ssh.shell.streams import BytesSource, Captured, Streams
+from pvelab.world.storage.contents import put_file
 
 __all__ = ["ADDRESS", "Inside", "has_sandbox", "make_guest", "need_sandbox", "open_guest", "with_sandbox"]
 
@@ -31,7 +31,7 @@ class Inside:
         """Run a line in a user's shell; return the status and what it said on both outputs."""
         out, err = Captured(), Captured()
         status = await self.machine.run(
-            Execution(line=line, user=user), Streams(stdin=Given(stdin), stdout=out, stderr=err)
+            Execution(line=line, user=user), Streams(stdin=BytesSource(stdin), stdout=out, stderr=err)
         )
         return status, out.data.decode(errors="replace"), err.data.decode(errors="replace")
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.lab import LabClient
 from tests.support.lab_qemu import change, done, failed, used, with_lab
 
-from stackyard.lab.contents import put_stand_in
+from pvelab.world.storage.contents import put_stand_in
 
 __all__ = [
     "TEMPLATE",

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 from tests.support.lab import LabClient
 
-from stackyard.lab.contents import put_stand_in
-from stackyard.lab.nested.maker import NestedMachine
+from pvelab.nested.maker import NestedMachine
+from pvelab.world.storage.contents import put_stand_in
 
 __all__ = ["IMAGE", "PASSWORD", "client_of", "make_node", "nested_node", "sessions"]
 

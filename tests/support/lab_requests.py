@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.support.lab_words import BY_FORMAT, BY_NAME, NASTY, PATH_TRICKS
 
-from stackyard.lab.facts import Method
-from stackyard.lab.params.property_formats import PROPERTY_FORMATS
-from stackyard.lab.world import World
+from pvelab.server.facts import Method
+from pvelab.server.params.property_formats import PROPERTY_FORMATS
+from pvelab.world.world import World
 
 __all__ = ["MARKER", "Mood", "RequestMaker", "Sent"]
 

@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.lab import LabClient, lab_client
 from tests.support.lab_ssh import said, ssh_to
 
-from stackyard.lab.inside.machine import Kind
-from stackyard.lab.seeds import load_seed
+from pvelab.machines.machine import Kind
+from pvelab.seeds import load_seed
 
 __all__ = ["Say", "with_shell"]
 

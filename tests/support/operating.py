@@ -14,20 +14,21 @@ import pytest
 from tests.support.engine import real_engine
 from tests.support.path import Yard, make_yard
 
-from stackyard import events, lab
+from stackyard import lab
+from stackyard.base import events
+from stackyard.clients.objects import open_objects
 from stackyard.desired import Guest
 from stackyard.engine.version import Flavour
-from stackyard.manifest.model import Manifest, Node
-from stackyard.objects import open_objects
-from stackyard.operator.delegation.delegating import Delegated
-from stackyard.operator.hands import Hands, HandsFor
+from stackyard.operator.delegation.delegate import Delegated
+from stackyard.operator.guest_actions import GuestActions, HandsFor
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
 from stackyard.operator.record import Record
-from stackyard.operator.records import Book
+from stackyard.operator.records import RecordStore
 from stackyard.operator.request import Request
 from stackyard.operator.verbs import run_verb
 from stackyard.path.target import Target
-from stackyard.path.verifying import GuestUp
+from stackyard.path.verify import GuestUp
+from stackyard.sources.manifest.model import Manifest, Node
 from stackyard.state import StateService
 from stackyard.state.inside import read_view
 
@@ -68,7 +69,7 @@ class Played:
     on_configure: Callable[[str], Any] | None = None
 
     @contextlib.asynccontextmanager
-    async def for_host(self, host: str) -> AsyncIterator[Hands]:
+    async def for_host(self, host: str) -> AsyncIterator[GuestActions]:
         del host
         yield self
 
@@ -150,28 +151,28 @@ class Ground:
         self,
         verb: str,
         text: str,
-        hands: Played | None = None,
+        guest_actions: Played | None = None,
         *,
         emit: events.Emit = events.ignore,
-        **wishes: Any,
+        **plan_request: Any,
     ) -> RunOutcome:
         """Run a verb to its end."""
-        return asyncio.run(self.running(verb, text, hands, emit=emit, **wishes))
+        return asyncio.run(self.running(verb, text, guest_actions, emit=emit, **plan_request))
 
     async def running(
         self,
         verb: str,
         text: str,
-        hands: Played | None = None,
+        guest_actions: Played | None = None,
         *,
         emit: events.Emit = events.ignore,
-        **wishes: Any,
+        **plan_request: Any,
     ) -> RunOutcome:
         """Run a verb."""
-        said: dict[str, Any] = {"host": "lab", "skip_preflight": True, **wishes}
+        said: dict[str, Any] = {"host": "lab", "skip_preflight": True, **plan_request}
         request = Request(text=text, site=str(self.yard.folder), **said)
-        hands_for: HandsFor = (hands or Played()).for_host
-        return await run_verb(Verb(verb), request, emit, hands_for=hands_for)
+        guest_actions_for: HandsFor = (guest_actions or Played()).for_host
+        return await run_verb(Verb(verb), request, emit, guest_actions_for=guest_actions_for)
 
     def guests(self, *, above: int, below: int) -> dict[int, str]:
         """Return the names of the guests of the lab within a range of ids."""
@@ -187,9 +188,9 @@ class Ground:
             content = StateService(objects).contents.read(target.state_name)
         return [] if content is None else sorted(read_view(content.body.data).instances)
 
-    def book(self, manifest: str, host: str = "lab") -> Book:
+    def book(self, manifest: str, host: str = "lab") -> RecordStore:
         """Return where the record of a manifest is."""
-        return Book(self.yard.folder / ".stackyard", manifest, host)
+        return RecordStore(self.yard.folder / ".stackyard", manifest, host)
 
     def record(self, manifest: str, host: str = "lab") -> Record:
         """Return the record of a manifest."""

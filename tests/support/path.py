@@ -15,7 +15,7 @@ import yaml
 from tests.support.cli import Ended, Program, stackyard
 
 from stackyard import lab
-from stackyard.site.starting import LabAccess, start_site
+from stackyard.sources.site.new_site import LabAccess, start_site
 
 __all__ = ["Yard", "lasting_home", "make_yard", "mirror_of"]
 
@@ -51,7 +51,7 @@ class Yard:
         return [found["code"] for found in error["diagnostics"]]
 
     def write_env(self, name: str, guests: list[dict[str, Any]], **fields: Any) -> None:
-        """Write an env anew."""
+        """Write an env again."""
         document = {"node": "lab", "posture": "local", **fields, "vms": guests}
         (self.folder / "envs" / f"{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
 

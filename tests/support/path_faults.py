@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.support.path_runs import Rig, WatchedJournal, describe
 
+from pvelab.server.journal import Entry
 from stackyard import lab
-from stackyard.lab.journal import Entry
 
 __all__ = ["Case", "Counts", "Spot", "call_cases", "run_case", "spots_of", "work_cases"]
 

@@ -12,7 +12,7 @@ from tests.support.forking import fork_program
 from tests.support.path_runs import Rig, WatchedJournal
 from tests.support.processes import Watched
 
-from stackyard.lab.journal import Entry
+from pvelab.server.journal import Entry
 
 __all__ = ["children_of", "engine_killed", "program_killed"]
 

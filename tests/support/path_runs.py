@@ -15,15 +15,16 @@ from typing import Any
 from tests.support.lab_consistency import problems_in
 from tests.support.path import Yard
 
-from stackyard import events, lab
+from pvelab.server.journal import Entry, Journal
+from stackyard import lab
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import open_objects
 from stackyard.engine.changes import Action, Changes
-from stackyard.errors import StackyardError
-from stackyard.lab.journal import Entry, Journal
-from stackyard.objects import open_objects
-from stackyard.path.applying import apply_plan
+from stackyard.path.apply import apply_plan
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.planning import planned
-from stackyard.path.run import Settings, opened
+from stackyard.path.plan import make_plan
+from stackyard.path.run import Settings, open_run
 from stackyard.path.target import Resolved
 from stackyard.state import StateService
 
@@ -77,7 +78,7 @@ class Rig:
         self.resolve()
 
     def resolve(self) -> None:
-        """Read the site anew."""
+        """Read the site again."""
         self.resolved = EnvironmentSource.find(str(self.yard.folder)).resolve("t", None)
 
     @property
@@ -95,8 +96,8 @@ class Rig:
 
         async def main() -> None:
             async with (
-                opened(self.resolved, Settings(base=self.base), emit=emit) as run,
-                planned(run) as made,
+                open_run(self.resolved, Settings(base=self.base), emit=emit) as run,
+                make_plan(run) as made,
             ):
                 made.verdict.raise_refusal("t")
                 if not made.changes.is_empty:
@@ -112,7 +113,7 @@ class Rig:
         """Return what a plan would change."""
 
         async def main() -> Changes:
-            async with opened(self.resolved, Settings(base=self.base)) as run, planned(run) as made:
+            async with open_run(self.resolved, Settings(base=self.base)) as run, make_plan(run) as made:
                 return made.changes
 
         return asyncio.run(main())

@@ -37,7 +37,7 @@ def free_ports(count: int) -> list[int]:
 
 @functools.cache
 def _ours(pid: int) -> list[int]:
-    """Return what a process has left; one that was forked begins anew."""
+    """Return what a process has left; one that was forked begins again."""
     del pid
     return []
 

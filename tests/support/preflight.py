@@ -12,9 +12,9 @@ from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard
 
 from stackyard import lab
-from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.preflight import Purpose, Report, inspect, subject_of
-from stackyard.site import ConfigResolver
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site import ConfigResolver
 
 __all__ = ["codes", "details", "look", "with_role"]
 
@@ -29,7 +29,7 @@ def look(
 ) -> Report:
     """Look at a host of a site."""
     resolver = ConfigResolver(site)
-    wanted = Wanted(name=manifest, text=text)
+    wanted = ManifestRequest(name=manifest, text=text)
     found = find_manifest(resolver.site, wanted) if manifest or text else None
     return asyncio.run(inspect(subject_of(resolver, host, found, purpose=purpose)))
 

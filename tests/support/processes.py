@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stackyard import process
+from stackyard.base import process
 
 # Only to end a test that hangs; nothing waits for it to pass.
 PATIENCE_S = 60.0

@@ -14,10 +14,20 @@ from typing import Any
 
 import pytest
 
-from stackyard import lab, provider, proxmox
+from stackyard import lab, provider
+from stackyard.clients import proxmox
 from stackyard.engine.version import Engine
 
-__all__ = ["Stack", "bpg_binary", "credentials", "driven", "lab_api", "lab_table", "require_bpg"]
+__all__ = [
+    "Stack",
+    "bpg_binary",
+    "credentials",
+    "driven",
+    "lab_api",
+    "lab_table",
+    "make_template",
+    "require_bpg",
+]
 
 HEAD = """
 terraform {
@@ -136,6 +146,23 @@ async def lab_api(running: lab.Running) -> AsyncIterator[proxmox.Client]:
     )
     async with proxmox.Client(connection) as client:
         yield client
+
+
+def make_template(running: lab.Running, node: str, vm_id: int) -> None:
+    """Put a template into a lab, as somebody did long ago."""
+
+    async def make() -> None:
+        made: dict[str, str | int] = {"vmid": vm_id, "name": "base", "virtio0": "local-lvm:1", "agent": 1}
+        async with lab_api(running) as api:
+            for path, params in (
+                (f"/nodes/{node}/qemu", made),
+                (f"/nodes/{node}/qemu/{vm_id}/template", {}),
+            ):
+                upid = await api.post(path, params)
+                if upid:
+                    await proxmox.wait_for(api, upid, timeout_s=60.0)
+
+    asyncio.run(make())
 
 
 def bpg_binary() -> Path | None:

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.provider import registry
 from stackyard.provider.journal import Journal
 from stackyard.provider.operations import Change, Operations, Result
@@ -99,7 +100,8 @@ class Bench:
         prior = self.states.get(type_name)
         if prior is None:
             return None
-        result = await self.operations.read(self.known(type_name), type_name, prior, {})
+        remembered = dict(self.private.get(type_name, {}))
+        result = await self.operations.read(self.known(type_name), type_name, prior, remembered)
         raise_errors(result)
         self.private[type_name] = result.private
         if result.state is None:
@@ -107,6 +109,15 @@ class Bench:
         else:
             self.states[type_name] = _travelled(result.state)
         return result.state
+
+    async def adopt(self, type_name: str, given: str, **expected: Any) -> None:
+        """Import a resource, beginning with what a configuration says of it."""
+        self.session.expected = {(type_name, given): expected}
+        result = self.operations.identify(self.known(type_name), type_name, given)
+        raise_errors(result)
+        assert result.state is not None
+        self.states[type_name], self.private[type_name] = result.state, result.private
+        await self.refresh(type_name)
 
     async def is_settled(self, type_name: str, /, **config: Any) -> bool:
         """Tell whether a plan would change nothing."""

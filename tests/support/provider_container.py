@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pvelab.world.storage.contents import put_stand_in
 from stackyard import lab
-from stackyard.lab.contents import put_stand_in
 
 __all__ = [
     "CHANGES",

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from tests.support.ssh_hosts import ScriptedHost, scripted
 
-from stackyard import events, ssh
+from stackyard.base import events
+from stackyard.clients import ssh
 from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.context import Context
 from stackyard.scenario.machines import Machine, Remote
 from stackyard.scenario.options import Options
 from stackyard.scenario.outcome import ScenarioOutcome
-from stackyard.scenario.running import run_scenario
-from stackyard.site.load import Site
+from stackyard.scenario.run import run_scenario
+from stackyard.sources.site.load import Site
 
 __all__ = ["run_on", "run_scripted", "site_of"]
 

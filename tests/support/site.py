@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stackyard.diagnostics import Diagnostic
-from stackyard.site.load import Site
+from stackyard.base.diagnostics import Diagnostic
+from stackyard.sources.site.load import Site
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMockMockMockMockMockMockMockMockMockMockMoc1 one"
 KEY_2 = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDMockMock two"

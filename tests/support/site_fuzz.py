@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 from tests.support.site import FULL, SEED, write_site
 
-from stackyard.diagnostics import Diagnostics
-from stackyard.errors import InvalidInputError
-from stackyard.manifest.reading import check_damaged, read_manifest
-from stackyard.site import ConfigResolver, Site
-from stackyard.site.document import parse_document
-from stackyard.site.explain import explain_env
+from stackyard.base.diagnostics import Diagnostics
+from stackyard.base.errors import InvalidInputError
+from stackyard.sources.manifest.read import check_damaged, read_manifest
+from stackyard.sources.site import ConfigResolver, Site
+from stackyard.sources.site.document import parse_document
+from stackyard.sources.site.explain import explain_env
 
 WORDS = (
     *(

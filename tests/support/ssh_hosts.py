@@ -14,7 +14,7 @@ from typing import IO
 
 import asyncssh
 
-from stackyard import ssh
+from stackyard.clients import ssh
 
 __all__ = ["Ran", "ScriptedHost", "real_shell", "scripted"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from stackyard import serving
+from stackyard.base import serving
 from stackyard.state import Access, Principal, Right, StateService
 from stackyard.state.http import Authenticator, StateApp, Throttle
 from stackyard.state.principals import hash_token

@@ -47,14 +47,14 @@ def state_document(
 
 def encrypted_document(serial: int, *, lineage: str = LINEAGE, data: str = "c2VjcmV0") -> bytes:
     """Return a state as OpenTofu's own encryption leaves it."""
-    envelope = {
+    recorder = {
         "serial": serial,
         "lineage": lineage,
         "meta": {"key_provider.pbkdf2.main": "e30="},
         "encrypted_data": data,
         "encryption_version": "v0",
     }
-    return json.dumps(envelope).encode()
+    return json.dumps(recorder).encode()
 
 
 def attribute_step(name: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import aiohttp
 from tests.support.state_client import Client, basic, lock_body, lock_id_of, state_body
 from tests.support.state_process import StateProcess, start_service
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Action, StateService
 
 __all__ = ["Kills", "check_history", "write_through_kills"]

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, StateService
 from stackyard.state.daemon import DaemonOptions, RunningDaemon, daemon
-from stackyard.state.moving import Place
-from stackyard.state.moving.file_place import FilePlace
-from stackyard.state.moving.http_place import HttpPlace, HttpSettings
-from stackyard.state.moving.s3_place import S3Place
-from stackyard.state.moving.store_place import StorePlace
+from stackyard.state.moving import StateLocation
+from stackyard.state.moving.file_location import FileLocation
+from stackyard.state.moving.http_location import HttpLocation, HttpSettings
+from stackyard.state.moving.s3_location import S3Location
+from stackyard.state.moving.store_location import StoreLocation
 
 __all__ = ["KINDS", "Spot", "make_spot", "running_daemon"]
 
@@ -33,7 +33,7 @@ class Spot:
     """A place, which each process opens for itself."""
 
     kind: str
-    open: Callable[[], Place]
+    open: Callable[[], StateLocation]
 
     def read(self) -> bytes | None:
         place = self.open()
@@ -43,7 +43,7 @@ class Spot:
             place.close()
 
 
-class OwnStorePlace(StorePlace):
+class OwnStorePlace(StoreLocation):
     """A state of a store that is closed with it."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -58,18 +58,18 @@ def make_spot(kind: str, folder: Path, stack: contextlib.ExitStack) -> Spot:
     """Return an empty place; servers that it needs run until the stack ends."""
     folder.mkdir(parents=True, exist_ok=True)
     if kind == "file":
-        return Spot(kind, lambda: FilePlace(folder / "terraform.tfstate"))
+        return Spot(kind, lambda: FileLocation(folder / "terraform.tfstate"))
     if kind == "store":
         return Spot(kind, lambda: OwnStorePlace(folder / "store", "prod/network"))
     if kind == "s3":
         server = require_seaweed()
         address = server.address(f"{new_prefix()}/terraform.tfstate")
-        return Spot(kind, lambda: S3Place(address))
+        return Spot(kind, lambda: S3Location(address))
     running = stack.enter_context(running_daemon(folder / "served"))
     settings = HttpSettings.make(
         f"{running.url}/states/prod/network", {}, credentials=f"{running.username}:{running.password}"
     )
-    return Spot(kind, lambda: HttpPlace(settings))
+    return Spot(kind, lambda: HttpLocation(settings))
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import pytest
 from tests.support.cli import Ended, stackyard
 from tests.support.state_documents import attribute_step, resource, state_document
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, LockInfo, Policy, StateService, make_lock_info
 
 __all__ = ["NAME", "SECRET", "Filled", "filled"]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
 
-from stackyard.objects import MemoryObjects, Objects, open_objects
-from stackyard.objects.sealed import KeyRing, MasterKey, SealedObjects
+from stackyard.clients.objects import MemoryObjects, Objects, open_objects
+from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["Store", "store"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import files
-from stackyard.cli.held_place import HeldPlace
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import BusyError, FileError, StackyardError
+from stackyard.base import files
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import BusyError, FileError, StackyardError
+from stackyard.cli.pid_lock import PidLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Background:
         self.folder = folder
         self.pid_file = folder / "pid"
         self._record = folder / "ready.json"
-        self._place = HeldPlace(folder)
+        self._place = PidLock(folder)
 
     def claim(self, ready: Mapping[str, Any]) -> None:
         """Hold the place until this process ends, and tell others of this user how to reach the server.

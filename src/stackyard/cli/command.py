@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackyard.cli.loading import load_module
+from stackyard.base.errors import UsageError
+from stackyard.base.suggestions import did_you_mean
+from stackyard.cli.lazy_module import load_module
 from stackyard.cli.result import Result
 from stackyard.cli.settings import common_options
-from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Answer", "Command", "Group", "Later", "group"]
+__all__ = ["Command", "EarlyResult", "Group", "LazyCommand", "group"]
 
 _COMMON = "Options of every command"
 # How much of a word is quoted that is no command; no command is nearly as long.
@@ -24,7 +25,7 @@ _LONGEST_NAME = 60
 _LONGEST_LINE = 400
 
 
-class Answer(Exception):  # noqa: N818 -- not an error: it carries what was asked for
+class EarlyResult(Exception):  # noqa: N818 -- not an error: it carries what was asked for
     """Ends the parsing with a result, because the user asked for help or the version."""
 
     def __init__(self, result: Result) -> None:
@@ -75,7 +76,7 @@ class Command(_CommonParameters, click.Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class LazyCommand:
     """A command that is imported when it is used.
 
     Attributes:
@@ -107,7 +108,7 @@ class Group(_CommonParameters, click.Group):
 
     command_class = Command
 
-    def __init__(self, *args: Any, later: Mapping[str, Later] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, later: Mapping[str, LazyCommand] | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("no_args_is_help", False)
         super().__init__(*args, **kwargs)
         self._later = dict(later or {})
@@ -139,7 +140,7 @@ class Group(_CommonParameters, click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; without one, show a human the help, and call it a wrong usage."""
         if not ctx._protected_args and not ctx.args:
-            raise Answer(_verb_missing(ctx, self.list_commands(ctx)))
+            raise EarlyResult(_verb_missing(ctx, self.list_commands(ctx)))
         return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -155,10 +156,7 @@ class Group(_CommonParameters, click.Group):
         return command.get_short_help_str(_LONGEST_LINE) if command else ""
 
     def _meant(self, ctx: click.Context, name: str) -> str:
-        import difflib  # lazy: for those who mistype
-
-        close = difflib.get_close_matches(name, self.list_commands(ctx))
-        return f" Did you mean {' or '.join(f'`{word}`' for word in close)}?" if close else ""
+        return did_you_mean(name, self.list_commands(ctx))
 
 
 def group(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Group]:
@@ -170,16 +168,16 @@ def _show_help(ctx: click.Context, param: click.Parameter, is_wanted: bool) -> N
     del param
     if is_wanted and not ctx.resilient_parsing:
         text = ctx.get_help()
-        raise Answer(Result(document={"help": text}, show=lambda paper: paper.lines(text)))
+        raise EarlyResult(Result(document={"help": text}, show=lambda writer: writer.lines(text)))
 
 
 def _verb_missing(ctx: click.Context, verbs: list[str]) -> Result:
-    from stackyard import diagnostics  # lazy: only wrong usage needs it
+    from stackyard.base import diagnostics  # lazy: only wrong usage needs it
 
     text = ctx.get_help()
     error = UsageError(f"`{ctx.command_path}` needs a command: {', '.join(verbs)}.")
     return Result(
         document={"error": diagnostics.describe(error)},
-        show=lambda paper: paper.lines(text),
+        show=lambda writer: writer.lines(text),
         status=error.exit_status,
     )

@@ -9,7 +9,7 @@ from stackyard.cli.result import Result
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stackyard.git.hook import InstalledHook
+    from stackyard.clients.git.hook import InstalledHook
 
 __all__ = ["hook_result"]
 
@@ -22,7 +22,7 @@ def hook_result(hook: InstalledHook) -> Result:
             "kept": None if hook.kept is None else str(hook.kept),
             "checks": list(hook.checks),
         },
-        show=lambda paper: paper.line(" ".join(_sentences(hook))),
+        show=lambda writer: writer.line(" ".join(_sentences(hook))),
     )
 
 

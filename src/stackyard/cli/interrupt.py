@@ -7,8 +7,8 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stackyard import events
-from stackyard.errors import ExitStatus, InterruptedRunError
+from stackyard.base import events
+from stackyard.base.errors import ExitStatus, InterruptedRunError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackyard import errors
-from stackyard.cli.command import Answer
+from stackyard.base import errors
+from stackyard.cli.command import EarlyResult
 from stackyard.cli.result import Result
 from stackyard.cli.root import root
 from stackyard.cli.session import Session
@@ -18,8 +18,8 @@ from stackyard.cli.settings import Settings, read_settings
 from stackyard.cli.spellings import refuse_other_names, respelled
 from stackyard.cli.views.deferred import DeferredProgress, SilentProgress
 from stackyard.cli.views.output import HumanOutput, Output
-from stackyard.cli.views.paper import Paper, is_dumb_terminal, wants_colour
 from stackyard.cli.views.stream import SafeStream
+from stackyard.cli.views.text_writer import TextWriter, is_dumb_terminal, wants_colour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,31 +37,31 @@ def main(argv: Sequence[str]) -> int:
     argv = respelled(argv)
     settings = read_settings(argv)
     stdout, stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
-    error_paper = Paper(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
-    output = _choose_output(settings, stdout, error_paper)
-    session = Session(output, choose_progress(settings, stderr, error_paper))
+    error_writer = TextWriter(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
+    output = _choose_output(settings, stdout, error_writer)
+    session = Session(output, choose_progress(settings, stderr, error_writer))
     status = _run(session, argv, settings)
     stdout.flush()
     if stdout.failure is not None:
         if not isinstance(stdout.failure, errors.OutputClosedError):
             from stackyard.cli.views.failure import write_failure  # lazy: most runs do not fail
 
-            write_failure(error_paper, stdout.failure)
+            write_failure(error_writer, stdout.failure)
         status = status or stdout.failure.exit_status
     stderr.flush()
     return int(status)
 
 
-def _choose_output(settings: Settings, stdout: SafeStream, error_paper: Paper) -> Output:
+def _choose_output(settings: Settings, stdout: SafeStream, error_writer: TextWriter) -> Output:
     if settings.is_events or settings.is_json:
         from stackyard.cli.views.machine import EventsOutput, JsonOutput  # lazy: for programs, not for humans
 
-        return EventsOutput(stdout) if settings.is_events else JsonOutput(stdout, error_paper)
+        return EventsOutput(stdout) if settings.is_events else JsonOutput(stdout, error_writer)
     colour = wants_colour(stdout, no_color=settings.no_color)
-    return HumanOutput(Paper(stdout, colour=colour, is_terminal=stdout.isatty()), error_paper)
+    return HumanOutput(TextWriter(stdout, colour=colour, is_terminal=stdout.isatty()), error_writer)
 
 
-def choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) -> Progress:
+def choose_progress(settings: Settings, stderr: SafeStream, error_writer: TextWriter) -> Progress:
     """Return the view of a run's progress: none beside `--events`, live on a terminal, lines elsewhere."""
     if settings.is_events:
         return SilentProgress()
@@ -70,10 +70,10 @@ def choose_progress(settings: Settings, stderr: SafeStream, error_paper: Paper) 
         if stderr.isatty() and not is_dumb_terminal():
             from stackyard.cli.views.live import LiveProgress  # lazy: rich costs 60 ms
 
-            return LiveProgress(stderr, is_colour=error_paper.colour, is_verbose=settings.is_verbose)
+            return LiveProgress(stderr, is_colour=error_writer.colour, is_verbose=settings.is_verbose)
         from stackyard.cli.views.progress import PlainProgress  # lazy: most runs have nothing to show
 
-        return PlainProgress(error_paper, is_verbose=settings.is_verbose)
+        return PlainProgress(error_writer, is_verbose=settings.is_verbose)
 
     return DeferredProgress(begin)
 
@@ -132,7 +132,7 @@ def _invoke(session: Session, argv: Sequence[str], settings: Settings) -> Result
         raise errors.UsageError("--json and --events cannot be used together.")
     try:
         ended: Any = root.main(list(argv), prog_name="stackyard", standalone_mode=False, obj=session)
-    except Answer as answer:
+    except EarlyResult as answer:
         return answer.result
     if not isinstance(ended, Result):
         raise errors.InternalError(f"The command returned {type(ended).__name__} and not a result.")

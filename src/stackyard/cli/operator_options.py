@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,9 +32,9 @@ def manifest_options(function: Function) -> Function:
     """Add which manifest is meant."""
     return _with(
         function,
-        click.option("-M", "--manifest", metavar="NAME", help="The manifest of the site."),
-        click.option("--manifest-file", metavar="FILE", help="A manifest in a file of its own."),
-        click.option("--manifest-json", metavar="JSON", help="A manifest as text."),
+        click.option("-M", "--manifest", metavar="NAME", help="The name of a manifest of the site."),
+        click.option("--manifest-file", metavar="FILE", help="A manifest file that is not in the site."),
+        click.option("--manifest-json", metavar="JSON", help="A manifest as JSON text."),
     )
 
 
@@ -42,15 +42,19 @@ def place_options(function: Function) -> Function:
     """Add where a manifest is run."""
     return _with(
         function,
-        click.option("-H", "--host", metavar="NODE", help="The node for guests that name none."),
-        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+        click.option("-H", "--host", metavar="NODE", help="The node for guests that do not name one."),
+        click.option(
+            "--site",
+            metavar="DIR",
+            help="The folder of the site (default: search from the current folder upwards).",
+        ),
         click.option(
             "--provider",
             type=click.Choice(_PROVIDERS),
             default=_PROVIDERS[0],
             envvar="STACKYARD_PROVIDER",
             show_default=True,
-            help="The Proxmox provider: the one inside stackyard, or bpg/proxmox from its registry.",
+            help="The Proxmox provider: the one built into stackyard, or bpg/proxmox from its registry.",
         ),
     )
 
@@ -59,39 +63,52 @@ def run_options(function: Function) -> Function:
     """Add how a manifest is run."""
     return _with(
         function,
-        click.option("--dry-run", is_flag=True, help="Show what would be done, and touch nothing."),
-        click.option("--json-output", is_flag=True, help="Print exactly one JSON object, also for errors."),
+        click.option("--dry-run", is_flag=True, help="Show what the command would do. Change nothing."),
+        click.option(
+            "--json-output", is_flag=True, help="Print exactly one JSON object, including for errors."
+        ),
         click.option(
             "--depth",
             type=click.IntRange(1),
             metavar="N",
-            help="Only this many levels of nodes, from the host; destroying a node takes its inside along.",
+            help="Only the first N levels of nodes, from the host. Destroying a node also destroys what is "
+            "inside it.",
         ),
         click.option(
-            "--target", "targets", multiple=True, metavar="NODE", help="Only this node, and what it needs."
+            "--target",
+            "targets",
+            multiple=True,
+            metavar="NODE",
+            help="Only this node and the nodes that it needs.",
         ),
         click.option(
             "--vm-id",
             "vm_ids",
             multiple=True,
             metavar="NAME=ID",
-            help="The id of a node, not that of the manifest.",
+            help="The VM ID of a node, instead of the one in the manifest.",
         ),
         click.option(
-            "--parallel", type=click.IntRange(1, 256), metavar="N", help="How many nodes at once, at most."
+            "--parallel",
+            type=click.IntRange(1, 256),
+            metavar="N",
+            help="The maximum number of nodes to work on at the same time.",
         ),
         click.option(
             "--timeout",
             "timeouts",
             multiple=True,
             metavar="PHASE=SECONDS",
-            help="How long a phase may take: provision, wait_ssh, apply_spec, setup_pve and others.",
+            help="The time limit of a phase: provision, wait_ssh, apply_spec, setup_pve and others.",
         ),
-        click.option("--skip-preflight", is_flag=True, help="Do not look at the host first."),
+        click.option("--skip-preflight", is_flag=True, help="Skip the preflight checks of the host."),
         click.option(
-            "-r", "--report-dir", metavar="DIR", help="Where reports go (default: `reports` in the site)."
+            "-r",
+            "--report-dir",
+            metavar="DIR",
+            help="The folder for reports (default: `reports` in the site).",
         ),
-        click.option("-y", "--yes", is_flag=True, help="Ask nothing before guests are destroyed."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask before destroying guests."),
     )
 
 
@@ -118,7 +135,7 @@ def request_of(values: Mapping[str, Any]) -> Request:
         UsageError: A `--vm-id` is not `NAME=ID`, or a `--timeout` not `PHASE=SECONDS`.
     """
     from stackyard.operator.request import Request  # lazy: only when a verb runs
-    from stackyard.site.timeouts import read_timeouts  # lazy: as above
+    from stackyard.sources.site.timeouts import read_timeouts  # lazy: as above
 
     request = Request(
         name=values["manifest"],

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import ExitStatus, StackyardError
 from stackyard.cli.operator_options import request_of
 from stackyard.cli.result import Result
-from stackyard.errors import ExitStatus, StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.cli.session import Session
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.outcome import NodeOutcome, RunOutcome
-    from stackyard.operator.undertaking import Undertaking
 
 __all__ = ["NotConfirmedError", "operate"]
 
@@ -61,13 +61,13 @@ async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Re
     outcome = await run_verb(Verb(verb), request_of(values), session.emit, install_pve=install_pve)
     return Result(
         document=result_document(outcome),
-        show=lambda paper: _show(paper, outcome),
+        show=lambda writer: _show(writer, outcome),
         status=ExitStatus.DONE if outcome.success else ExitStatus.FAILED,
     )
 
 
 def _error_result(verb: str, err: StackyardError) -> Result:
-    from stackyard.diagnostics import describe, in_full  # lazy: only for errors
+    from stackyard.base.diagnostics import describe, in_full  # lazy: only for errors
 
     document = {
         "scenario": verb,
@@ -80,30 +80,30 @@ def _error_result(verb: str, err: StackyardError) -> Result:
         "diagnosis": describe(err),
     }
 
-    def show(paper: Paper) -> None:
-        paper.line(f"{err.summary}: {err.detail}", style="red")
+    def show(writer: TextWriter) -> None:
+        writer.line(f"{err.summary}: {err.detail}", style="red")
 
     return Result(document=document, show=show, status=err.exit_status)
 
 
-def _undertaking(session: Session, verb: str, values: Mapping[str, Any]) -> Undertaking:
+def _manifest_run(session: Session, verb: str, values: Mapping[str, Any]) -> ManifestRun:
+    from stackyard.operator.manifest_run import ManifestRun  # lazy: as above
     from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
-    from stackyard.operator.undertaking import Undertaking  # lazy: as above
-    from stackyard.site import ConfigResolver  # lazy: as above
+    from stackyard.sources.site import ConfigResolver  # lazy: as above
 
     request = request_of(values)
-    return Undertaking.of(Verb(verb), request, ConfigResolver(request.site, emit=session.emit))
+    return ManifestRun.of(Verb(verb), request, ConfigResolver(request.site, emit=session.emit))
 
 
 def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
-    undertaking = _undertaking(session, verb, values)
-    order = undertaking.manifest.destroy_order if verb == "destroy" else undertaking.manifest.create_order
+    manifest_run = _manifest_run(session, verb, values)
+    order = manifest_run.manifest.destroy_order if verb == "destroy" else manifest_run.manifest.create_order
     nodes: list[dict[str, Any]] = [
         {
             "name": node.name,
             "type": node.type.value,
-            "depth": undertaking.manifest.depth(node.name),
-            "host": undertaking.host_of(node.name),
+            "depth": manifest_run.manifest.depth(node.name),
+            "host": manifest_run.host_of(node.name),
             "where": "local" if node.parent is None else "delegated",
             "preset": node.entry.get("preset"),
             "image": node.entry.get("image"),
@@ -113,22 +113,22 @@ def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
             "depends_on": list(node.depends_on),
         }
         for node in order
-        if node.name in undertaking.chosen
+        if node.name in manifest_run.chosen
     ]
 
-    def show(paper: Paper) -> None:
-        paper.line(f"`{verb}` of {undertaking.manifest.name} on {undertaking.host}; nothing is touched:")
+    def show(writer: TextWriter) -> None:
+        writer.line(f"`{verb}` of {manifest_run.manifest.name} on {manifest_run.host}; nothing is touched:")
         for node in nodes:
             facts = [f"{key} {node[key]}" for key in ("preset", "image", "spec") if node[key]]
             said = f"{'  ' * node['depth']}[{node['depth']}] {node['name']}: {node['type']}"
-            paper.line(f"  {said} on {node['host']} ({', '.join([str(node['where']), *facts])})")
+            writer.line(f"  {said} on {node['host']} ({', '.join([str(node['where']), *facts])})")
 
     document = {
         "scenario": verb,
         "success": True,
         "dry_run": True,
-        "manifest": undertaking.manifest.name,
-        "host": undertaking.host,
+        "manifest": manifest_run.manifest.name,
+        "host": manifest_run.host,
         "nodes": nodes,
     }
     return Result(document=document, show=show)
@@ -149,27 +149,27 @@ def _confirm(verb: str, values: Mapping[str, Any]) -> None:
         raise NotConfirmedError(f"{nodes[0].upper()}{nodes[1:]}{where} stays as it is.")
 
 
-def _show(paper: Paper, outcome: RunOutcome) -> None:
+def _show(writer: TextWriter, outcome: RunOutcome) -> None:
     if outcome.nodes:
         rows = [_row(node) for node in outcome.nodes]
-        paper.table(("node", "type", "on", "vm id", "address", "status", "took"), rows)
+        writer.table(("node", "type", "on", "vm id", "address", "status", "took"), rows)
     for node in outcome.nodes:
         if node.error is not None:
             cause = f" (because of {node.cause})" if node.cause and node.cause not in node.error else ""
-            paper.line(f"{node.name}: {node.error}{cause}", style=_STYLES.get(node.status.value))
+            writer.line(f"{node.name}: {node.error}{cause}", style=_STYLES.get(node.status.value))
     if outcome.orphans:
-        paper.line(f"In no state, and with the tag of {outcome.manifest}: {', '.join(outcome.orphans)}.")
+        writer.line(f"In no state, and with the tag of {outcome.manifest}: {', '.join(outcome.orphans)}.")
     word = "done" if outcome.success else "failed"
     if outcome.error is not None and not any(
         outcome.error.endswith(node.error or "\0") for node in outcome.nodes
     ):
-        paper.line(outcome.error, style="red")
-    paper.line(
+        writer.line(outcome.error, style="red")
+    writer.line(
         f"{outcome.verb} of {outcome.manifest} on {outcome.host}: {word} ({outcome.duration_s:.1f} s).",
         style="green" if outcome.success else "red",
     )
     for path in outcome.logs:
-        paper.line(f"  {path}")
+        writer.line(f"  {path}")
 
 
 def _row(node: NodeOutcome) -> tuple[str, ...]:

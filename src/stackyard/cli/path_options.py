@@ -1,65 +1,20 @@
-"""The options that plan, apply, destroy and drift share, and the way from them to a run."""
+"""The options that plan, apply, destroy and drift share; `runs.target` makes a run of what they say."""
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stackyard import events
-from stackyard.errors import InvalidInputError, UsageError
-from stackyard.guard import Allowances, GuardRefusedError, Permit
-from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
-from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
-from stackyard.guard.moves import ALLOW_MIGRATE
-from stackyard.objects import open_objects
-from stackyard.objects.opening import DATABASE
-from stackyard.path.environment import EnvironmentSource, SharedSource
-from stackyard.path.manifests import ManifestSource
-from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, opened
-from stackyard.path.target import Tidy, find_target
-from stackyard.state import StateService
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from stackyard.cli.session import Session
-    from stackyard.path.run import Run
-    from stackyard.path.target import Resolved, Source
-    from stackyard.state.targets import TargetRecord
-
-__all__ = [
-    "Chosen",
-    "allowances",
-    "permit_options",
-    "reach_options",
-    "recreated",
-    "repair_options",
-    "settings_of",
-    "target_options",
-]
+__all__ = ["PROVIDERS", "permit_options", "reach_options", "repair_options", "target_options"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
-_DEPLOYMENT = "deployment"
-# The error of a deployment object that is not there.
-_MISSING = "E-DEPLOYMENT-MISSING"
-# The kinds of targets that a site has.
-_KINDS = ("env", "manifest", "site")
-# Runs on the one object queue behind each other, and do not fail because another is at work.
-_QUEUE_S = 600.0
-_PERMITS = {
-    "allow_destroy": ALLOW_DESTROY,
-    "allow_disk_loss": ALLOW_DISK_LOSS,
-    "allow_reboot": ALLOW_REBOOT,
-    "allow_migrate": ALLOW_MIGRATE,
-    "allow_network_reload": ALLOW_NETWORK_RELOAD,
-}
+# The values of `ProviderChoice`, which is not loaded to show a help.
+PROVIDERS = ("builtin", "bpg")
 
 
 def target_options(function: Function) -> Function:
@@ -70,24 +25,33 @@ def target_options(function: Function) -> Function:
 def reach_options(function: Function) -> Function:
     """Add how to reach a target."""
     options = (
-        click.option("-H", "--host", metavar="NODE", help="The node to run on, where the target names none."),
-        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
         click.option(
-            "--provider",
-            type=click.Choice([choice.value for choice in ProviderChoice]),
-            default=ProviderChoice.BUILT_IN.value,
-            envvar="STACKYARD_PROVIDER",
-            show_default=True,
-            help="The Proxmox provider: the one inside stackyard, or bpg/proxmox from its registry.",
+            "-H", "--host", metavar="NODE", help="The node to run on, if the target does not name one."
         ),
         click.option(
-            "--parallelism", type=click.IntRange(1, 256), metavar="N", help="How many resources at once."
+            "--site",
+            metavar="DIR",
+            help="The folder of the site (default: search from the current folder upwards).",
+        ),
+        click.option(
+            "--provider",
+            type=click.Choice(PROVIDERS),
+            default=PROVIDERS[0],
+            envvar="STACKYARD_PROVIDER",
+            show_default=True,
+            help="The Proxmox provider: the one built into stackyard, or bpg/proxmox from its registry.",
+        ),
+        click.option(
+            "--parallelism",
+            type=click.IntRange(1, 256),
+            metavar="N",
+            help="The number of resources to work on at the same time.",
         ),
         click.option(
             "--lock-wait",
             type=click.FloatRange(0),
             metavar="SECONDS",
-            help="How long to wait for a state that another run holds (default: 0; deployment: 600).",
+            help="How long to wait for a state that another run has locked (default: 0; deployment: 600).",
         ),
     )
     for option in reversed(options):
@@ -98,11 +62,13 @@ def reach_options(function: Function) -> Function:
 def permit_options(function: Function) -> Function:
     """Add what permits what the guard would refuse."""
     options = (
-        _names("--allow-destroy", "These guests, files, pools or networks may be destroyed or made anew."),
-        _names("--allow-disk-loss", "These guests may lose, shrink or move a disk."),
-        _names("--allow-reboot", "These running guests may be stopped or rebooted."),
-        _names("--allow-migrate", "These guests may be moved to the node that the input says."),
-        _names("--allow-network-reload", "These nodes may reload their network."),
+        _names(
+            "--allow-destroy", "Allow these guests, files, pools or networks to be destroyed or replaced."
+        ),
+        _names("--allow-disk-loss", "Allow these guests to lose, shrink or move a disk."),
+        _names("--allow-reboot", "Allow these running guests to be stopped or rebooted."),
+        _names("--allow-migrate", "Allow these guests to migrate to the node that the input names."),
+        _names("--allow-network-reload", "Allow these nodes to reload their network."),
     )
     for option in reversed(options):
         function = option(function)
@@ -112,9 +78,15 @@ def permit_options(function: Function) -> Function:
 def repair_options(function: Function) -> Function:
     """Add what becomes part of a plan on request."""
     options = (
-        click.option("--accept-renames", is_flag=True, help="Plan renamed guests as the same guests."),
-        click.option("--adopt", is_flag=True, help="Plan to take over guests that no state manages."),
-        _names("--recreate", "Plan to create these guests again and lose their disks."),
+        click.option(
+            "--accept-renames", is_flag=True, help="Plan renamed guests as renames, not as new guests."
+        ),
+        click.option(
+            "--adopt",
+            is_flag=True,
+            help="Plan to adopt guests, pools and networks that no state manages.",
+        ),
+        _names("--recreate", "Plan to recreate these guests. Their disks are lost."),
     )
     for option in reversed(options):
         function = option(function)
@@ -123,164 +95,3 @@ def repair_options(function: Function) -> Function:
 
 def _names(name: str, help: str) -> Callable[[Function], Function]:
     return click.option(name, metavar="NAME,...", multiple=True, help=help)
-
-
-def recreated(values: Mapping[str, Any]) -> frozenset[str]:
-    """Return the guests that the user wants to be created again."""
-    return frozenset(
-        name.strip() for names in values["recreate"] for name in names.split(",") if name.strip()
-    )
-
-
-def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:
-    """Return what the user named."""
-    permits = {
-        Permit(option=option, name=name.strip())
-        for parameter, option in _PERMITS.items()
-        for names in values.get(parameter, ())
-        for name in names.split(",")
-        if name.strip()
-    }
-    return Allowances(permits=frozenset(permits), everything=everything)
-
-
-def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], Path]:
-    """Return the sources that a target may come from, and where their runs leave things."""
-    if values["target"].partition(":")[0] == _DEPLOYMENT:
-        from stackyard.path.deployment import DeploymentSource  # lazy: its schema; other targets need none
-
-        deployment = DeploymentSource.find(
-            emit=session.emit, warn=session.emit_once, warn_last=session.emit_last
-        )
-        return {deployment.kind: deployment}, deployment.base
-    environments = EnvironmentSource.find(values["site"], emit=session.emit)
-    resolver = environments.resolver
-    known = (environments, SharedSource(resolver), ManifestSource(resolver))
-    return {source.kind: source for source in known}, environments.base
-
-
-class Chosen:
-    """The target that a command line names.
-
-    Args:
-        session: The command.
-        values: Its options.
-        by_state: Whether the state is enough, so that a target whose input is gone can be named too.
-    """
-
-    def __init__(self, session: Session, values: Mapping[str, Any], *, by_state: bool = False) -> None:
-        self._session = session
-        self._values = values
-        self._by_state = by_state
-        self._source, self.base, self.resolved = self._read()
-
-    def _read(self) -> tuple[Source, Path, Resolved]:
-        sources, base = _sources(self._session, self._values)
-        named = self._values["target"]
-        try:
-            source, name = find_target(named, sources)
-        except UsageError:
-            bare = named.rpartition(":")[2]
-            # A name that several sources have is a question, and not an input that is gone.
-            is_gone = self._by_state and not any(bare in source.names() for source in sources.values())
-            found = _applied_target(base, named, self._values["host"]) if is_gone else None
-            if found is None:
-                raise
-            source = sources[found.kind]
-            self._warn(
-                found.kind,
-                f"{found.target} is no longer in {found.source or 'its source'}; "
-                f"the state {found.state} says what it has.",
-            )
-            return source, base, source.resolve_state(found.name, found.node)
-        try:
-            return source, base, source.resolve(name, self._values["host"])
-        except InvalidInputError as err:
-            # An object that is not there any more leaves a state, as a file does.
-            is_held = self._by_state and err.code == _MISSING
-            if not is_held or _applied_target(base, f"{source.kind}:{name}", None) is None:
-                raise
-            self._warn(source.kind, f"{err.detail} Its state says what it has.")
-            return source, base, source.resolve_state(name, self._values["host"])
-
-    def _warn(self, kind: str, text: str) -> None:
-        self._session.emit(events.LogLine(level=events.LogLevel.WARNING, source=kind, text=text))
-
-    def _read_again(self) -> Resolved:
-        """Return the target as the input says it now."""
-        if not self._source.is_current():
-            self._source, self.base, self.resolved = self._read()
-        return self.resolved
-
-    def settings(self) -> Settings:
-        """Return how to run."""
-        settings = settings_of(self._values, self.base)
-        if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
-            return replace(settings, lock_wait_s=_QUEUE_S)
-        return settings
-
-    @contextlib.asynccontextmanager
-    async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
-        """Put everything in place; a refusal of the guard says how to repeat the command."""
-        if isinstance(self._source, Tidy):
-            await self._source.require_clean()
-        try:
-            async with opened(
-                self.resolved,
-                self.settings(),
-                emit=self._session.emit,
-                may_be_empty=may_be_empty,
-                reread=self._read_again,
-            ) as run:
-                yield run
-        except GuardRefusedError as err:
-            raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
-
-
-def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
-    """Return the target that was applied under a name, as the registry has it.
-
-    Raises:
-        UsageError: There are several.
-    """
-    from stackyard.path.registry import find_states  # lazy: only for a target whose input is gone
-
-    folder = base / "state"
-    if not (folder / DATABASE).exists():
-        return None
-    kind, colon, name = named.rpartition(":")
-    with contextlib.closing(open_objects(folder, create=False)) as objects:
-        kinds = (kind,) if colon else _KINDS
-        found = [one for one in find_states(StateService(objects), kinds) if one.name == name]
-    found = [one for one in found if host in (None, one.node)]
-    if len(found) > 1:
-        nodes = ", ".join(sorted(one.node for one in found))
-        raise UsageError(f"`{named}` was applied to several nodes: {nodes}. Name one with -H.")
-    return found[0] if found else None
-
-
-def settings_of(values: Mapping[str, Any], base: Path) -> Settings:
-    """Return how to run.
-
-    Args:
-        values: The options.
-        base: The folder for what runs leave for the next.
-    """
-    return Settings(
-        base=base,
-        provider=ProviderChoice(values["provider"]),
-        cli_config=chosen_cli_config(),
-        parallelism=values["parallelism"],
-        lock_wait_s=values["lock_wait"] or 0.0,
-    )
-
-
-def _repeat(permits: Sequence[Permit]) -> str | None:
-    if not permits:
-        return None
-    names: dict[str, list[str]] = {}
-    for permit in permits:
-        names.setdefault(permit.option, []).append(permit.name)
-    options = [word for option, given in names.items() for word in (option, ",".join(given))]
-    command = shlex.join(["stackyard", *sys.argv[1:], *options])
-    return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

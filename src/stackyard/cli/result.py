@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.errors import ExitStatus
+from stackyard.base.errors import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["Result"]
 
@@ -26,5 +26,5 @@ class Result:
     """
 
     document: Mapping[str, Any]
-    show: Callable[[Paper], None] | None = None
+    show: Callable[[TextWriter], None] | None = None
     status: ExitStatus = ExitStatus.DONE

@@ -5,129 +5,129 @@ from __future__ import annotations
 import click
 
 import stackyard
-from stackyard.cli.command import Answer, Group, Later
+from stackyard.cli.command import EarlyResult, Group, LazyCommand
 from stackyard.cli.result import Result
 
 __all__ = ["root"]
 
 _COMMANDS = {
-    "apply": Later(
+    "apply": LazyCommand(
         module="stackyard.cli.commands.apply",
         name="apply",
-        help="Plan TARGET, ask the guard, apply exactly that plan, and prove that the guests are up.",
+        help="Plan TARGET, run the guard, apply exactly that plan, and verify that the guests are up.",
     ),
-    "completion": Later(
+    "completion": LazyCommand(
         module="stackyard.cli.commands.completion",
         name="completion",
-        help="Print the completion script of a shell.",
+        help="Print the completion script for a shell.",
     ),
-    "create": Later(
+    "create": LazyCommand(
         module="stackyard.cli.commands.create",
         name="create",
-        help="Make everything that a manifest says, configure it, and go on inside of its Proxmox nodes.",
+        help="Create the guests of a manifest, configure them, and continue inside its Proxmox nodes.",
     ),
-    "deployment": Later(
+    "deployment": LazyCommand(
         module="stackyard.cli.commands.deployment",
         name="deployment",
-        help="Look after the deployment object: one versioned desired state with one writer at a time.",
+        help="Manage the deployment object: one versioned desired state with one writer at a time.",
     ),
-    "destroy": Later(
+    "destroy": LazyCommand(
         module="stackyard.cli.commands.destroy",
         name="destroy",
-        help="Destroy everything that TARGET has, or that a manifest (-M) has made.",
+        help="Destroy everything in TARGET, or everything that a manifest (-M) created.",
     ),
-    "drift": Later(
+    "drift": LazyCommand(
         module="stackyard.cli.commands.drift",
         name="drift",
-        help="Show what of TARGET is no longer as its input says, and which guests nobody manages.",
+        help="Show where the cluster differs from the input of TARGET, and list unmanaged guests.",
     ),
-    "import": Later(
+    "import": LazyCommand(
         module="stackyard.cli.commands.import_guests",
         name="import_guests",
-        help="Take guests over that are already there: write them into TARGET (`env:home`) and its state.",
+        help="Import existing guests: write them into TARGET (`env:home`) and its state.",
     ),
-    "init": Later(
+    "init": LazyCommand(
         module="stackyard.cli.commands.init",
         name="init",
-        help="Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.",
+        help="Create a working, commented site in DIR: a node, images, presets, an env, encrypted secrets.",
     ),
-    "inner-run": Later(
+    "inner-run": LazyCommand(
         module="stackyard.cli.commands.inner_run",
         name="inner_run",
-        help="Run what an outer operator orders on standard input, and answer in records.",
+        help="Run what an outer operator requests on standard input, and answer in records.",
         is_hidden=True,
     ),
-    "inventory": Later(
+    "inventory": LazyCommand(
         module="stackyard.cli.commands.inventory",
         name="inventory",
-        help="Render, publish and read the inventory of a target: what runs where, for Ansible.",
+        help="Render, publish and read the inventory of a target: its guests and addresses, for Ansible.",
     ),
-    "explain": Later(
+    "explain": LazyCommand(
         module="stackyard.cli.commands.explain",
         name="explain",
         help="Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.",
     ),
-    "lab": Later(
+    "lab": LazyCommand(
         module="stackyard.cli.commands.lab",
         name="lab",
-        help="Run a Proxmox VE API without hardware, to try and test things on.",
+        help="Run a simulator of the Proxmox VE API, for tests without hardware.",
     ),
-    "manifest": Later(
+    "manifest": LazyCommand(
         module="stackyard.cli.commands.manifest",
         name="manifest",
-        help="Look at manifests: guests, and guests inside guests, that come and go together.",
+        help="Inspect manifests: guests, and guests inside guests, that are created and destroyed together.",
     ),
-    "output": Later(
+    "output": LazyCommand(
         module="stackyard.cli.commands.output",
         name="output",
-        help="Show the guests of TARGET as its state has them: ids, names, nodes, addresses.",
+        help="Show the guests of TARGET from its state: IDs, names, nodes, addresses.",
     ),
-    "plan": Later(
+    "plan": LazyCommand(
         module="stackyard.cli.commands.plan",
         name="plan",
-        help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard says to it.",
+        help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard refuses.",
     ),
-    "preflight": Later(
+    "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",
         name="preflight",
-        help="Look at a host before anything is asked of it: everything that would stop a run, at once.",
+        help="Check a host before a run, and report all problems that would stop the run.",
     ),
-    "scenario": Later(
+    "scenario": LazyCommand(
         module="stackyard.cli.commands.scenario",
         name="scenario",
-        help="Run named pieces of work on machines: install Proxmox VE, make users, build images.",
+        help="Run named pieces of work on machines: install Proxmox VE, create users, build images.",
     ),
-    "serve": Later(
+    "serve": LazyCommand(
         module="stackyard.cli.commands.serve",
         name="serve",
         help="Serve the specs of the site, git repositories and states to guests, over HTTPS.",
     ),
-    "site": Later(
+    "site": LazyCommand(
         module="stackyard.cli.commands.site",
         name="site",
-        help="Look at the site: the tree of YAML files that says what there should be.",
+        help="Inspect the site: the folder of YAML files that describes what should exist.",
     ),
-    "spec": Later(
+    "spec": LazyCommand(
         module="stackyard.cli.commands.spec",
         name="spec",
-        help="Look at specs: users, packages, services and posture of a guest.",
+        help="Inspect and apply specs: users, packages, services and posture of a guest.",
     ),
-    "secrets": Later(
+    "secrets": LazyCommand(
         module="stackyard.cli.commands.secrets",
         name="secrets",
-        help="Read and write secrets files of SOPS (with age keys) and of Ansible Vault.",
+        help="Read and write secrets files in the formats of SOPS (with age keys) and Ansible Vault.",
     ),
-    "state": Later(
+    "state": LazyCommand(
         module="stackyard.cli.commands.state",
         name="state",
-        help="Look after the states of OpenTofu: versions, locks, rollback, audit.",
+        help="Manage OpenTofu states: versions, locks, rollback, audit.",
     ),
-    "test": Later(
+    "test": LazyCommand(
         module="stackyard.cli.commands.test",
         name="test",
-        help="Make what a manifest says, verify every node at every depth, and remove what was made.",
+        help="Create the guests of a manifest, verify every node at every depth, and remove them again.",
     ),
-    "tools": Later(
+    "tools": LazyCommand(
         module="stackyard.cli.commands.tools",
         name="tools",
         help="Show and install the programs that stackyard drives.",
@@ -140,7 +140,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_wanted: bool) -
     if is_wanted and not ctx.resilient_parsing:
         version = stackyard.__version__
         document = {"name": "stackyard", "version": version}
-        raise Answer(Result(document=document, show=lambda paper: paper.line(f"stackyard {version}")))
+        raise EarlyResult(Result(document=document, show=lambda writer: writer.line(f"stackyard {version}")))
 
 
 @click.group(cls=Group, later=_COMMANDS)
@@ -155,8 +155,9 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_wanted: bool) -
 def root() -> None:
     """Run Proxmox VE infrastructure as code through OpenTofu.
 
-    The spelling of old is understood: --scenario NAME, --list-scenarios, --list-phases, --preflight.
+    Legacy options are accepted: --scenario NAME, --list-scenarios, --list-phases, --preflight.
 
-    Exit status: 0 done, 1 failed or refused, 2 changes (only with --detailed-exitcode), 64 wrong usage,
-    65 invalid input, 69 a service cannot be reached, 75 a lock was not obtained in time, 130 interrupted.
+    Exit status: 0 success, 1 failed or refused, 2 changes (only with --detailed-exitcode), 3 a plan that the
+    guard would refuse, 64 usage error, 65 invalid input, 69 a service is unreachable, 75 timeout while
+    waiting for a lock, 130 interrupted.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,11 @@ def _where() -> tuple[Any, ...]:
         click.option(
             "-i", "--identity", metavar="FILE", help="The private key to log in with (default: your own)."
         ),
-        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+        click.option(
+            "--site",
+            metavar="DIR",
+            help="The folder of the site (default: search from the current folder upwards).",
+        ),
     )
 
 
@@ -46,59 +50,66 @@ def _what() -> tuple[Any, ...]:
             "--image-release",
             "packer_release",
             metavar="TAG",
-            help="The release of images (default: what the site says, else `latest`).",
+            help="The release of the images (default: the one of the site, else `latest`).",
         ),
-        click.option("--packer-source", metavar="DIR", help="The folder of packer on this machine."),
-        click.option("--packer-dir", metavar="DIR", help="The folder of packer on the machine that builds."),
-        click.option("--output", metavar="DIR", help="Where images go that are fetched."),
+        click.option("--packer-source", metavar="DIR", help="The packer folder on this machine."),
+        click.option("--packer-dir", metavar="DIR", help="The packer folder on the machine that builds."),
+        click.option("--output", metavar="DIR", help="The folder for fetched images."),
         click.option(
             "--user",
             "--homestak-user",
             "user",
             metavar="NAME",
-            help="The user (default: what the site says).",
+            help="The user (default: the one of the site).",
         ),
         click.option(
-            "--source", metavar="URL", help="Install by this installer (default: an archive of stackyard)."
+            "--source", metavar="URL", help="Install with this installer (default: an archive of stackyard)."
         ),
         click.option(
-            "--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The id of the guest `spec-vm`."
+            "--vm-id", "vm_ids", metavar="NAME=ID", multiple=True, help="The VM ID of the guest `spec-vm`."
         ),
         click.option(
             "-E",
             "--env",
             metavar="NAME",
-            help="The env whose guest spec-vm-push-roundtrip makes (default: the smallest preset).",
+            help="The env whose guest spec-vm-push-roundtrip creates (default: the smallest preset).",
         ),
-        click.option("--force", is_flag=True, help="Change what files of the site say otherwise."),
+        click.option("--force", is_flag=True, help="Overwrite values in files of the site that differ."),
     )
 
 
 def _how() -> tuple[Any, ...]:
     return (
-        click.option("-s", "--skip", metavar="PHASE", multiple=True, help="Leave a phase out."),
+        click.option("-s", "--skip", metavar="PHASE", multiple=True, help="Skip a phase."),
         click.option(
             "-t",
             "--timeout",
             "timeouts",
             multiple=True,
             metavar="[PHASE=]SECONDS",
-            help="When to stop it (default: ten times what it is expected to take), or one phase of it.",
+            help="The time limit of the scenario (default: ten times its expected duration), or of one "
+            "phase.",
         ),
         click.option(
             "-C",
             "--context-file",
             metavar="FILE",
-            help="Read what an earlier run found out, and write what this one does.",
+            help="Read the context of an earlier run from this file, and write the context of this run to "
+            "it.",
         ),
         click.option(
-            "-r", "--report-dir", metavar="DIR", help="Where reports go (default: `reports` of the site)."
+            "-r",
+            "--report-dir",
+            metavar="DIR",
+            help="The folder for reports (default: `reports` in the site).",
         ),
-        click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing."),
-        click.option("--json-output", is_flag=True, help="As --json, with the error as one text."),
-        click.option("-y", "--yes", is_flag=True, help="Do not ask."),
+        click.option("--dry-run", is_flag=True, help="Show what the command would do. Change nothing."),
+        click.option("--json-output", is_flag=True, help="Like --json, with the error as one string."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation."),
         click.option(
-            "--skip-preflight", is_flag=True, help="Do not look at the host before guests are made on it."
+            "--skip-preflight",
+            is_flag=True,
+            help="Skip the preflight checks of the host before creating guests.",
         ),
     )
 
@@ -124,7 +135,7 @@ def _retired() -> tuple[Any, ...]:
 
 
 def _refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    from stackyard.scenario.failures import RetiredError  # lazy: for those who use an option of old
+    from stackyard.scenario.failures import RetiredError  # lazy: for those who use a legacy option
     from stackyard.scenario.retired import RETIRED_OPTIONS  # lazy: as above
 
     if value and not ctx.resilient_parsing:

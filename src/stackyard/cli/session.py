@@ -10,11 +10,11 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from stackyard import events
+    from stackyard.base import events
+    from stackyard.base.errors import StackyardError
     from stackyard.cli.result import Result
     from stackyard.cli.views.deferred import Progress
     from stackyard.cli.views.output import Output
-    from stackyard.errors import StackyardError
 
 __all__ = ["Session", "pass_session"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackyard.errors import FileError, UsageError
+from stackyard.base.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +54,8 @@ def common_options() -> list[click.Option]:
     """Return the options for the parser; all but `--chdir` were acted upon by `read_settings`."""
     return [
         _flag("--json", help="Print exactly one JSON object on standard output."),
-        _flag("--events", help="Print JSON lines while it runs."),
-        _flag("-v", "--verbose", help="Show more of what happens."),
+        _flag("--events", help="Print JSON lines while the command runs."),
+        _flag("-v", "--verbose", help="Show more detail."),
         _flag("--no-color", help="Use no colours (also: NO_COLOR)."),
         click.Option(
             ["--chdir"],
@@ -66,7 +66,7 @@ def common_options() -> list[click.Option]:
             expose_value=False,
             is_eager=True,
             callback=_change_folder,
-            help="Work in another folder.",
+            help="Run in this folder instead of the current one.",
         ),
     ]
 

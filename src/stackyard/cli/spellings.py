@@ -1,4 +1,4 @@
-"""The spelling of old, in which scenarios were options of the program: made into commands before parsing.
+"""Legacy options: scenarios used to be options of the program. They become commands before parsing.
 
     stackyard --scenario pve-setup --local        stackyard scenario run pve-setup --local
     stackyard --list-scenarios                    stackyard scenario list
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ _OTHER_OPTIONS = {
 
 
 def respelled(argv: Sequence[str]) -> list[str]:
-    """Return a command line as the parser knows it; one that is in no spelling of old as it is."""
+    """Return a command line as the parser knows it; one without legacy options as it is."""
     words = list(argv)
     if words[:1] == ["scenario"]:
         return _with_verb(words)

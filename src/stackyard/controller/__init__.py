@@ -1,8 +1,8 @@
 """The controller: specs, repositories and state of a site over one HTTPS endpoint.
 
-`service` puts it together (`controller` runs one for the length of a block), `app` answers by the table of
-`routes`, `specs` and `repositories` hold what is served, `admission` and `tokens` say to whom, and `guest` is
-the client of a guest. It neither prints nor reads a command line.
+`service` assembles it (`controller` runs one for the length of a block). `app` answers requests by the
+table of `routes`. `specs` and `repositories` hold what is served, `admission` and `tokens` decide who gets
+it, and `guest` is the client of a guest. This package neither prints nor reads a command line.
 
 The names below are imported when they are used: a guest that fetches its spec needs no server.
 """

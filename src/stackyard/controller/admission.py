@@ -10,17 +10,17 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING
 
-from stackyard import serving
+from stackyard.base import serving
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.tokens import TokenError
-from stackyard.site.entities.postures import AuthMethod
+from stackyard.sources.site.entities.postures import AuthMethod
 from stackyard.state.http.credentials import Scheme, read_credentials
 from stackyard.state.http.throttle import Throttle
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-    from stackyard.controller.specs import SpecBook, Wanted
+    from stackyard.controller.specs import SpecCollection, SpecRequest
     from stackyard.controller.tokens import Claims, Tokens
 
 __all__ = ["Admission"]
@@ -48,7 +48,7 @@ class Admission:
         """Take another token for the repositories from now on."""
         self._repo_token = repo_token
 
-    def admit_to_spec(self, request: web.BaseRequest, book: SpecBook, wanted: Wanted) -> None:
+    def admit_to_spec(self, request: web.BaseRequest, book: SpecCollection, wanted: SpecRequest) -> None:
         """Let somebody have a spec.
 
         Raises:

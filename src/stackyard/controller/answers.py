@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from aiohttp import web
 
-from stackyard import serving
+from stackyard.base import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

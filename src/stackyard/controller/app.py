@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from stackyard.base.errors import StackyardError
+from stackyard.base.process import open_files
+from stackyard.clients.objects import StoreBusyError, StoreError
 from stackyard.controller.answers import answer_json, answer_refusal, answer_text
-from stackyard.controller.asking import Asked, read_path
 from stackyard.controller.metrics import Metrics
 from stackyard.controller.openapi import openapi
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories import plain, smart
 from stackyard.controller.repositories.spool import busy
+from stackyard.controller.request_path import RequestPath, read_path
 from stackyard.controller.routes import READ, ROUTES
 from stackyard.controller.specs import Format
-from stackyard.errors import StackyardError
-from stackyard.objects import StoreBusyError, StoreError
-from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from stackyard.controller.admission import Admission
     from stackyard.controller.repositories.library import Library
-    from stackyard.controller.specs import SpecBook
+    from stackyard.controller.specs import SpecCollection
     from stackyard.state.http.app import StateApp
 
-    Handle = Callable[[web.BaseRequest, Asked], Awaitable[web.StreamResponse]]
+    Handle = Callable[[web.BaseRequest, RequestPath], Awaitable[web.StreamResponse]]
 
 __all__ = ["ControllerApp"]
 
@@ -52,7 +52,7 @@ class ControllerApp:
 
     def __init__(
         self,
-        book: SpecBook,
+        book: SpecCollection,
         admission: Admission,
         *,
         library: Library | None = None,
@@ -98,7 +98,7 @@ class ControllerApp:
         self.metrics.answered(route, response.status, time.monotonic() - began)
         return response
 
-    async def _answer(self, request: web.BaseRequest, asked: Asked, route: str) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest, asked: RequestPath, route: str) -> web.StreamResponse:
         methods = _METHODS.get(route, READ)
         if request.method not in methods:
             headers = {"Allow": ", ".join(methods)}
@@ -120,7 +120,7 @@ class ControllerApp:
 
     # --- Specs
 
-    async def _health(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _health(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         del request, asked
         if self._state is not None:
             try:
@@ -131,11 +131,11 @@ class ControllerApp:
                 return answer_json(body, status=503)
         return answer_json({"status": "ok"})
 
-    async def _specs(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _specs(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         del request, asked
         return answer_json({"specs": self.book.names})
 
-    async def _spec(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _spec(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         identity = asked.segments[1] if len(asked.segments) > 1 else ""
         try:
             form = Format(asked.query.get("format", Format.JSON))
@@ -150,7 +150,7 @@ class ControllerApp:
 
     # --- Repositories
 
-    async def _git_refs(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _git_refs(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         library, name = self._admitted(request, asked)
         service = asked.query.get("service")
         if service is None:
@@ -159,18 +159,18 @@ class ControllerApp:
             raise RequestRefusedError(403, Code.TOKEN_WRONG, "Repositories are only read here.")
         return await smart.advertise(request, library.find(name), library.spools)
 
-    async def _git_pack(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _git_pack(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         library, name = self._admitted(request, asked)
         return await smart.upload_pack(request, library.find(name), library.spools)
 
-    async def _file(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _file(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         library, name = self._admitted(request, asked)
         path = "/".join(asked.segments[1:])
         if plain.is_git_path(path):
             return await plain.send_git_file(request, library.find(name), path)
         return await plain.send_file(request, library.find(name), path, library.spools)
 
-    def _admitted(self, request: web.BaseRequest, asked: Asked) -> tuple[Library, str]:
+    def _admitted(self, request: web.BaseRequest, asked: RequestPath) -> tuple[Library, str]:
         """Return the repositories and the name of the one that is asked for, where the client may have it."""
         name = asked.segments[0].removesuffix(_GIT)
         if self._library is None:
@@ -180,12 +180,12 @@ class ControllerApp:
 
     # --- About ourselves
 
-    async def _metrics(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _metrics(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         del request, asked
         text = self.metrics.text(self.gauges()).encode()
         return answer_text(text, "text/plain; version=0.0.4; charset=utf-8")
 
-    async def _openapi_document(self, request: web.BaseRequest, asked: Asked) -> web.StreamResponse:
+    async def _openapi_document(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
         del request, asked
         return answer_text(self._openapi, "application/json")
 

@@ -15,21 +15,21 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.errors import ExitStatus, FileError, StackyardError
+from stackyard.base import directories, files
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.errors import ExitStatus, FileError, StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = [
-    "Place",
     "ServerRefusedError",
     "ServerSilentError",
     "SpecInvalidError",
     "SpecMissingError",
+    "SpecSource",
     "environment_place",
     "fetch_spec",
     "is_healthy",
@@ -79,7 +79,7 @@ class SpecMissingError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SpecSource:
     """Where a spec is fetched, and how the controller and the guest know each other.
 
     Attributes:
@@ -103,7 +103,7 @@ class Place:
     timeout_s: float = 30.0
 
 
-def fetch_spec(place: Place) -> dict[str, Any]:
+def fetch_spec(place: SpecSource) -> dict[str, Any]:
     """Return the spec of a guest.
 
     Raises:
@@ -124,7 +124,7 @@ def fetch_spec(place: Place) -> dict[str, Any]:
     raise SpecInvalidError(detail) if status == _UNPROCESSABLE else ServerSilentError(detail)
 
 
-def is_healthy(place: Place) -> bool:
+def is_healthy(place: SpecSource) -> bool:
     """Tell whether the controller that is known answers there and says that it is well."""
     try:
         return _answer(place, "/health")[0] == 200
@@ -132,7 +132,7 @@ def is_healthy(place: Place) -> bool:
         return False
 
 
-def _answer(place: Place, path: str) -> tuple[int, bytes]:
+def _answer(place: SpecSource, path: str) -> tuple[int, bytes]:
     address = urllib.parse.urlsplit(place.server)
     if address.scheme != "https" or not address.hostname:
         raise ServerRefusedError(f"{place.server!r} is no address of a controller: https://HOST:PORT.")
@@ -153,7 +153,7 @@ def _answer(place: Place, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def _context(place: Place) -> ssl.SSLContext:
+def _context(place: SpecSource) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=None if place.ca_cert is None else str(place.ca_cert))
     except (OSError, ssl.SSLError) as err:
@@ -165,7 +165,7 @@ def _context(place: Place) -> ssl.SSLContext:
     return context
 
 
-def _check_pins(place: Place, connection: http.client.HTTPSConnection) -> None:
+def _check_pins(place: SpecSource, connection: http.client.HTTPSConnection) -> None:
     """Refuse to send anything, the token above all, to somebody else."""
     sock = connection.sock
     shown = (sock.getpeercert(True) if isinstance(sock, ssl.SSLSocket) else None) or b""
@@ -178,7 +178,7 @@ def _check_pins(place: Place, connection: http.client.HTTPSConnection) -> None:
 
 
 def _pin(der: bytes) -> str:
-    from stackyard.serving.certificate import pin_of  # lazy: cryptography, only for a pin
+    from stackyard.base.serving.certificate import pin_of  # lazy: cryptography, only for a pin
 
     pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(der) + b"-----END CERTIFICATE-----\n"
     return pin_of(pem)
@@ -227,7 +227,7 @@ def load_spec(path: Path) -> dict[str, Any]:
         raise SpecMissingError(f"There is no {path}.")
     import yaml  # lazy: for a spec that somebody wrote by hand
 
-    from stackyard.documents.yamltext import parse_yaml  # lazy: as said
+    from stackyard.base.documents.yamltext import parse_yaml  # lazy: as said
 
     try:
         found = parse_yaml(files.read_text(path))

@@ -9,15 +9,15 @@ import socket
 import urllib.parse
 from typing import TYPE_CHECKING
 
-from stackyard import serving
-from stackyard.errors import UsageError
-from stackyard.site.pulling import CERTIFICATE_FOLDER
+from stackyard.base import serving
+from stackyard.base.errors import UsageError
+from stackyard.sources.site.pull import CERTIFICATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.controller.options import ControllerOptions
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
 __all__ = ["certificate_of", "renewal_in_s"]
 

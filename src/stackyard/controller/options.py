@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.serving import Limits
+from stackyard.base.serving import Limits
 from stackyard.state.http.throttle import ThrottleLimits
 
 if TYPE_CHECKING:

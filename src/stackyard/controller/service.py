@@ -9,29 +9,26 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events, files, serving
+from stackyard.base import events, files, serving
+from stackyard.base.errors import StackyardError
+from stackyard.base.process import open_files
 from stackyard.controller.admission import Admission
 from stackyard.controller.app import ControllerApp
 from stackyard.controller.identity import certificate_of, renewal_in_s
-from stackyard.controller.specs import SpecBook, open_book
+from stackyard.controller.specs import SpecCollection, open_book
 from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
-from stackyard.errors import StackyardError
-from stackyard.objects import open_objects
-from stackyard.objects.sealed import KeyRing
-from stackyard.process import open_files
-from stackyard.site.pulling import TOKENS_FILE
-from stackyard.state.daemon import KEYS_VARIABLE
-from stackyard.state.http.app import StateApp
-from stackyard.state.http.auth import Authenticator
+from stackyard.sources.site.pull import TOKENS_FILE
 from stackyard.state.http.throttle import Throttle
-from stackyard.state.service import StateService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from stackyard.clients.objects.sealed import KeyRing
     from stackyard.controller.options import ControllerOptions
     from stackyard.controller.repositories.library import Library
+    from stackyard.state.http.app import StateApp
+    from stackyard.state.http.auth import Authenticator
 
 __all__ = ["RunningController", "controller", "token_store"]
 
@@ -105,7 +102,7 @@ class RunningController:
         return document
 
     async def reload(self) -> None:
-        """Read the site, its secrets, the tokens, the certificate and the repositories anew.
+        """Read the site, its secrets, the tokens, the certificate and the repositories again.
 
         No connection is closed, and a request that is being answered ends with what it began with.
 
@@ -187,7 +184,7 @@ async def controller(
 class _Parts:
     """What a controller is made of before anything is open."""
 
-    book: SpecBook
+    book: SpecCollection
     certificate: serving.Certificate
     tokens: Tokens
 
@@ -240,7 +237,7 @@ async def _started(
 
 
 async def _library(
-    options: ControllerOptions, book: SpecBook, emit: events.Emit, stack: contextlib.AsyncExitStack
+    options: ControllerOptions, book: SpecCollection, emit: events.Emit, stack: contextlib.AsyncExitStack
 ) -> Library | None:
     if not (options.repos or options.repos_dir is not None):
         return None
@@ -258,6 +255,11 @@ async def _state(
 ) -> tuple[StateApp | None, Authenticator | None]:
     if options.state is None:
         return None, None
+    from stackyard.clients.objects import open_objects  # lazy: a store, only where states are served
+    from stackyard.state.http.app import StateApp  # lazy: as above
+    from stackyard.state.http.auth import Authenticator  # lazy: as above
+    from stackyard.state.service import StateService  # lazy: as above
+
     objects = await asyncio.to_thread(open_objects, options.state, ring=_key_ring(options))
     stack.callback(objects.close)
     service = StateService(objects)
@@ -268,13 +270,16 @@ async def _state(
 
 
 def _key_ring(options: ControllerOptions) -> KeyRing | None:
+    from stackyard.clients.objects.sealed import KeyRing  # lazy: cryptography, only where states are served
+    from stackyard.state.daemon import KEYS_VARIABLE  # lazy: as above
+
     if options.state_key_file is not None:
         return KeyRing.from_text(files.read_text(options.state_key_file))
     text = os.environ.get(KEYS_VARIABLE, "")
     return KeyRing.from_text(text) if text.strip() else None
 
 
-def _tell_findings(book: SpecBook, emit: events.Emit) -> None:
+def _tell_findings(book: SpecCollection, emit: events.Emit) -> None:
     """Tell what is wrong with the site; what is not concerned by it is served."""
     for finding in book.site.found.errors:
         where = finding.where

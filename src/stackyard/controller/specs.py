@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard.controller.refusals import Code, RequestRefusedError
-from stackyard.site.applying import apply_script
-from stackyard.site.discovery import SITE_FILE, find_site
-from stackyard.site.load import Site
-from stackyard.site.postures import is_posture_known
-from stackyard.site.pulling import Caller, auth_method, callers
-from stackyard.site.secret_values import SECRETS_FILES
-from stackyard.site.specs import resolve_spec
+from stackyard.sources.site.apply_script import apply_script
+from stackyard.sources.site.discovery import SITE_FILE, find_site
+from stackyard.sources.site.load import Site
+from stackyard.sources.site.postures import is_posture_known
+from stackyard.sources.site.pull import Caller, auth_method, callers
+from stackyard.sources.site.secret_values import SECRETS_FILES
+from stackyard.sources.site.specs import resolve_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stackyard.diagnostics import Diagnostic
-    from stackyard.site.entities.postures import AuthMethod
-    from stackyard.site.entities.secrets import AuthSecrets
+    from stackyard.base.diagnostics import Diagnostic
+    from stackyard.sources.site.entities.postures import AuthMethod
+    from stackyard.sources.site.entities.secrets import AuthSecrets
 
-__all__ = ["Format", "SpecBook", "Wanted", "open_book"]
+__all__ = ["Format", "SpecCollection", "SpecRequest", "open_book"]
 
 _IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 
@@ -50,7 +50,7 @@ class Format(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SpecRequest:
     """A spec that somebody asks for: by which name, which one, and how they have to prove themselves."""
 
     identity: str
@@ -58,7 +58,7 @@ class Wanted:
     method: AuthMethod
 
 
-def open_book(said: Path | str | None, guests: Mapping[str, str] = MappingProxyType({})) -> SpecBook:
+def open_book(said: Path | str | None, guests: Mapping[str, str] = MappingProxyType({})) -> SpecCollection:
     """Read a site for serving.
 
     Args:
@@ -73,7 +73,7 @@ def open_book(said: Path | str | None, guests: Mapping[str, str] = MappingProxyT
     fatal = [finding for finding in site.found.errors if _is_fatal(site, finding)]
     if fatal:
         site.found.raise_errors(f"The site {site.root}")
-    return SpecBook(site, guests)
+    return SpecCollection(site, guests)
 
 
 def _is_fatal(site: Site, finding: Diagnostic) -> bool:
@@ -83,7 +83,7 @@ def _is_fatal(site: Site, finding: Diagnostic) -> bool:
     return (site.file is None and name == SITE_FILE) or (is_locked and name in SECRETS_FILES)
 
 
-class SpecBook:
+class SpecCollection:
     """The specs of one reading of a site.
 
     Args:
@@ -107,7 +107,7 @@ class SpecBook:
         """The tokens of the site."""
         return self.site.secret_values.auth
 
-    def find(self, identity: str) -> Wanted:
+    def find(self, identity: str) -> SpecRequest:
         """Return the spec that somebody asks for by name.
 
         Raises:
@@ -123,7 +123,7 @@ class SpecBook:
             raise RequestRefusedError(422, Code.INVALID_SPEC, detail)
         return self._usable(identity, caller.specs[0])
 
-    def _usable(self, identity: str, spec: str) -> Wanted:
+    def _usable(self, identity: str, spec: str) -> SpecRequest:
         if spec in self.site.broken["specs"]:
             raise RequestRefusedError(422, Code.INVALID_SPEC, f"The spec '{spec}' is not valid.")
         if spec not in self.site.specs:
@@ -133,9 +133,9 @@ class SpecBook:
             # Without it nobody knows who may ask; nothing of the spec is told.
             detail = f"There is no posture '{posture}', or it is not valid."
             raise RequestRefusedError(404, Code.POSTURE_NOT_FOUND, detail)
-        return Wanted(identity=identity, spec=spec, method=auth_method(self.site, spec))
+        return SpecRequest(identity=identity, spec=spec, method=auth_method(self.site, spec))
 
-    def document(self, wanted: Wanted) -> dict[str, Any]:
+    def document(self, wanted: SpecRequest) -> dict[str, Any]:
         """Return a spec with nothing left to look up, for one identity.
 
         Raises:
@@ -148,7 +148,7 @@ class SpecBook:
                     raise RequestRefusedError(404, Code.KEY_NOT_FOUND, f"There is no key '{key}'.")
         return resolve_spec(self.site, wanted.spec, guest=wanted.identity)
 
-    def render(self, wanted: Wanted, form: Format) -> bytes:
+    def render(self, wanted: SpecRequest, form: Format) -> bytes:
         """Return a spec as its client wants it."""
         key = (wanted.identity, form)
         known = self._rendered.get(key)

@@ -1,8 +1,7 @@
-"""What should be there: one frozen model of guests, files, pools and networks that every source resolves to.
+"""What should exist: one frozen model of guests, files, pools and networks that every source resolves to.
 
-Everything after the resolving of a source (render, guard, verify, inventory) reads this model and nothing of
-the source. It holds no secret: where one belongs, a `Secret` names it, and its value travels beside the model
-in `Secrets`.
+Every later step (render, guard, verify, inventory) reads this model and never the source. The model holds
+no secret: a `Secret` names one, and its value is passed separately in `Secrets`.
 """
 
 from __future__ import annotations

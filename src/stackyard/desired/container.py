@@ -1,8 +1,6 @@
 """Containers."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -54,7 +52,7 @@ class MountPoint(Value):
     mount_options: Many[MountOption] = ()
 
     @model_validator(mode="after")
-    def _size_fits_volume(self) -> MountPoint:
+    def _size_fits_volume(self) -> Self:
         is_bind = self.volume.startswith("/")
         if is_bind and self.size_gib is not None:
             raise ValueError("a path of the node is bound as it is; `size_gib` is for new volumes")
@@ -121,10 +119,12 @@ class Container(GuestBase):
     # The keys and the password of root.
     ssh_keys: Many[Line] = ()
     password: Secret | None = None
-    environment: Annotated[tuple[tuple[Line, str], ...], Field(strict=False)] = ()
+    environment: Annotated[
+        tuple[Annotated[tuple[Line, str], Field(strict=False)], ...], Field(strict=False)
+    ] = ()
 
     @model_validator(mode="after")
-    def _has_one_beginning(self) -> Container:
+    def _has_one_beginning(self) -> Self:
         if self.clone is None and self.template is None and not self.imported:
             raise ValueError("a container is made from a `template` or is a `clone` of another: name one")
         if self.clone is not None and self.template is not None:

@@ -1,8 +1,6 @@
 """Disks of virtual machines."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -56,7 +54,7 @@ class Disk(Value):
     speed: SpeedLimits | None = None
 
     @model_validator(mode="after")
-    def _bus_can(self) -> Disk:
+    def _bus_can(self) -> Self:
         bus = self.interface.rstrip("0123456789")
         if self.iothread and bus not in ("scsi", "virtio"):
             raise ValueError(f"`iothread` needs a scsi or virtio disk, this one is {self.interface}")

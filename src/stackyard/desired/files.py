@@ -1,10 +1,8 @@
 """Files on the storage of a node: images to download, snippets to write, files to upload."""
 
-from __future__ import annotations
-
 import re
 import urllib.parse
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -59,7 +57,7 @@ class Download(Value):
         return f"{self.datastore}:{self.content}/{self.stored_name}"
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Download:
+    def _is_whole(self) -> Self:
         if not re.fullmatch(_FILE_NAME, self.stored_name):
             raise ValueError(f"{self.stored_name!r} is no name for a file on a storage: give a `file_name`")
         if (self.checksum is None) != (self.checksum_algorithm is None):

@@ -1,8 +1,6 @@
 """What virtual machines and containers have in common besides their hardware."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -68,7 +66,7 @@ class User(Value):
     shell: Line | None = None
 
     @model_validator(mode="after")
-    def _image_has_made_it(self) -> User:
+    def _image_has_made_it(self) -> Self:
         if self.name is None and (self.sudo or self.groups or self.shell):
             raise ValueError("the image's own user has keys and a password alone: give it a `name`")
         return self
@@ -125,7 +123,7 @@ class CloudInit(Value):
     meta_data: File | Inline | None = None
 
     @model_validator(mode="after")
-    def _users_have_names(self) -> CloudInit:
+    def _users_have_names(self) -> Self:
         needs_names = len(self.users) > 1 or self.packages or self.commands or self.files or self.timezone
         if (needs_names or self.host_key is not None) and any(user.name is None for user in self.users):
             raise ValueError("a user needs a `name` beside others, packages, commands, files or a time zone")

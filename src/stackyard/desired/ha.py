@@ -1,7 +1,5 @@
 """High availability: which guests the cluster keeps running, and which of them it keeps apart."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints

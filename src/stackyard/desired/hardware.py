@@ -1,8 +1,6 @@
 """Processors, memory and devices of virtual machines."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -53,7 +51,7 @@ class Memory(Value):
     keep_hugepages: bool = False
 
     @model_validator(mode="after")
-    def _balloon_fits(self) -> Memory:
+    def _balloon_fits(self) -> Self:
         if self.floating_mib > self.dedicated_mib:
             raise ValueError("`floating_mib` is what the guest may shrink to: at most `dedicated_mib`")
         return self
@@ -118,7 +116,7 @@ class PciDevice(Value):
     primary_gpu: bool = False
 
     @model_validator(mode="after")
-    def _one_source(self) -> PciDevice:
+    def _one_source(self) -> Self:
         if (self.id is None) == (self.mapping is None):
             raise ValueError("name the device by exactly one of `id` and `mapping`")
         return self
@@ -132,7 +130,7 @@ class UsbDevice(Value):
     usb3: bool = False
 
     @model_validator(mode="after")
-    def _one_source(self) -> UsbDevice:
+    def _one_source(self) -> Self:
         if (self.host is None) == (self.mapping is None):
             raise ValueError("name the device by exactly one of `host` and `mapping`")
         return self

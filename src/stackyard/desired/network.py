@@ -1,9 +1,7 @@
 """Networks: bridges and VLANs of nodes, zones, vnets and subnets of the cluster's SDN."""
 
-from __future__ import annotations
-
 import ipaddress
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -119,7 +117,7 @@ class Subnet(Value):
     dns_zone_prefix: DnsName | None = None
 
     @model_validator(mode="after")
-    def _addresses_fit(self) -> Subnet:
+    def _addresses_fit(self) -> Self:
         network = ipaddress.ip_network(self.cidr)
         span = self.dhcp_range
         named = [self.gateway, *((span.start, span.end) if span is not None else ())]

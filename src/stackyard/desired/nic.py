@@ -1,12 +1,10 @@
 """Network cards of guests, with their addresses."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from stackyard.addresses import parse_address, parse_interface
+from stackyard.base.addresses import parse_address, parse_interface
 from stackyard.desired.values import Address4, Address6, InterfaceName, Mac, Mtu, Value, VlanTag
 
 __all__ = ["ContainerNic", "Nic"]
@@ -26,7 +24,7 @@ class _Addressed(Value):
     gateway6: str | None = None
 
     @model_validator(mode="after")
-    def _gateways_fit(self) -> _Addressed:
+    def _gateways_fit(self) -> Self:
         _check_gateway(self.ipv4, self.gateway4, 4)
         _check_gateway(self.ipv6, self.gateway6, 6)
         return self

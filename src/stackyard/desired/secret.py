@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.base.redaction import Redactor
 from stackyard.desired.values import Line, Many, Value
-from stackyard.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

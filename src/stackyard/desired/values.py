@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints
 
-from stackyard.addresses import parse_address, parse_interface
+from stackyard.base.addresses import parse_address, parse_interface
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "Address4",
@@ -34,11 +38,35 @@ __all__ = [
 
 T = TypeVar("T")
 
+# Plugins of pydantic are for programs that watch their own models. To look for them reads the metadata of
+# every distribution, which takes longer than to read a site.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 
 class Value(BaseModel):
     """A part of the model: frozen, hashable, strict about types and about what it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        """Build the validator, the parts first: built later, each would be built again for every whole."""
+        if not cls.__pydantic_complete__:
+            for field in cls.__pydantic_fields__.values():
+                for part in _parts(field.annotation):
+                    if not part.__pydantic_complete__:
+                        part.model_rebuild(**options)
+        return super().model_rebuild(**options)
+
+
+def _parts(annotation: Any) -> Iterator[type[Value]]:
+    """Return the values that a type is made of."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        if issubclass(annotation, Value):
+            yield annotation
+        return
+    for argument in get_args(annotation):
+        yield from _parts(argument)
 
 
 # Lists come as lists from YAML and JSON, and are kept as tuples: a value must be hashable.

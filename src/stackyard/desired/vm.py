@@ -1,8 +1,6 @@
 """Virtual machines."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -75,13 +73,13 @@ class Vm(GuestBase):
     acpi: bool = True
     kvm_arguments: Line | None = None
     keyboard_layout: Line | None = None
-    # Move to another node instead of being made anew there.
+    # Move to another node instead of being replaced there.
     migrate: bool = True
     stop_on_destroy: bool = False
     reboot_after_update: bool = True
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Vm:
+    def _parts_fit(self) -> Self:
         if self.efi_disk is not None and self.bios != "ovmf":
             raise ValueError("an `efi_disk` needs `bios: ovmf`")
         slots = [disk.interface for disk in self.disks]

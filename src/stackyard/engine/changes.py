@@ -121,7 +121,7 @@ class Change:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the making of what exists failed, which is why the engine wants to make it anew."""
+        """Whether the making of what exists failed, which is why the engine wants to replace it."""
         return self.reason == _TAINTED
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files
+from stackyard.base import directories, files
+from stackyard.base.errors import FileError, Location, StackyardError
 from stackyard.engine import statefile
-from stackyard.errors import FileError, Location, StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

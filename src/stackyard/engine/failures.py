@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Diagnostic, Kind, Severity
-from stackyard.errors import BusyError, Location, StackyardError, UnreachableError
+from stackyard.base.diagnostics import Diagnostic, Kind, Severity
+from stackyard.base.errors import BusyError, Location, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

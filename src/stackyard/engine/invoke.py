@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from stackyard import process
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import LARGE
+from stackyard.base import process
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import StackyardError
 from stackyard.engine import failures, ui
 from stackyard.engine.version import EngineBrokenError
-from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

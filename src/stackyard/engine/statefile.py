@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
+from stackyard.base import directories, files
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import UsageError
 from stackyard.engine import invoke
 from stackyard.engine.version import EngineBrokenError
-from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,7 +166,7 @@ async def import_resource(workdir: Workdir, address: str, resource_id: str) -> N
 
 
 async def untaint(workdir: Workdir, address: str) -> None:
-    """Take a resource for complete whose making failed, so that the next plan does not make it anew.
+    """Take a resource for complete whose making failed, so that the next plan does not replace it.
 
     Raises:
         TofuError: There is no such resource in the state, or it was complete.

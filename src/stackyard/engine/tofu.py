@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stackyard import directories, events
+from stackyard.base import directories, events
+from stackyard.base.errors import FileError
 from stackyard.engine import invoke, ui
 from stackyard.engine.errored import keep_errored_state, refuse_errored_state
 from stackyard.engine.failures import StateNotSavedError
 from stackyard.engine.version import EngineBrokenError
-from stackyard.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.diagnostics import Diagnostic
+    from stackyard.base.diagnostics import Diagnostic
     from stackyard.engine.workdir import Workdir
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
     "PlanMode",
     "PlanOptions",
     "PlanOutcome",
-    "Planned",
+    "SavedPlan",
     "apply",
     "destroy",
     "init",
@@ -123,7 +123,7 @@ _OUTCOMES = {0: PlanOutcome.NO_CHANGES, 2: PlanOutcome.CHANGES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class SavedPlan:
     """A plan in a file, which holds every secret in clear."""
 
     path: Path
@@ -200,7 +200,7 @@ async def validate(workdir: Workdir) -> tuple[Diagnostic, ...]:
 
 async def plan(
     workdir: Workdir, out: Path, *, options: PlanOptions = PLAIN_PLAN, emit: events.Emit = events.ignore
-) -> Planned:
+) -> SavedPlan:
     """Plan to a file, which appears whole and readable by its owner alone, or not at all.
 
     Raises:
@@ -214,7 +214,7 @@ async def plan(
         args = (_NO_QUESTIONS, invoke.lock_wait(workdir), "-detailed-exitcode", *_plan_args(options))
         await invoke.run_stream(answer, "plan", (*args, f"-out={unfinished}"), accepted=tuple(_OUTCOMES))
         _require_content(workdir, unfinished)
-    return Planned(path=out, outcome=_OUTCOMES[answer.status], warnings=_diagnostics(answer))
+    return SavedPlan(path=out, outcome=_OUTCOMES[answer.status], warnings=_diagnostics(answer))
 
 
 async def show_plan(workdir: Workdir, path: Path) -> Mapping[str, Any]:

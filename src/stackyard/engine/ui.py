@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import process
-from stackyard.diagnostics import Severity
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.engine.failures import Finding
-from stackyard.errors import Location
-from stackyard.events import (
+from stackyard.base import process
+from stackyard.base.diagnostics import Severity
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import Location
+from stackyard.base.events import (
     ApplyPhase,
     DiagnosticFound,
     Emit,
@@ -29,6 +28,7 @@ from stackyard.events import (
     ResourceApplied,
     ResourcePlanned,
 )
+from stackyard.engine.failures import Finding
 
 if TYPE_CHECKING:
     from stackyard.engine.workdir import Workdir

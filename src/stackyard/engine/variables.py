@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 
 __all__ = ["Value", "VariableError", "encode_variables"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stackyard import process
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.errors import StackyardError
+from stackyard.base import process
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.errors import StackyardError
 
 __all__ = [
     "OLDEST",

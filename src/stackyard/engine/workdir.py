@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import process
+from stackyard.base import process
+from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.engine import variables as input_variables
-from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from stackyard.base.errors import Location
     from stackyard.engine.version import Engine
-    from stackyard.errors import Location
 
 __all__ = ["Limits", "Workdir"]
 

@@ -1,15 +1,15 @@
-"""Checks between a plan and its apply: what would destroy, stop or collide is refused until it is named.
+"""Checks between a plan and its apply: refuse to destroy, stop or collide with a guest until it is named.
 
-Everything here is a function of values: the plan, the model that it came from, and what the cluster has. All
-findings are reported at once, each with the option that would permit it, where one may.
+Every check is a function of values: the plan, its model, and the objects on the cluster. All findings are
+reported at once, each with the option that would permit it, if there is one.
 """
 
 from __future__ import annotations
 
-from stackyard.guard.cluster import Cluster, ClusterGuest, Node, Storage
+from stackyard.guard.cluster import Cluster, ClusterGuest, ClusterObject, Node, Storage
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError, Permit
 from stackyard.guard.inspection import Verdict, inspect, inspect_facts, inspect_placement
-from stackyard.guard.ownership import Adoption, Owners
+from stackyard.guard.ownership import Adoption, Owned, Owners
 from stackyard.guard.renames import Rename
 
 __all__ = [
@@ -17,9 +17,11 @@ __all__ = [
     "Allowances",
     "Cluster",
     "ClusterGuest",
+    "ClusterObject",
     "Finding",
     "GuardRefusedError",
     "Node",
+    "Owned",
     "Owners",
     "Permit",
     "Rename",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import collections
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stackyard.diagnostics import Kind, Severity
+from stackyard.base.diagnostics import Kind, Severity
+from stackyard.fields.properties import GIB, parse_size
 from stackyard.guard.findings import Finding
 from stackyard.guard.placement import storages_of
 from stackyard.render.terms import label
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.desired import Guest
     from stackyard.guard.cluster import Cluster, ClusterGuest, Node, Storage
     from stackyard.guard.facts import Facts
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.implied import ImpliedCalls
 
 __all__ = [
     "OVERCOMMITS_MEMORY",
@@ -54,7 +55,7 @@ OVERCOMMITS_STORAGE = Kind(
 )
 
 
-def find_memory(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_memory(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report nodes whose running guests would need more memory than they have.
 
     A guest that is larger than its node never starts. All of them together may promise more than there is:
@@ -79,7 +80,7 @@ def _now(guest: Guest, cluster: Cluster) -> ClusterGuest | None:
     )
 
 
-def _larger_than_node(implied: Implied, cluster: Cluster, node: Node) -> Iterator[Finding]:
+def _larger_than_node(implied: ImpliedCalls, cluster: Cluster, node: Node) -> Iterator[Finding]:
     for guest in implied.desired.guests:
         now = _now(guest, cluster)
         has = 0 if now is None else now.memory_bytes
@@ -102,7 +103,7 @@ class _Load:
     others: int
 
 
-def _load(implied: Implied, cluster: Cluster, node: Node) -> _Load:
+def _load(implied: ImpliedCalls, cluster: Cluster, node: Node) -> _Load:
     guests = [guest for guest in implied.desired.guests if guest.node == node.name]
     known = [now for guest in implied.desired.guests if (now := _now(guest, cluster)) is not None]
     ids = {one.vm_id for one in known}
@@ -113,7 +114,7 @@ def _load(implied: Implied, cluster: Cluster, node: Node) -> _Load:
     )
 
 
-def _all_together(implied: Implied, cluster: Cluster, node: Node) -> Iterator[Finding]:
+def _all_together(implied: ImpliedCalls, cluster: Cluster, node: Node) -> Iterator[Finding]:
     load = _load(implied, cluster, node)
     total, has = load.ours + load.others, node.memory_bytes
     if not load.ours or total <= has:
@@ -128,8 +129,11 @@ def _all_together(implied: Implied, cluster: Cluster, node: Node) -> Iterator[Fi
     yield Finding(kind=OVERCOMMITS_MEMORY, detail=f"{said}.")
 
 
-def find_room(implied: Implied, facts: Facts) -> Iterator[Finding]:
-    """Report datastores without room for the disks of new guests; a thin one may promise more than it has."""
+def find_room(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
+    """Report datastores without room for the disks of new guests; a thin one may promise more than it has.
+
+    What a guest that is replaced has there is free by then: who needs no more than before is not refused.
+    """
     needed: dict[tuple[str, str], int] = collections.Counter()
     first: dict[tuple[str, str], tuple[str, tuple[str | int, ...]]] = {}
     for guest in implied.new_guests:
@@ -139,7 +143,11 @@ def find_room(implied: Implied, facts: Facts) -> Iterator[Finding]:
                 place = ("" if storage.is_shared else guest.node, datastore)
                 needed[place] += size_gib * 2**30
                 first.setdefault(place, (label(guest.key), (*field[:-1], "size_gib")))
+    for place, freed in _freed(implied, facts.cluster):
+        needed[place] -= freed
     for (node, datastore), wanted in sorted(needed.items()):
+        if wanted <= 0:
+            continue
         storage = next(s for s in facts.cluster.storages if s.name == datastore and node in ("", s.node))
         room = _room(storage, implied.overcommit.storage)
         where = f"{datastore} on {node}" if node else datastore
@@ -151,6 +159,24 @@ def find_room(implied: Implied, facts: Facts) -> Iterator[Finding]:
         elif storage.is_thin and wanted > storage.free_bytes:
             detail = f"{said}, which has {_gib(storage.free_bytes)} left."
             yield Finding(kind=OVERCOMMITS_STORAGE, detail=detail)
+
+
+def _freed(implied: ImpliedCalls, cluster: Cluster) -> Iterator[tuple[tuple[str, str], int]]:
+    """Return what guests that are replaced have on each datastore, by its node and name."""
+    for guest in implied.new_guests:
+        had = implied.had.get(guest.key, {})
+        node = str(had.get("node_name", ""))
+        mounts = ((one.get("volume"), one.get("size")) for one in had.get("mount_point") or ())
+        disks = ((one.get("datastore_id"), one.get("size")) for one in had.get("disk") or ())
+        for datastore, size in (*disks, *mounts):
+            storage = cluster.storage(node, str(datastore))
+            if storage is not None:
+                yield ("" if storage.is_shared else node, storage.name), _bytes(size)
+
+
+def _bytes(size: Any) -> int:
+    """Return a size of the provider in bytes: a number of GiB or `8G`; 0 for one that is not known."""
+    return size * GIB if isinstance(size, int) else parse_size(size) or 0
 
 
 def _room(storage: Storage, limit: float) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["OWNER_TAG", "Cluster", "ClusterGuest", "Node", "Storage"]
+__all__ = ["OWNER_TAG", "Cluster", "ClusterGuest", "ClusterObject", "Node", "Storage"]
 
 # How the tags begin that say which manifest a guest belongs to.
 OWNER_TAG = "stackyard."
@@ -61,12 +61,35 @@ class ClusterGuest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObject:
+    """A pool, a bridge, a part of the SDN or of high availability that is there.
+
+    Attributes:
+        kind: The type of its resource, without the provider's prefix.
+        identity: What names it among all of its kind: see `guard.subjects.identity_of`.
+        import_id: What the provider imports it as.
+        state_id: The id that it has in a state.
+    """
+
+    kind: str
+    identity: str
+    import_id: str
+    state_id: str
+
+    @classmethod
+    def named(cls, kind: str, identity: str) -> ClusterObject:
+        """Return one whose name is also its id."""
+        return cls(kind=kind, identity=identity, import_id=identity, state_id=identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Nodes, storages and guests of one cluster at one moment."""
+    """Nodes, storages, guests and other objects of one cluster at one moment."""
 
     nodes: tuple[Node, ...]
     storages: tuple[Storage, ...]
     guests: tuple[ClusterGuest, ...]
+    objects: tuple[ClusterObject, ...] = ()
 
     def node(self, name: str) -> Node | None:
         """Return a node."""

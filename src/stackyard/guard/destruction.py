@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.diagnostics import Kind
+from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.subjects import FILES, describe, is_guest, name_of, owner_of, short_kind
@@ -84,7 +84,7 @@ def is_file(change: Change) -> bool:
 def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:
     """Tell whether something is of no use by itself: a file when all goes, or the data of one guest."""
     owner = owner_of(change)
-    # Data that is written anew is not lost: the guest read it at its first boot.
+    # Data that is written again is not lost: the guest read it at its first boot.
     is_rewritten = owner is not None and change.action is Action.REPLACE
     # A file whose making failed is of no use to anybody.
     return owner in going or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
@@ -92,7 +92,7 @@ def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool
 
 def _guest(change: Change) -> Iterator[Finding]:
     name = name_of(change)
-    what = "destroyed and made anew" if change.action is Action.REPLACE else "destroyed"
+    what = "replaced" if change.action is Action.REPLACE else "destroyed"
     if (change.before or {}).get("protection") is True:
         detail = f"{describe(change)} is protected and would be {what}."
         yield Finding(kind=DESTROYS_PROTECTED, detail=detail, label=change.name)
@@ -136,7 +136,7 @@ def _because(change: Change) -> str:
 
 
 def _object(change: Change) -> Finding:
-    what = "destroyed and made anew" if change.action is Action.REPLACE else "destroyed"
+    what = "replaced" if change.action is Action.REPLACE else "destroyed"
     return Finding(
         kind=DESTROYS_OBJECT,
         detail=f"{describe(change)} would be {what}{_because(change)}.",

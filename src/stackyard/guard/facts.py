@@ -5,37 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.proxmox import quoted
+from stackyard.clients.proxmox import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stackyard.guard.cluster import Cluster
 
 __all__ = [
+    "METADATA",
     "PERMISSIONS",
     "ROOT",
     "VERSION",
     "VNETS",
+    "ApiRead",
     "Facts",
-    "Question",
     "contents_of",
+    "cpu_flags_of",
     "cpu_models_of",
     "guest_config",
+    "machines_of",
     "mappings",
     "metadata_of",
     "pci_devices_of",
+    "permissions_on",
+    "rights_on",
     "volume_info",
 ]
 
 ROOT = "root@pam"
+# What tells the size of a file before it is downloaded.
+METADATA = "query-url-metadata"
 _GUESTS = "/vms"
 # The contents that are part of the name of a volume.
 _CONTENTS = ("import", "iso", "snippets", "vztmpl")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Question:
+class ApiRead:
     """One read of the API: `GET path`, with a query.
 
     Attributes:
@@ -61,8 +68,8 @@ class Facts:
     """
 
     cluster: Cluster
-    answers: Mapping[Question, Any] = field(default_factory=dict)
-    unanswered: Mapping[Question, str] = field(default_factory=dict)
+    answers: Mapping[ApiRead, Any] = field(default_factory=dict)
+    unanswered: Mapping[ApiRead, str] = field(default_factory=dict)
     caller: str = ""
 
     @property
@@ -74,9 +81,13 @@ class Facts:
         """Return the privileges of the caller on a path; None where they are not known.
 
         Proxmox lists the paths that entries of its access list name, and those of members of pools. A path
-        without an own entry has what the nearest one above passes on.
+        without an own entry has what the nearest one above passes on. One whose entry takes everything away
+        (`NoAccess`) is not listed either: what was asked of a path itself counts before the list.
         """
+        own = self.answers.get(permissions_on(path))
         listed = self.answers.get(PERMISSIONS)
+        if isinstance(own, dict):
+            listed = {path: own.get(path) or {}}
         if not isinstance(listed, dict):
             return None
         if path in listed:
@@ -102,50 +113,71 @@ class Facts:
 
 
 # All privileges of the caller, in one answer.
-PERMISSIONS = Question("/access/permissions")
+PERMISSIONS = ApiRead("/access/permissions")
 # The networks of the SDN; where they may not be listed, bridges count as those of nodes.
-VNETS = Question("/cluster/sdn/vnets", is_optional=True)
-VERSION = Question("/version")
+VNETS = ApiRead("/cluster/sdn/vnets", is_optional=True)
+VERSION = ApiRead("/version")
 
 
-def contents_of(node: str, volume: str) -> Question:
+def contents_of(node: str, volume: str) -> ApiRead:
     """Return the question for the volumes beside one: on the same datastore, of the same content."""
     datastore, _, name = volume.partition(":")
     content = name.partition("/")[0]
     params = (("content", content),) if content in _CONTENTS else ()
-    return Question(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content", params)
+    return ApiRead(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content", params)
 
 
-def volume_info(node: str, volume: str) -> Question:
+def volume_info(node: str, volume: str) -> ApiRead:
     """Return the question for the size of a volume: of an image, that of the disk inside."""
     datastore = volume.partition(":")[0]
     path = f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content/{quoted(volume)}"
-    return Question(path, is_optional=True)
+    return ApiRead(path, is_optional=True)
 
 
-def metadata_of(node: str, url: str, *, verify: bool) -> Question:
+def metadata_of(node: str, url: str, *, verify: bool) -> ApiRead:
     """Return the question for what a server says of a file that a node would download."""
-    return Question(
-        f"/nodes/{quoted(node)}/query-url-metadata",
+    return ApiRead(
+        f"/nodes/{quoted(node)}/{METADATA}",
         (("url", url), ("verify-certificates", "1" if verify else "0")),
     )
 
 
-def guest_config(node: str, kind: str, vm_id: int) -> Question:
+def guest_config(node: str, kind: str, vm_id: int) -> ApiRead:
     """Return the question for the configuration of a guest."""
-    return Question(f"/nodes/{quoted(node)}/{kind}/{vm_id}/config")
+    return ApiRead(f"/nodes/{quoted(node)}/{kind}/{vm_id}/config")
 
 
-def cpu_models_of(node: str) -> Question:
+def permissions_on(path: str) -> ApiRead:
+    """Return the question for what the caller may do on one path, whatever is inherited or taken away."""
+    return ApiRead("/access/permissions", (("path", path),), is_optional=True)
+
+
+def rights_on(*paths: str) -> Iterator[ApiRead]:
+    """Return the questions that tell what the caller may do on some paths."""
+    yield PERMISSIONS
+    yield from map(permissions_on, paths)
+
+
+def cpu_models_of(node: str) -> ApiRead:
     """Return the question for the CPU models that a node offers."""
-    return Question(f"/nodes/{quoted(node)}/capabilities/qemu/cpu")
+    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/cpu")
 
 
-def pci_devices_of(node: str) -> Question:
+def cpu_flags_of(node: str) -> ApiRead:
+    """Return the question for the CPU flags that a guest may set; Proxmox answers it since version 9.1."""
+    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/cpu-flags", is_optional=True)
+
+
+def machines_of(node: str) -> ApiRead:
+    """Return the question for the machine types of a node, with their versions."""
+    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/machines")
+
+
+def pci_devices_of(node: str) -> ApiRead:
     """Return the question for all PCI devices of a node."""
-    return Question(f"/nodes/{quoted(node)}/hardware/pci", (("pci-class-blacklist", ""), ("verbose", "0")))
+    return ApiRead(f"/nodes/{quoted(node)}/hardware/pci", (("pci-class-blacklist", ""), ("verbose", "0")))
 
 
-def mappings(kind: str) -> Question:
+def mappings(kind: str) -> ApiRead:
     """Return the question for the mappings of the cluster: `pci` or `usb`."""
-    return Question(f"/cluster/mapping/{kind}")
+    return ApiRead(f"/cluster/mapping/{kind}")

@@ -6,13 +6,13 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Diagnostic, Kind, Severity
-from stackyard.errors import StackyardError
+from stackyard.base.diagnostics import Diagnostic, Kind, Severity
+from stackyard.base.errors import StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.errors import Location
+    from stackyard.base.errors import Location
 
 __all__ = ["Allowances", "Finding", "GuardRefusedError", "Permit"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Kind, Severity
+from stackyard.base.diagnostics import Kind, Severity
 from stackyard.guard import capacity, hardware, placement, privileges, sources
 from stackyard.guard.findings import Finding
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from stackyard.guard.cluster import Cluster
-    from stackyard.guard.facts import Facts, Question
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.facts import ApiRead, Facts
+    from stackyard.guard.implied import ImpliedCalls
 
 __all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "Row", "find_refusals", "questions"]
 
@@ -43,8 +43,8 @@ class Row:
 
     name: str
     what: str
-    ask: Callable[[Implied, Cluster], Iterable[Question]]
-    find: Callable[[Implied, Facts], Iterable[Finding]]
+    ask: Callable[[ImpliedCalls, Cluster], Iterable[ApiRead]]
+    find: Callable[[ImpliedCalls, Facts], Iterable[Finding]]
 
 
 TABLE: tuple[Row, ...] = (
@@ -127,6 +127,18 @@ TABLE: tuple[Row, ...] = (
         find=hardware.find_cpu_models,
     ),
     Row(
+        name="processors",
+        what="the nodes let guests set the CPU flags",
+        ask=hardware.ask_cpu_flags,
+        find=hardware.find_cpu_flags,
+    ),
+    Row(
+        name="processors",
+        what="the nodes have the machine types",
+        ask=hardware.ask_machines,
+        find=hardware.find_machines,
+    ),
+    Row(
         name="devices",
         what="PCI devices and mappings exist",
         ask=hardware.ask_devices,
@@ -137,12 +149,12 @@ TABLE: tuple[Row, ...] = (
 PLACEMENT = ("node", "datastores", "bridges", "capacity")
 
 
-def questions(implied: Implied, cluster: Cluster, rows: Iterable[Row] = TABLE) -> frozenset[Question]:
+def questions(implied: ImpliedCalls, cluster: Cluster, rows: Iterable[Row] = TABLE) -> frozenset[ApiRead]:
     """Return everything that the rows read for a plan."""
     return frozenset(question for row in rows for question in row.ask(implied, cluster))
 
 
-def find_refusals(implied: Implied, facts: Facts, rows: Iterable[Row] = TABLE) -> Iterator[Finding]:
+def find_refusals(implied: ImpliedCalls, facts: Facts, rows: Iterable[Row] = TABLE) -> Iterator[Finding]:
     """Report what Proxmox would refuse, and what is not known."""
     for row in rows:
         yield from row.find(implied, facts)

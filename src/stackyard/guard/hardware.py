@@ -1,12 +1,21 @@
-"""Processors, CPU models, PCI devices and mappings that a guest needs and its node has to have."""
+"""Processors, CPU flags, machine types and devices that a guest needs and its node has to have."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.diagnostics import Kind
+from stackyard.base.suggestions import closest
 from stackyard.desired import Vm
-from stackyard.diagnostics import Kind
-from stackyard.guard.facts import PERMISSIONS, cpu_models_of, mappings, pci_devices_of
+from stackyard.fields.properties import parse
+from stackyard.guard.facts import (
+    cpu_flags_of,
+    cpu_models_of,
+    machines_of,
+    mappings,
+    pci_devices_of,
+    rights_on,
+)
 from stackyard.guard.findings import Finding
 from stackyard.render.terms import label
 
@@ -14,10 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.guard.cluster import Cluster
-    from stackyard.guard.facts import Facts, Question
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.facts import ApiRead, Facts
+    from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["ask_cpu_models", "ask_devices", "find_cpu_models", "find_devices", "find_processors"]
+__all__ = [
+    "ask_cpu_flags",
+    "ask_cpu_models",
+    "ask_devices",
+    "ask_machines",
+    "find_cpu_flags",
+    "find_cpu_models",
+    "find_devices",
+    "find_machines",
+    "find_processors",
+]
 
 TOO_MANY_CORES = Kind(
     code="E-PREFLIGHT-CPU",
@@ -34,19 +53,36 @@ NO_DEVICE = Kind(
     summary="A device, or the mapping of one, does not exist on a node",
     remedy="Correct the device, or add the mapping under Datacenter, Resource Mappings.",
 )
+NO_CPU_FLAG = Kind(
+    code="E-GUARD-NO-SUCH-CPU-FLAG",
+    summary="A CPU flag is none that a guest may set",
+    remedy="Correct `cpu.flags`; any other flag needs a CPU model of the cluster's own (`custom-NAME`).",
+)
+NO_MACHINE = Kind(
+    code="E-GUARD-NO-SUCH-MACHINE",
+    summary="A node does not have a machine type",
+    remedy="Correct `machine`, or leave the version out (`q35`, `pc`) for the newest one of the node.",
+)
 _X86 = (None, "x86_64", "amd64")
+# What the newest version of a type is called.
+_ALIASES = {"i440fx": "pc", "q35": "q35", "virt": "virt"}
 _CUSTOM = "custom-"
 _SEEING = ("Mapping.Use", "Mapping.Audit", "Mapping.Modify")
 
 
-def _touched(implied: Implied, *attributes: str) -> Iterator[Vm]:
+def _touched(implied: ImpliedCalls, *attributes: str) -> Iterator[Vm]:
     """Return the virtual machines that are made, or of which one of these attributes changes."""
     for guest, changed in implied.touched_guests:
         if isinstance(guest, Vm) and (changed is None or not changed.isdisjoint(attributes)):
             yield guest
 
 
-def find_processors(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def _is_hosts_own(guest: Vm) -> bool:
+    """Tell whether a machine has the architecture that nodes list their models, flags and types for."""
+    return guest.cpu.architecture in _X86
+
+
+def find_processors(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report virtual machines with more processors than their node."""
     for guest in _touched(implied, "cpu", "started"):
         node = facts.cluster.node(guest.node)
@@ -60,17 +96,17 @@ def find_processors(implied: Implied, facts: Facts) -> Iterator[Finding]:
             )
 
 
-def ask_cpu_models(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_cpu_models(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the CPU models of the nodes."""
     for guest in _touched(implied, "cpu"):
         node = cluster.node(guest.node)
-        if node is not None and node.is_online and guest.cpu.architecture in _X86:
+        if node is not None and node.is_online and _is_hosts_own(guest):
             yield cpu_models_of(guest.node)
             if guest.cpu.type.startswith(_CUSTOM):
-                yield PERMISSIONS
+                yield from rights_on(f"/nodes/{guest.node}")
 
 
-def find_cpu_models(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_cpu_models(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report CPU models that a node does not offer."""
     for guest in _touched(implied, "cpu"):
         answer = facts.answers.get(cpu_models_of(guest.node))
@@ -79,12 +115,37 @@ def find_cpu_models(implied: Implied, facts: Facts) -> Iterator[Finding]:
         wanted = guest.cpu.type
         # Models of the cluster's own are listed only to those who may look at the nodes.
         is_hidden = wanted.startswith(_CUSTOM) and not facts.may(f"/nodes/{guest.node}", "Sys.Audit")
-        if known and wanted not in known and guest.cpu.architecture in _X86 and not is_hidden:
+        if known and wanted not in known and _is_hosts_own(guest) and not is_hidden:
             detail = f"{guest.name} has the CPU model {wanted}, which {guest.node} does not know."
             yield Finding(kind=NO_CPU_MODEL, detail=detail, label=label(guest.key), field=("cpu", "type"))
 
 
-def ask_devices(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_cpu_flags(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
+    """Ask for the CPU flags that guests may set on the nodes."""
+    for guest in _touched(implied, "cpu"):
+        node = cluster.node(guest.node)
+        if node is not None and node.is_online and guest.cpu.flags and _is_hosts_own(guest):
+            yield cpu_flags_of(guest.node)
+
+
+def find_cpu_flags(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
+    """Report CPU flags that Proxmox lets no guest set."""
+    for guest in _touched(implied, "cpu"):
+        answer = facts.answers.get(cpu_flags_of(guest.node))
+        rows = answer if isinstance(answer, list) else []
+        known = {str(row.get("name")) for row in rows}
+        for index, flag in enumerate(guest.cpu.flags):
+            if known and flag[1:] not in known and _is_hosts_own(guest):
+                detail = f"{guest.name} has the CPU flag {flag}; {guest.node} lets guests set "
+                yield Finding(
+                    kind=NO_CPU_FLAG,
+                    detail=f"{detail}{', '.join(sorted(known))}.",
+                    label=label(guest.key),
+                    field=("cpu", "flags", index),
+                )
+
+
+def ask_devices(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the PCI devices of nodes and the mappings of the cluster."""
     for guest in _touched(implied, "hostpci", "usb"):
         node = cluster.node(guest.node)
@@ -93,11 +154,50 @@ def ask_devices(implied: Implied, cluster: Cluster) -> Iterator[Question]:
         if any(pci.id is not None for pci in guest.pci_devices):
             yield pci_devices_of(guest.node)
         for kind, devices in (("pci", guest.pci_devices), ("usb", guest.usb_devices)):
-            if any(device.mapping is not None for device in devices):
-                yield from (mappings(kind), PERMISSIONS)
+            for name in {device.mapping for device in devices} - {None}:
+                yield mappings(kind)
+                yield from rights_on(f"/mapping/{kind}/{name}")
 
 
-def find_devices(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def ask_machines(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
+    """Ask for the machine types of the nodes."""
+    for guest in _touched(implied, "machine"):
+        node = cluster.node(guest.node)
+        if node is not None and node.is_online and guest.machine is not None and _is_hosts_own(guest):
+            yield machines_of(guest.node)
+
+
+def find_machines(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
+    """Report machine types, and versions of them, that a node does not have."""
+    for guest in _touched(implied, "machine"):
+        answer = facts.answers.get(machines_of(guest.node))
+        rows = answer if isinstance(answer, list) else []
+        wanted = _machine_type(guest.machine or "")
+        if not wanted or not rows or not _is_hosts_own(guest) or _is_known_machine(wanted, rows):
+            continue
+        close = closest(wanted, (str(row.get("id")) for row in rows))
+        said = f" There is {close}." if close else ""
+        detail = f"{guest.name} has the machine type {wanted}, which {guest.node} does not have.{said}"
+        yield Finding(kind=NO_MACHINE, detail=detail, label=label(guest.key), field=("machine",))
+
+
+def _machine_type(text: str) -> str:
+    """Return the type of `q35,viommu=intel` or `type=q35`; empty where only options are given."""
+    return parse(text, "type").get("type", "")
+
+
+def _is_known_machine(wanted: str, rows: list[Any]) -> bool:
+    ids = {str(row.get("id")) for row in rows}
+    bare = wanted.removesuffix(".pxe")
+    base, _, revision = bare.partition("+")
+    if base in {_ALIASES.get(str(row.get("type"))) for row in rows} or bare in ids:
+        return True
+    # Older versions of Proxmox list no revisions of their own.
+    are_revisions_listed = any("+" in one for one in ids)
+    return base in ids and (not revision or not are_revisions_listed or revision == "pve0")
+
+
+def find_devices(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report PCI devices and mappings that are not there."""
     for guest in _touched(implied, "hostpci", "usb"):
         for index, pci in enumerate(guest.pci_devices):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import DeclaredFile
 from stackyard.engine.changes import Action
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.desired.files import AnyFile, File
     from stackyard.engine.changes import Changes
 
-__all__ = ["ATTRIBUTES", "Implied", "Overcommit", "implied_by"]
+__all__ = ["ATTRIBUTES", "ImpliedCalls", "Overcommit", "implied_by"]
 
 # The attributes of the provider by which guests that are there may change.
 ATTRIBUTES = frozenset(
@@ -38,7 +38,7 @@ class Overcommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Implied:
+class ImpliedCalls:
     """What is going to be done, as far as Proxmox is asked for it.
 
     Attributes:
@@ -48,6 +48,8 @@ class Implied:
         files: Keys of files that are written or downloaded.
         objects: Type, name and place (a node, a zone) of everything else that is made, changed or removed.
         destroyed: The ids of guests that are removed, each with its name.
+        deleted: Datastore, name and label of files that are removed.
+        had: The values of guests that change or are replaced, before that, by the key of the guest.
         overcommit: How much more than there is may be promised.
     """
 
@@ -57,10 +59,12 @@ class Implied:
     files: frozenset[str] = frozenset()
     objects: frozenset[tuple[str, str, str]] = frozenset()
     destroyed: Mapping[int, str] = field(default_factory=dict)
+    deleted: frozenset[tuple[str, str, str]] = frozenset()
+    had: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     overcommit: Overcommit = Overcommit()
 
     @classmethod
-    def of_existing(cls, desired: Desired) -> Implied:
+    def of_existing(cls, desired: Desired) -> ImpliedCalls:
         """Return what it takes to manage guests that are there: to change any attribute of them."""
         return cls(desired=desired, changed={guest.key: ATTRIBUTES for guest in desired.guests})
 
@@ -81,7 +85,8 @@ class Implied:
     @property
     def is_nothing(self) -> bool:
         """Whether nothing is asked of the cluster."""
-        return not (self.created or self.changed or self.files or self.objects or self.destroyed)
+        done = (self.created, self.changed, self.files, self.objects, self.destroyed, self.deleted)
+        return not any(done)
 
     def file(self, used: File) -> AnyFile | None:
         """Return a file of the model that a guest uses; None for a volume of the cluster."""
@@ -90,7 +95,7 @@ class Implied:
         return next((file for file in self.desired.files if file.key == used.file), None)
 
 
-def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None = None) -> Implied:
+def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None = None) -> ImpliedCalls:
     """Return what a plan asks of the cluster.
 
     Args:
@@ -101,6 +106,7 @@ def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None
     by_address = {change.address: change for change in changes.planned if change.imported_as is None}
     created: set[str] = set()
     changed: dict[str, frozenset[str]] = {}
+    had: dict[str, Mapping[str, Any]] = {}
     for guest in desired.guests:
         change = by_address.get(address_of(guest))
         if change is None:
@@ -109,19 +115,23 @@ def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None
             created.add(guest.key)
         elif change.action is Action.UPDATE:
             changed[guest.key] = frozenset(str(one.path[0]) for one in change.differences)
+        if change.before is not None:
+            had[guest.key] = change.before
     files = {
         file.key
         for file in desired.files
         if (change := by_address.get(address_of_file(file))) is not None
         and change.action in (Action.CREATE, Action.REPLACE)
     }
-    return Implied(
+    return ImpliedCalls(
         desired=desired,
         created=frozenset(created),
         changed=changed,
         files=frozenset(files),
         objects=frozenset(_objects(changes)),
         destroyed=dict(_destroyed(changes)),
+        deleted=frozenset(_deleted(changes)),
+        had=had,
         overcommit=overcommit or Overcommit(),
     )
 
@@ -140,3 +150,9 @@ def _destroyed(changes: Changes) -> Iterator[tuple[int, str]]:
         vm_id = vm_id_of(change)
         if is_guest(change) and change.destroys and vm_id is not None:
             yield vm_id, name_of(change)
+
+
+def _deleted(changes: Changes) -> Iterator[tuple[str, str, str]]:
+    for change in changes.planned:
+        if short_kind(change) in FILES and change.destroys:
+            yield str((change.before or {}).get("datastore_id", "")), name_of(change), change.name

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Severity
+from stackyard.base.diagnostics import Severity
 from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
 from stackyard.guard.facts import Facts
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
@@ -20,11 +20,11 @@ from stackyard.guard.renames import Rename, find_renames, renames
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stackyard.base.errors import Location
     from stackyard.desired import Desired
     from stackyard.engine.changes import Changes
-    from stackyard.errors import Location
     from stackyard.guard.cluster import Cluster
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.implied import ImpliedCalls
 
 __all__ = ["Verdict", "inspect", "inspect_facts", "inspect_placement"]
 
@@ -38,7 +38,7 @@ class Verdict:
         permitted: What would be refused, had the user not named it.
         warnings: What the user should know.
         renames: Guests that could be moved in the state instead.
-        adoptions: Guests that could be taken over instead.
+        adoptions: What is there already and could be taken over instead.
     """
 
     refused: tuple[Finding, ...]
@@ -118,7 +118,7 @@ def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> V
     return _verdict(list(found), Allowances())
 
 
-def inspect_facts(implied: Implied, facts: Facts) -> Verdict:
+def inspect_facts(implied: ImpliedCalls, facts: Facts) -> Verdict:
     """Check that Proxmox will do what a plan asks of it."""
     return _verdict(list(find_refusals(implied, facts)), Allowances())
 

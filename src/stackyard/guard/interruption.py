@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Kind
+from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.subjects import describe, is_guest, name_of, node_of, short_kind
@@ -39,7 +39,7 @@ _LIVE_VM = frozenset(
     "network_interface_names node_name clone".split()
 )
 _LIVE_DISK = frozenset(
-    ("size", "backup", "replicate", "speed", "file_format", "path_in_datastore", "file_id")
+    ("size", "backup", "replicate", "speed", "file_format", "path_in_datastore", "file_id", "import_from")
 )
 _LIVE_CONTAINER = frozenset(
     "description tags pool_id protection start_on_boot startup cpu memory timeout_clone timeout_create "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Vm
-from stackyard.diagnostics import Kind, Severity
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.subjects import describe, is_guest, name_of

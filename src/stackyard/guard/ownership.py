@@ -1,4 +1,4 @@
-"""Who manages a guest: this state, another one, or none that can be seen."""
+"""Who manages what is there already: this state, another one, or none that can be seen."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import collections
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Kind
+from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding
-from stackyard.guard.subjects import describe, is_guest, name_of, vm_id_of
+from stackyard.guard.subjects import describe, identity_of, is_guest, name_of, short_kind, vm_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.engine.changes import Changes
-    from stackyard.guard.cluster import Cluster, ClusterGuest
+    from stackyard.engine.changes import Change, Changes
+    from stackyard.guard.cluster import Cluster
 
-__all__ = ["Adoption", "Owners", "adoptions", "find_collisions", "shared_guests"]
+__all__ = ["Adoption", "Owned", "Owners", "adoptions", "find_collisions", "shared_guests"]
 
 UNMANAGED = Kind(
     code="E-GUARD-UNMANAGED-GUEST",
@@ -25,16 +25,23 @@ UNMANAGED = Kind(
     remedy="Give the new guest another vm id and name; or repeat with --adopt to take over the one that is "
     "there, unless a state that is kept in another store manages it: such a state cannot be seen from here.",
 )
+UNMANAGED_OBJECT = Kind(
+    code="E-GUARD-UNMANAGED-OBJECT",
+    summary="Something that no state here manages has the name of something new",
+    remedy="Give the new one another name; or repeat with --adopt to take over the one that is there, unless "
+    "a state that is kept in another store manages it: such a state cannot be seen from here.",
+)
 MANAGED_ELSEWHERE = Kind(
     code="E-GUARD-MANAGED-ELSEWHERE",
-    summary="A guest that another state manages is in the way",
-    remedy="Give the new guest another vm id and name, or change the target that manages this one.",
+    summary="Something that another state manages is in the way",
+    remedy="Give the new one another name, and a guest another vm id too; or change the target that manages "
+    "the one that is there.",
 )
 OWNER_UNKNOWN = Kind(
     code="E-GUARD-OWNER-UNKNOWN",
-    summary="A guest is in the way, and another state may manage it",
-    remedy="Give the new guest another vm id and name. A state that the engine encrypts cannot be read; one "
-    "that was applied through another endpoint is told apart after its next apply.",
+    summary="Something is in the way, and another state may manage it",
+    remedy="Give the new one another name, and a guest another vm id too. A state that the engine encrypts "
+    "cannot be read; one that was applied through another endpoint is known after its next apply.",
 )
 IN_TWO_STATES = Kind(
     code="E-GUARD-IN-TWO-STATES",
@@ -42,50 +49,80 @@ IN_TWO_STATES = Kind(
     remedy="Take it out of one of the two states with `stackyard state forget`; the guest itself stays.",
 )
 
+# What a state can have: a guest by its vm id, anything else by the type of its resource and its id there.
+Owned = int | tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owners:
     """What is known of other states.
 
     Attributes:
-        states: The state that has a guest, by vm id.
-        maybe: A state that has a guest of that id, perhaps on another cluster with nodes of the same names.
+        states: The state that has a guest or another object.
+        maybe: A state that has one of that id, perhaps on another cluster with nodes of the same names.
         unreadable: States that cannot be looked into.
     """
 
-    states: Mapping[int, str] = field(default_factory=dict)
-    maybe: Mapping[int, str] = field(default_factory=dict)
+    states: Mapping[Owned, str] = field(default_factory=dict)
+    maybe: Mapping[Owned, str] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
 
-    def suspects(self, vm_id: int) -> tuple[str, ...]:
-        """Return the states that may have a guest, and of which nobody can tell."""
-        maybe = self.maybe.get(vm_id)
+    @property
+    def vm_ids(self) -> frozenset[int]:
+        """The ids of the guests that other states have."""
+        return frozenset(owned for owned in self.states if isinstance(owned, int))
+
+    def suspects(self, owned: Owned) -> tuple[str, ...]:
+        """Return the states that may have something, and of which nobody can tell."""
+        maybe = self.maybe.get(owned)
         return self.unreadable if maybe is None else (maybe, *self.unreadable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """A guest that is there already and could be taken over in place of one to be made."""
+    """Something that is there already and could be taken over in place of what is to be made.
+
+    Attributes:
+        address: The resource that is to be made.
+        name: What is to be made, in words.
+        there: What is there, in words.
+        owned: How a state has it.
+        import_id: What the provider imports it as.
+    """
 
     address: str
     name: str
-    guest: ClusterGuest
-
-    @property
-    def import_id(self) -> str:
-        """What the provider imports it as."""
-        return f"{self.guest.node}/{self.guest.vm_id}"
+    there: str
+    owned: Owned
+    import_id: str
 
 
 def adoptions(changes: Changes, cluster: Cluster, owners: Owners) -> tuple[Adoption, ...]:
-    """Return the guests in the way of new ones that can be taken over: certainly no other state has them."""
+    """Return what is in the way of something new and can be taken over: certainly no other state has it."""
     found = _in_the_way(changes, cluster)
-    return tuple(
-        one for one in found if one.guest.vm_id not in owners.states and not owners.suspects(one.guest.vm_id)
-    )
+    return tuple(one for one in found if one.owned not in owners.states and not owners.suspects(one.owned))
 
 
 def _in_the_way(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
+    """Return what is in the way of what is to be made."""
+    new = [
+        change for change in changes.planned if change.action is Action.CREATE and change.imported_as is None
+    ]
+    yield from _guests_in_the_way([change for change in new if is_guest(change)], changes, cluster)
+    objects = {(one.kind, one.identity): one for one in cluster.objects}
+    for change in new:
+        there = objects.get((short_kind(change), identity_of(change)))
+        if there is not None:
+            yield Adoption(
+                address=change.address,
+                name=describe(change),
+                there=there.identity,
+                owned=(there.kind, there.state_id),
+                import_id=there.import_id,
+            )
+
+
+def _guests_in_the_way(new: list[Change], changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
     """Return the guests that are in the way of ones to be made: with the same vm id, or the same name."""
     managed = {vm_id_of(change) for change in changes.planned if change.before is not None}
     strangers = [guest for guest in cluster.guests if guest.vm_id not in managed]
@@ -93,31 +130,37 @@ def _in_the_way(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
     by_name = collections.defaultdict(list)
     for guest in strangers:
         by_name[guest.name].append(guest)
-    for change in changes.planned:
-        if change.action is not Action.CREATE or not is_guest(change) or change.imported_as is not None:
-            continue
+    for change in new:
         tags = (change.after or {}).get("tags")
         same = [one for one in by_name[name_of(change)] if one.may_be(tags if isinstance(tags, list) else ())]
         there = by_id.get(vm_id_of(change) or 0) or next(iter(same), None)
         if there is not None:
-            yield Adoption(address=change.address, name=describe(change), guest=there)
+            yield Adoption(
+                address=change.address,
+                name=describe(change),
+                there=f"{there.name} ({there.vm_id} on {there.node})",
+                owned=there.vm_id,
+                import_id=f"{there.node}/{there.vm_id}",
+            )
 
 
 def find_collisions(changes: Changes, cluster: Cluster, owners: Owners) -> Iterator[Finding]:
-    """Report guests to be made whose vm id or name some other guest has."""
-    for adoption in _in_the_way(changes, cluster):
-        guest = adoption.guest
-        who = f"{guest.name} ({guest.vm_id} on {guest.node})"
-        state = owners.states.get(guest.vm_id)
-        said = f"{adoption.name} would be made, but {who} is there"
+    """Report what is to be made although something with its id or name is there."""
+    for one in _in_the_way(changes, cluster):
+        state = owners.states.get(one.owned)
+        is_a_guest = isinstance(one.owned, int)
         if state is not None:
             kind, why = MANAGED_ELSEWHERE, f", and the state {state} manages it."
-        elif suspects := owners.suspects(guest.vm_id):
+        elif suspects := owners.suspects(one.owned):
             kind, why = OWNER_UNKNOWN, f", and {', '.join(suspects)} may manage it."
         else:
-            kind, why = UNMANAGED, " and nothing manages it."
-        label = adoption.address.rpartition(".")[2]
-        yield Finding(kind=kind, detail=f"{said}{why}", label=label, field=("vm_id",))
+            kind, why = UNMANAGED if is_a_guest else UNMANAGED_OBJECT, " and nothing manages it."
+        yield Finding(
+            kind=kind,
+            detail=f"{one.name} would be made, but {one.there} is there{why}",
+            label=one.address.rpartition(".")[2] if is_a_guest else one.address,
+            field=("vm_id",) if is_a_guest else (),
+        )
 
 
 def shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, Finding]]:

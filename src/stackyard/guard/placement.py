@@ -5,9 +5,9 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Kind
 from stackyard.desired import Vm
-from stackyard.diagnostics import Kind
-from stackyard.guard.facts import PERMISSIONS, VNETS
+from stackyard.guard.facts import VNETS, rights_on
 from stackyard.guard.findings import Finding
 from stackyard.guard.rights import bridge_path
 from stackyard.render.terms import label
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Desired, Guest
     from stackyard.guard.cluster import Cluster, Storage
-    from stackyard.guard.facts import Facts, Question
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.facts import ApiRead, Facts
+    from stackyard.guard.implied import ImpliedCalls
 
 __all__ = [
     "CONTENT",
@@ -61,13 +61,13 @@ _NAMED = 5
 _SEEING = ("Datastore.Audit", "Datastore.AllocateSpace")
 
 
-def ask_nothing(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_nothing(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for nothing: what the cluster lists is enough."""
     del implied, cluster
     yield from ()
 
 
-def find_nodes(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_nodes(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report nodes that the cluster does not have, or that are offline."""
     cluster, known = facts.cluster, ", ".join(node.name for node in facts.cluster.nodes)
     for name, users in sorted(_users_of_nodes(implied.desired).items()):
@@ -115,7 +115,7 @@ def storages_of(guest: Guest) -> Iterator[tuple[str, int, tuple[str | int, ...]]
 
 
 def _missing_datastores(
-    implied: Implied, cluster: Cluster
+    implied: ImpliedCalls, cluster: Cluster
 ) -> Iterator[tuple[str, str, str, str, tuple[str | int, ...]]]:
     """Return node, datastore, who needs it, the label of that guest, and the field."""
     wanted: dict[tuple[str, str], tuple[str, str, tuple[str | int, ...]]] = {}
@@ -129,13 +129,13 @@ def _missing_datastores(
             yield node, datastore, who, name, field
 
 
-def ask_datastores(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_datastores(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask, where a datastore is not listed, whether the token would see it."""
-    if any(True for _ in _missing_datastores(implied, cluster)):
-        yield PERMISSIONS
+    for _, datastore, *_ in _missing_datastores(implied, cluster):
+        yield from rights_on(f"/storage/{datastore}")
 
 
-def find_datastores(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_datastores(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report datastores that a node does not have; of one that the token may not see, the rights tell."""
     for node, datastore, who, name, field in _missing_datastores(implied, facts.cluster):
         if facts.may(f"/storage/{datastore}", *_SEEING) is False:
@@ -145,7 +145,7 @@ def find_datastores(implied: Implied, facts: Facts) -> Iterator[Finding]:
         yield Finding(kind=NO_STORAGE, detail=detail, label=name, field=field)
 
 
-def find_contents(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_contents(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report datastores that do not take what goes onto them."""
     said: set[tuple[str, str, str]] = set()
     for node, datastore, content, who, name, field in _contents(implied):
@@ -170,7 +170,7 @@ def content_detail(storage: Storage, content: str, who: str) -> str:
     )
 
 
-def _contents(implied: Implied) -> Iterator[tuple[str, str, str, str, str, tuple[str | int, ...]]]:
+def _contents(implied: ImpliedCalls) -> Iterator[tuple[str, str, str, str, str, tuple[str | int, ...]]]:
     """Return node, datastore, content, who needs it, the label of that guest, and the field."""
     for guest in implied.new_guests:
         content = "images" if isinstance(guest, Vm) else "rootdir"
@@ -183,7 +183,7 @@ def _contents(implied: Implied) -> Iterator[tuple[str, str, str, str, str, tuple
             yield file.node, file.datastore, content, file.key, label(file.key.partition("/")[0]), ()
 
 
-def _missing_bridges(implied: Implied, cluster: Cluster) -> Iterator[tuple[Guest, int]]:
+def _missing_bridges(implied: ImpliedCalls, cluster: Cluster) -> Iterator[tuple[Guest, int]]:
     """Return guests with the number of a card whose bridge is neither listed nor declared."""
     desired = implied.desired
     declared = {(interface.node, interface.name) for interface in (*desired.bridges, *desired.vlans)}
@@ -198,14 +198,14 @@ def _missing_bridges(implied: Implied, cluster: Cluster) -> Iterator[tuple[Guest
                 yield guest, index
 
 
-def ask_bridges(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_bridges(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask, where a bridge is not listed, whether the token would see it."""
-    if any(True for _ in _missing_bridges(implied, cluster)):
-        yield PERMISSIONS
+    for guest, index in _missing_bridges(implied, cluster):
+        yield from rights_on(bridge_path(guest.nics[index].bridge, {}))
         yield VNETS
 
 
-def find_bridges(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_bridges(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report bridges that a node does not have; of one that the token may not see, the rights tell."""
     for guest, index in _missing_bridges(implied, facts.cluster):
         nic, node = guest.nics[index], facts.cluster.node(guest.node)

@@ -5,25 +5,33 @@ from __future__ import annotations
 import collections
 import dataclasses
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Container, Vm
-from stackyard.diagnostics import Kind, Severity
-from stackyard.guard.facts import PERMISSIONS, VERSION, VNETS
+from stackyard.guard.facts import VERSION, VNETS, rights_on
 from stackyard.guard.findings import Finding
 from stackyard.guard.rights import Grant, needed_for
 from stackyard.render.terms import label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stackyard.desired import Guest
     from stackyard.guard.cluster import Cluster
-    from stackyard.guard.facts import Facts, Question
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.facts import ApiRead, Facts
+    from stackyard.guard.implied import ImpliedCalls
     from stackyard.guard.rights import Right
 
-__all__ = ["PRIVILEGE", "PRIVILEGE_ADVISED", "ask_rights", "find_lacking", "find_rights", "find_root_only"]
+__all__ = [
+    "PRIVILEGE",
+    "PRIVILEGE_ADVISED",
+    "ask_paths",
+    "ask_rights",
+    "find_lacking",
+    "find_rights",
+    "find_root_only",
+]
 
 PRIVILEGE = Kind(
     code="E-PREFLIGHT-PRIVILEGE",
@@ -47,6 +55,7 @@ ROOT_ONLY = Kind(
 )
 
 _NAMED = 3
+_MOST_PATHS = 100
 _AGENT = ("VM.GuestAgent.Audit", "VM.Monitor")
 # A built-in role of Proxmox that has a privilege and little else.
 _ROLES = {
@@ -63,12 +72,16 @@ _ROLES = {
 }
 
 
-def ask_rights(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_rights(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask what the token may do, where the plan does anything."""
-    del cluster
     if implied.is_nothing:
         return
-    yield PERMISSIONS
+    paths = _paths_of(needed_for(implied, zones=_declared_zones(implied)))
+    if len(paths) > _MOST_PATHS:
+        # Rights on a guest that does not exist yet are rare: a thousand of them are not worth as many calls.
+        existing = {f"/vms/{guest.vm_id}" for guest in cluster.guests}
+        paths = {one for one in paths if not one.startswith("/vms/") or one in existing}
+    yield from rights_on(*sorted(paths))
     guests = [guest for guest, _ in implied.touched_guests]
     if guests:
         yield VERSION
@@ -76,14 +89,27 @@ def ask_rights(implied: Implied, cluster: Cluster) -> Iterator[Question]:
         yield VNETS
 
 
-def find_rights(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def ask_paths(rights: Iterable[Right]) -> Iterator[ApiRead]:
+    """Ask what the token may do on the paths of some rights."""
+    yield from rights_on(*sorted(_paths_of(rights)))
+
+
+def _paths_of(rights: Iterable[Right]) -> set[str]:
+    return {grant.path for right in rights for way in right.ways for grant in way}
+
+
+def _declared_zones(implied: ImpliedCalls) -> dict[str, str]:
+    return {vnet.name: vnet.zone for vnet in implied.desired.vnets}
+
+
+def find_rights(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report privileges that calls of the plan need and the token has not."""
     if facts.is_root or facts.held("/") is None:
         return
     answer = facts.answers.get(VERSION)
     version = str(answer.get("version", "")) if isinstance(answer, dict) else ""
-    declared = {vnet.name: vnet.zone for vnet in implied.desired.vnets}
-    rights = needed_for(implied, zones={**facts.zones(), **declared}, version=version)
+    zones = {**facts.zones(), **_declared_zones(implied)}
+    rights = needed_for(implied, zones=zones, version=version)
     yield from find_lacking(map(_for_a_plan, rights), facts)
 
 
@@ -131,14 +157,19 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def find_root_only(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_root_only(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report what only root@pam may set: devices of the node, hook scripts, most features of containers."""
     if facts.is_root or not facts.caller:
         return
     for guest, changed in implied.touched_guests:
-        for attribute, what, field in _of_root(guest):
-            if changed is None or attribute in changed:
-                detail = f"{guest.name} has {what}, and {facts.caller} is not root@pam itself."
+        found = [one for one in _of_root(guest) if changed is None or one[0] in changed]
+        for _, what, field in found:
+            detail = f"{guest.name} has {what}, and {facts.caller} is not root@pam itself."
+            yield Finding(kind=ROOT_ONLY, detail=detail, label=label(guest.key), field=field)
+        told = {attribute for attribute, *_ in found}
+        for attribute, what, field in _had_of_root(implied.had.get(guest.key, {})):
+            if attribute in (changed or ()) and attribute not in told:
+                detail = f"{guest.name} has {what} now, and {facts.caller} is not root@pam itself."
                 yield Finding(kind=ROOT_ONLY, detail=detail, label=label(guest.key), field=field)
 
 
@@ -163,6 +194,19 @@ def _of_root_in_vm(guest: Vm) -> Iterator[tuple[str, str, tuple[str | int, ...]]
             yield "serial_device", f"the serial device {serial.device}", ("serials", index)
     if guest.kvm_arguments is not None:
         yield "kvm_arguments", "arguments for KVM", ("kvm_arguments",)
+
+
+def _had_of_root(had: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    """Return the same of the values that a guest has: Proxmox lets root alone remove its devices, too."""
+    for usb in had.get("usb") or ():
+        if usb.get("host") and str(usb["host"]).lower() != "spice":
+            yield "usb", f"the USB device {usb['host']} without a mapping", ("usb_devices",)
+    for pci in had.get("hostpci") or ():
+        if pci.get("id"):
+            yield "hostpci", f"the PCI device {pci['id']} without a mapping", ("pci_devices",)
+    for serial in had.get("serial_device") or ():
+        if serial.get("device") not in (None, "", "socket"):
+            yield "serial_device", f"the serial device {serial['device']}", ("serials",)
 
 
 def _of_root_in_container(guest: Container) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:

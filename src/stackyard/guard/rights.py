@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container, Download, Snippet, Vm
-from stackyard.guard.implied import Implied
+from stackyard.guard.implied import ImpliedCalls
 from stackyard.guard.sources import volumes_of
 from stackyard.render.terms import label
 
@@ -128,7 +128,7 @@ def needed(
     yield from needed_for(_whole(desired), zones=zones, version=version)
 
 
-def _whole(desired: Desired) -> Implied:
+def _whole(desired: Desired) -> ImpliedCalls:
     """Return all of a model as something that is to be made."""
     interfaces = (*desired.bridges, *desired.vlans)
     objects = {("network_linux", interface.name, interface.node) for interface in interfaces}
@@ -136,7 +136,7 @@ def _whole(desired: Desired) -> Implied:
     objects |= {("sdn_vnet", vnet.name, vnet.zone) for vnet in desired.vnets}
     objects |= {("sdn_subnet", subnet.cidr, "") for subnet in desired.subnets}
     objects |= {("pool", pool.name, "") for pool in desired.pools}
-    return Implied(
+    return ImpliedCalls(
         desired=desired,
         created=frozenset(guest.key for guest in desired.guests),
         files=frozenset(file.key for file in desired.files),
@@ -144,7 +144,7 @@ def _whole(desired: Desired) -> Implied:
     )
 
 
-def needed_for(implied: Implied, *, zones: Mapping[str, str], version: str = "") -> Iterator[Right]:
+def needed_for(implied: ImpliedCalls, *, zones: Mapping[str, str], version: str = "") -> Iterator[Right]:
     """Return everything that has to be allowed for what a plan does.
 
     Args:
@@ -161,6 +161,8 @@ def needed_for(implied: Implied, *, zones: Mapping[str, str], version: str = "")
             yield from _changing(guest, attributes, zones)
     for vm_id, name in implied.destroyed.items():
         yield _right(guest_path(vm_id), "VM.Allocate", f"the removal of {name}")
+    for datastore, name, of in sorted(implied.deleted):
+        yield _removing(datastore, name, of)
     yield from _files((file for file in implied.desired.files if file.key in implied.files), Purpose.CREATE)
     yield from _networks(implied.objects)
 
@@ -258,6 +260,12 @@ def _seeing(datastore: str, why: str, of: Guest | None = None) -> Right:
     return Right(ways=ways, why=why, label="" if of is None else label(of.key))
 
 
+def _removing(datastore: str, name: str, of: str) -> Right:
+    """Return what it takes to remove a file: whoever may write files onto a datastore may not remove any."""
+    grant = Grant(f"/storage/{datastore}", "Datastore.Allocate")
+    return Right(ways=((grant,),), why=f"the removal of {name}", label=of)
+
+
 def _files(files: Iterable[AnyFile], purpose: Purpose) -> Iterator[Right]:
     for file in files:
         path = f"/storage/{file.datastore}"
@@ -266,11 +274,17 @@ def _files(files: Iterable[AnyFile], purpose: Purpose) -> Iterator[Right]:
             # Where the folder of a datastore is, Proxmox tells only those who may change the datastore.
             yield _right(path, "Datastore.Allocate", f"the snippets of {file.key.partition('/')[0]}")
             continue
-        yield _right(path, "Datastore.AllocateTemplate", f"the file {file.key}")
-        if isinstance(file, Download) and purpose is Purpose.CREATE:
+        if purpose is Purpose.DESTROY:
+            if not (isinstance(file, Download) and file.is_shared):
+                yield _removing(file.datastore, file.key, label(file.key))
+            continue
+        template = (Grant(path, "Datastore.AllocateTemplate"),)
+        yield Right(ways=(template,), why=f"the file {file.key}", label=label(file.key))
+        if isinstance(file, Download):
             alone = (Grant(f"/nodes/{file.node}", "Sys.AccessNetwork"),)
             everywhere = (Grant("/", "Sys.Audit"), Grant("/", "Sys.Modify"))
-            yield Right(ways=(alone, everywhere), why=f"the download of {file.key}")
+            why = f"the download of {file.key}"
+            yield Right(ways=(alone, everywhere), why=why, label=label(file.key))
 
 
 def _networks(objects: Iterable[tuple[str, str, str]]) -> Iterator[Right]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.diagnostics import Kind
+from stackyard.base.suggestions import closest
 from stackyard.desired import Container, Download, Vm
 from stackyard.desired.check import used_files
-from stackyard.diagnostics import Kind
-from stackyard.guard.facts import (
-    PERMISSIONS,
-    contents_of,
-    guest_config,
-    metadata_of,
-    volume_info,
-)
+from stackyard.fields.properties import GIB, parse, parse_size
+from stackyard.guard.facts import METADATA, contents_of, guest_config, metadata_of, rights_on, volume_info
 from stackyard.guard.findings import Finding
 from stackyard.render.terms import label
 
@@ -23,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.desired import Guest
-    from stackyard.desired.files import File
+    from stackyard.desired.files import AnyFile, File
     from stackyard.guard.cluster import Cluster, ClusterGuest
-    from stackyard.guard.facts import Facts, Question
-    from stackyard.guard.implied import Implied
+    from stackyard.guard.facts import ApiRead, Facts
+    from stackyard.guard.implied import ImpliedCalls
 
 __all__ = [
     "ask_clones",
@@ -50,14 +44,11 @@ SMALL_DISK = Kind(
     remedy="Make the disk at least as large as the image: Proxmox never makes a disk smaller.",
 )
 
-_GIB = 2**30
 # A file may be larger than the disk in it by what its format adds.
 _FORMAT_SHARE = 1.02
 # Attributes of the provider that name a file which is read each time that a guest starts.
 _READ_AT_START = {"hook_script": "hook_script_file_id", "cdrom": "cdrom", "cloud_init": "initialization"}
 _SEEING = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
-_SIZE = re.compile(r"(?:^|,)size=(\d+(?:\.\d+)?)([KMGT]?)(?:,|$)")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def volumes_of(
@@ -79,16 +70,16 @@ def volumes_of(
 _MADE_OF = ("disks", "template")
 
 
-def ask_volumes(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_volumes(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the lists in which the volumes should be, and whether the token sees them."""
     for guest, attributes in implied.touched_guests:
         for _, volume in volumes_of(guest, attributes):
             if cluster.storage(guest.node, volume.partition(":")[0]) is not None:
                 yield contents_of(guest.node, volume)
-            yield PERMISSIONS
+            yield from rights_on(f"/storage/{volume.partition(':')[0]}")
 
 
-def find_volumes(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_volumes(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report images, templates, ISO files and snippets that are not on their datastore."""
     for guest, attributes in implied.touched_guests:
         for path, volume in volumes_of(guest, attributes):
@@ -123,11 +114,11 @@ def _missing(guest: Guest, volume: str, facts: Facts) -> str:
     listed = None if not isinstance(rows, list) else [str(row.get("volid")) for row in rows]
     if listed is None or volume in listed:
         return ""
-    close = difflib.get_close_matches(volume, listed, 1)
-    return f"is not on {guest.node}." + (f" There is {close[0]}." if close else "")
+    close = closest(volume, listed)
+    return f"is not on {guest.node}." + (f" There is {close}." if close else "")
 
 
-def ask_sizes(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def ask_sizes(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask how large the images are; of those that are not there yet, how large the files."""
     del cluster
     for guest, _, used, _ in _disks_from_images(implied):
@@ -136,7 +127,7 @@ def ask_sizes(implied: Implied, cluster: Cluster) -> Iterator[Question]:
             yield question
 
 
-def find_small_disks(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_small_disks(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report disks that are smaller than the image that they are made from."""
     for guest, path, used, size_gib in _disks_from_images(implied):
         question = _size_question(implied, guest, used)
@@ -145,20 +136,20 @@ def find_small_disks(implied: Implied, facts: Facts) -> Iterator[Finding]:
         if not isinstance(size, int):
             continue
         file = implied.file(used)
-        is_file_size = file is not None and file.key in implied.files
+        is_file_size = question is not None and question.path.endswith(METADATA)
         least = size / _FORMAT_SHARE if is_file_size else size
-        if size_gib * _GIB < least:
+        if size_gib * GIB < least:
             name = used if file is None else file.volume_id
             yield Finding(
                 kind=SMALL_DISK,
                 detail=f"{guest.name} has a disk of {size_gib} GiB, and its image {name} has "
-                f"{'at least ' if is_file_size else ''}{least / _GIB:.1f} GiB.",
+                f"{'at least ' if is_file_size else ''}{least / GIB:.1f} GiB.",
                 label=label(guest.key),
                 field=path,
             )
 
 
-def _disks_from_images(implied: Implied) -> Iterator[tuple[Guest, tuple[str | int, ...], File, int]]:
+def _disks_from_images(implied: ImpliedCalls) -> Iterator[tuple[Guest, tuple[str | int, ...], File, int]]:
     for guest in implied.new_guests:
         if isinstance(guest, Vm) and not guest.imported:
             for index, disk in enumerate(guest.disks):
@@ -166,7 +157,7 @@ def _disks_from_images(implied: Implied) -> Iterator[tuple[Guest, tuple[str | in
                     yield guest, ("disks", index, "size_gib"), disk.file, disk.size_gib
 
 
-def _size_question(implied: Implied, guest: Guest, used: File) -> Question | None:
+def _size_question(implied: ImpliedCalls, guest: Guest, used: File) -> ApiRead | None:
     if isinstance(used, str):
         return volume_info(guest.node, used)
     file = implied.file(used)
@@ -174,20 +165,31 @@ def _size_question(implied: Implied, guest: Guest, used: File) -> Question | Non
         return None
     if file.key not in implied.files:
         return volume_info(file.node, file.volume_id)
-    return metadata_of(file.node, file.url, verify=file.verify_tls) if isinstance(file, Download) else None
+    if not isinstance(file, Download):
+        return None
+    twin = next((other for other in implied.desired.files if _is_twin(file, other, implied)), None)
+    if twin is not None:
+        return volume_info(twin.node, twin.volume_id)
+    return metadata_of(file.node, file.url, verify=file.verify_tls)
 
 
-def ask_clones(implied: Implied, cluster: Cluster) -> Iterator[Question]:
+def _is_twin(file: Download, other: AnyFile, implied: ImpliedCalls) -> bool:
+    """Tell whether a file is the same image, and there already: by its checksum, as servers replace files."""
+    is_same = isinstance(other, Download) and (other.url, other.checksum) == (file.url, file.checksum)
+    return is_same and file.checksum is not None and other.key not in implied.files
+
+
+def ask_clones(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the configurations of the guests that others are copied from."""
     for guest in implied.new_guests:
         if guest.clone is not None and not guest.imported:
             source = _source(guest, cluster)
-            yield PERMISSIONS
+            yield from rights_on(f"/vms/{guest.clone.vm_id}")
             if source is not None and isinstance(guest, Vm) and guest.disks:
                 yield guest_config(source.node, source.kind, source.vm_id)
 
 
-def find_clones(implied: Implied, facts: Facts) -> Iterator[Finding]:
+def find_clones(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report sources of clones that are not there, on another node, or larger than the clone."""
     for guest in implied.new_guests:
         if guest.clone is None or guest.imported:
@@ -210,7 +212,7 @@ def find_clones(implied: Implied, facts: Facts) -> Iterator[Finding]:
             yield from _small_clones(guest, said, facts.answers.get(_config_of(source)))
 
 
-def _config_of(source: ClusterGuest) -> Question:
+def _config_of(source: ClusterGuest) -> ApiRead:
     return guest_config(source.node, source.kind, source.vm_id)
 
 
@@ -219,8 +221,8 @@ def _small_clones(guest: Vm, said: str, config: Any) -> Iterator[Finding]:
         return
     for index, disk in enumerate(guest.disks):
         has = _size_in(config.get(disk.interface))
-        if has > disk.size_gib * _GIB:
-            detail = f"{said}, whose {disk.interface} has {has / _GIB:.1f} GiB; {disk.size_gib} is less."
+        if has > disk.size_gib * GIB:
+            detail = f"{said}, whose {disk.interface} has {has / GIB:.1f} GiB; {disk.size_gib} is less."
             yield _clone_finding(SMALL_DISK, guest, detail, ("disks", index, "size_gib"))
 
 
@@ -233,6 +235,5 @@ def _source(guest: Guest, cluster: Cluster) -> ClusterGuest | None:
     return next((one for one in cluster.guests if one.vm_id == wanted), None)
 
 
-def _size_in(drive: Any) -> float:
-    found = _SIZE.search(str(drive or ""))
-    return 0.0 if found is None else float(found[1]) * _UNITS[found[2]]
+def _size_in(drive: Any) -> int:
+    return parse_size(parse(drive or "", "file").get("size")) or 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.render.references import short_type
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -13,6 +15,7 @@ __all__ = [
     "FILES",
     "KINDS",
     "describe",
+    "identity_of",
     "is_guest",
     "name_in",
     "name_of",
@@ -42,15 +45,6 @@ KINDS = {
     "harule": "affinity rule",
 }
 FILES = ("file", "download_file")
-_PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
-
-
-def short_type(name: str) -> str:
-    """Return the type of a resource without the provider's prefix."""
-    for prefix in _PREFIXES:
-        if name.startswith(prefix):
-            return name.removeprefix(prefix)
-    return name
 
 
 def short_kind(change: Change) -> str:
@@ -96,6 +90,27 @@ def name_in(kind: str, values: Mapping[str, Any]) -> str:
     elif kind.startswith("sdn_") or kind == "harule":
         found = values.get("id")
     return found if isinstance(found, str) else ""
+
+
+def identity_of(change: Change) -> str:
+    """Return what names an object that is no guest among all of its kind; empty where that is not known."""
+    kind, values = short_kind(change), change.after or {}
+    parts: tuple[Any, ...]
+    if kind == "pool":
+        parts = (values.get("pool_id"),)
+    elif kind.startswith("network_linux_"):
+        parts = (values.get("node_name"), values.get("name"))
+    elif kind == "sdn_subnet":
+        parts = (values.get("vnet"), values.get("cidr"))
+    elif kind.startswith("sdn_zone_") or kind == "sdn_vnet":
+        parts = (values.get("id"),)
+    elif kind in ("haresource", "harule"):
+        parts = (values.get("resource_id" if kind == "haresource" else "rule"),)
+    else:
+        return ""
+    # A part that another resource will tell is a mark, and no text.
+    texts = [part for part in parts if isinstance(part, str)]
+    return ("/" if kind == "sdn_subnet" else ":").join(texts) if len(texts) == len(parts) else ""
 
 
 def owner_of(change: Change) -> str | None:

@@ -1,9 +1,8 @@
-"""The inventory: what runs where, for Ansible and whoever else asks, rendered from the state and its input.
+"""The inventory: which guests run where, rendered from the state and its input for Ansible and others.
 
-`facts` reads the state, `contract` makes the versioned JSON document and holds it against its schema and
-against what should be there, `ansible` makes Ansible's own forms of it, and `publishing` puts it where its
-readers find it, whole or not at all. A guest that is not as it should be stops the publishing: the inventory
-before it stays.
+`facts` reads the state. `contract` builds the versioned JSON document and checks it against its schema and
+the desired state. `ansible` converts it to Ansible's own formats, and `publishing` publishes it atomically.
+A guest that differs from the desired state stops the publishing: the previous inventory stays.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from __future__ import annotations
 from stackyard.inventory.contract import IncompleteError, Inventory, render
 from stackyard.inventory.facts import Fact, read_facts
 from stackyard.inventory.freshness import Freshness, freshness
-from stackyard.inventory.publishing import Shelf, open_shelf
+from stackyard.inventory.targets import InventoryTarget, open_inventory_target
 
 __all__ = [
     "Fact",
     "Freshness",
     "IncompleteError",
     "Inventory",
-    "Shelf",
+    "InventoryTarget",
     "freshness",
-    "open_shelf",
+    "open_inventory_target",
     "read_facts",
     "render",
 ]

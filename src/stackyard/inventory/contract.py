@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.addresses import parse_interface
+from stackyard.base.addresses import parse_interface
+from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Container
-from stackyard.diagnostics import Diagnostics, Kind
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.errors import InvalidInputError
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:

@@ -6,16 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import usable_address
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.render.references import CONTAINER, VM
+from stackyard.base.addresses import usable_address
+from stackyard.state.guests import read_guests
+from stackyard.state.inside import EncryptedStateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.state.guests import StateGuest
+
 __all__ = ["Fact", "read_facts"]
 
+_CONTAINER = "container"
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
 
 
@@ -38,27 +40,27 @@ class Fact:
 
 def read_facts(state: bytes | None) -> Mapping[str, Fact]:
     """Return the guests of a state, by the address of their resource; none where there is no state yet."""
-    document = parse_json(state, LARGE) if state else {}
-    return {
-        f"{row['type']}.{row['name']}": _fact(row["type"], instance["attributes"])
-        for row in document.get("resources") or ()
-        if row.get("mode") == "managed" and row.get("type") in (VM, CONTAINER)
-        for instance in row.get("instances") or ()
-        # What the engine could not finish, or has let go of, is no guest to rely on.
-        if instance.get("status") != "tainted" and "deposed" not in instance
-    }
+    if not state:
+        return {}
+    try:
+        guests = read_guests(state)
+    except EncryptedStateError:
+        # The input alone has to do.
+        return {}
+    return {guest.address: _fact(guest) for guest in guests if guest.is_reliable}
 
 
-def _fact(kind: str, attributes: Mapping[str, Any]) -> Fact:
+def _fact(guest: StateGuest) -> Fact:
+    kind, attributes = guest.kind, guest.attributes
     known = [address for text in _addresses(kind, attributes) if (address := usable_address(text))]
     macs = (
         [card.get("mac_address") for card in attributes.get("network_interface") or ()]
-        if kind == CONTAINER
+        if kind == _CONTAINER
         else [card.get("mac_address") for card in attributes.get("network_device") or ()]
     )
     return Fact(
-        vm_id=int(attributes.get("vm_id") or 0),
-        node=str(attributes.get("node_name") or ""),
+        vm_id=guest.vm_id or 0,
+        node=guest.node,
         addresses=tuple(dict.fromkeys(known)),
         mac=next((mac for mac in macs if isinstance(mac, str) and _MAC.fullmatch(mac)), None),
     )
@@ -66,7 +68,7 @@ def _fact(kind: str, attributes: Mapping[str, Any]) -> Fact:
 
 def _addresses(kind: str, attributes: Mapping[str, Any]) -> Iterator[str]:
     for version in (4, 6):
-        if kind == CONTAINER:
+        if kind == _CONTAINER:
             yield from (attributes.get(f"ipv{version}") or {}).values()
         else:
             for of_card in attributes.get(f"ipv{version}_addresses") or ():

@@ -1,4 +1,4 @@
-"""The operator: create, destroy and test what a manifest says, over its graph, to any depth.
+"""The operator: create, destroy and test the guests of a manifest, along its graph, to any depth.
 
-`verbs.run_verb` is the one way in, for the command line and for the inner side of a delegation alike.
+`verbs.run_verb` is the only entry point, for the command line and for the inner side of a delegation.
 """

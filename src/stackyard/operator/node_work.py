@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.operator.progress import PhaseFailedError
 from stackyard.operator.readiness import HaltedError
-from stackyard.operator.tracking import PhaseFailedError
-from stackyard.path.knocking import Knock, knock_directly
-from stackyard.path.verifying import verify_guest
+from stackyard.path.port_probe import PortProbe, probe_directly
+from stackyard.path.verify import verify_guest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.clients.proxmox import Client
     from stackyard.desired import Guest
-    from stackyard.manifest.model import Manifest, Node
-    from stackyard.operator.hands import Hands
+    from stackyard.operator.guest_actions import GuestActions
+    from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.outcome import NodeOutcome
+    from stackyard.operator.progress import Tracker
     from stackyard.operator.readiness import Readiness
     from stackyard.operator.request import Request
-    from stackyard.operator.tracking import Tracker
-    from stackyard.operator.undertaking import Undertaking
-    from stackyard.path.verifying import GuestUp
-    from stackyard.proxmox import Client
+    from stackyard.path.verify import GuestUp
+    from stackyard.sources.manifest.model import Manifest, Node
 
-__all__ = ["Halt", "NodeWork", "SubtreeError", "with_buffer"]
+__all__ = ["NodeWork", "StopSignal", "SubtreeError", "with_buffer"]
 
 # How many guests are reached into at once where nobody says; each is a connection.
 _AT_ONCE = 64
@@ -54,7 +54,7 @@ class SubtreeError(PhaseFailedError):
 
 
 @dataclass(slots=True)
-class Halt:
+class StopSignal:
     """Whether nothing new is to be begun, and because of whom."""
 
     cause: str | None = None
@@ -74,32 +74,32 @@ class NodeWork:
     """Works on the nodes of one host.
 
     Attributes:
-        undertaking: What is done.
+        manifest_run: What is done.
         host: Where.
         client: Speaks to the cluster.
         guests: The guests by the names of their nodes.
-        hands: Reaches into guests.
+        guest_actions: Reaches into guests.
         tracker: Takes note of everything.
         halt: Whether to go on.
         ready: Says when a guest is made; it is there already when absent.
-        knock: Tries ports of guests, from where they can be reached.
+        probe_port: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
 
-    undertaking: Undertaking
+    manifest_run: ManifestRun
     host: str
     client: Client
     guests: Mapping[str, Guest]
-    hands: Hands
+    guest_actions: GuestActions
     tracker: Tracker
-    halt: Halt = field(default_factory=Halt)
+    halt: StopSignal = field(default_factory=StopSignal)
     ready: Readiness | None = None
-    knock: Knock = knock_directly
+    probe_port: PortProbe = probe_directly
     emit: events.Emit = events.ignore
     up: dict[str, GuestUp] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(self.undertaking.request.parallel or _AT_ONCE)
+        self._places = asyncio.Semaphore(self.manifest_run.request.parallel or _AT_ONCE)
 
     async def create(self, node: Node) -> None:
         """Take a node from the engine's hands and finish it.
@@ -122,7 +122,7 @@ class NodeWork:
         self.halt.check()
         up = await self.reach(node)
         self.halt.check()
-        self.tracker.add(node.name, *await self.hands.configure(node, guest, up))
+        self.tracker.add(node.name, *await self.guest_actions.configure(node, guest, up))
         self.tracker.change(node.name, status=NodeStatus.CONFIGURED)
 
     async def reach(self, node: Node) -> GuestUp:
@@ -135,7 +135,7 @@ class NodeWork:
         name = node.name
         guest = self._patient(self.guests[name])
         with self.tracker.phase(name, "wait_address", f"Waiting for the address of {name}"):
-            up = await verify_guest(self.client, guest, knock=self.knock, emit=self.emit)
+            up = await verify_guest(self.client, guest, probe_port=self.probe_port, emit=self.emit)
         address = up.addresses[0] if up.addresses else None
         self.up[name] = up
         self.tracker.change(name, status=NodeStatus.REACHED, vm_id=up.vm_id, address=address)
@@ -143,9 +143,9 @@ class NodeWork:
 
     def _patient(self, guest: Guest) -> Guest:
         """Return a guest with the time that it is given to come up."""
-        said = self.undertaking.timeouts.said.get("wait_address")
+        said = self.manifest_run.timeouts.said.get("wait_address")
         if said is None:
-            return with_buffer(guest, self.undertaking.manifest.settings.timeout_buffer)
+            return with_buffer(guest, self.manifest_run.manifest.settings.timeout_buffer)
         verify = guest.verify.model_copy(update={"timeout_s": said})
         return guest.model_copy(update={"verify": verify})
 
@@ -160,7 +160,7 @@ class NodeWork:
             return
         async with self._places:
             up = await self.reach(node)
-            self.tracker.add(node.name, *await self.hands.inspect(node, guest, up))
+            self.tracker.add(node.name, *await self.guest_actions.inspect(node, guest, up))
 
     async def delegate(self, verb: Verb, node: Node, only: tuple[str, ...] = ()) -> None:
         """Let what runs inside of a node be done there, and take note of what became of it.
@@ -175,19 +175,19 @@ class NodeWork:
         """
         self.halt.check()
         up = self.up.get(node.name) or await self.reach(node)
-        inside = self.undertaking.inside(node.name)
+        inside = self.manifest_run.inside(node.name)
         subtree = self._within_depth().subtree(node.name)
         request = self._request(node, subtree, only)
-        delegated = await self.hands.delegate(
+        delegated = await self.guest_actions.delegate(
             verb, node, self.guests[node.name], up, subtree=subtree, request=request
         )
         self.tracker.add(node.name, *delegated.phases)
         # A host speaks for what runs inside of it: what it says of others, or of itself, does not count.
         names = {one.name for one in inside} | set(subtree.by_name)
         ended = [outcome for outcome in delegated.outcome.nodes if outcome.name in names]
-        depth = self.undertaking.manifest.depth(node.name) + 1
+        depth = self.manifest_run.manifest.depth(node.name) + 1
         for outcome in ended:
-            if outcome.name in self.undertaking.manifest.by_name:
+            if outcome.name in self.manifest_run.manifest.by_name:
                 self.tracker.put(_seen_from_here(outcome, self.tracker, depth))
         bad = [outcome for outcome in ended if outcome.error is not None or not _is_as_asked(verb, outcome)]
         silent = {one.name for one in inside} - {outcome.name for outcome in ended}
@@ -201,8 +201,8 @@ class NodeWork:
             raise SubtreeError(f"Inside of {node.name}: {said}", first)
 
     def _within_depth(self) -> Manifest:
-        depth = self.undertaking.request.depth
-        return self.undertaking.manifest if depth is None else self.undertaking.manifest.up_to(depth)
+        depth = self.manifest_run.request.depth
+        return self.manifest_run.manifest if depth is None else self.manifest_run.manifest.up_to(depth)
 
     def _silent(self, name: str) -> NodeOutcome:
         """Take note of a node of which the inner operator said nothing: that is no success."""
@@ -210,7 +210,7 @@ class NodeWork:
         return self.tracker[name]
 
     def _request(self, node: Node, subtree: Manifest, only: tuple[str, ...]) -> Request:
-        own = self.undertaking.request
+        own = self.manifest_run.request
         inside = {one.name for one in subtree.nodes}
         targets = only or tuple(name for name in own.targets if name in inside)
         return dataclasses.replace(

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import parse_address
+from stackyard.base.addresses import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

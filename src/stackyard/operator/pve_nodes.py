@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.operator.delegation.inner_host import InnerHost, InnerHostError, Steps
 from stackyard.operator.guests.access import logged_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stackyard import events, ssh
+    from stackyard.base import events
+    from stackyard.clients import ssh
     from stackyard.operator.guests import GuestContext
     from stackyard.operator.outcome import Phase
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
 __all__ = ["InstallPve", "ensure_pve"]
 

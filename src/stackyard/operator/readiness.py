@@ -1,14 +1,14 @@
-"""From the events of an apply to the moment at which each guest can be gone on with."""
+"""From the events of an apply to the moment at which each guest is ready for its next step."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
 from stackyard.engine.changes import Action
 from stackyard.engine.failures import TofuError
-from stackyard.errors import StackyardError
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ class NotMadeError(StackyardError):
 
 
 class HaltedError(StackyardError):
-    """A node was not gone on with, because another one failed first.
+    """A node was skipped because an earlier node failed.
 
     Args:
         cause: The node that failed.
     """
 
     code = "E-OPERATOR-HALTED"
-    summary = "A node was not gone on with"
+    summary = "Node skipped: an earlier node failed"
     default_remedy = "Run the command again when the node that failed first is put right."
 
     def __init__(self, cause: str) -> None:
@@ -47,7 +47,7 @@ class HaltedError(StackyardError):
 
 
 class Readiness:
-    """Who can be gone on with.
+    """Which nodes are ready for their next step.
 
     Args:
         guests: The guests by the names of their nodes.

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import re
 from typing import TYPE_CHECKING
 
 import orjson
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import BusyError, FileError
+from stackyard.base import directories, files, locks
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import BusyError, FileError
 from stackyard.operator.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Book", "RecordBrokenError", "RunBusyError"]
+__all__ = ["RecordBrokenError", "RecordStore", "RunBusyError"]
 
 _RECORD = "record.json"
 _LOCK = "lock"
@@ -44,7 +42,7 @@ class RecordBrokenError(FileError):
     default_remedy = "Remove the file: what is there is found again in the state and by its tag."
 
 
-class Book:
+class RecordStore:
     """The record of one manifest on one host, with its history.
 
     Args:
@@ -75,24 +73,13 @@ class Book:
             FileError: The folder cannot be written.
         """
         directories.ensure_private(self.folder)
-        path = self.folder / _LOCK
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", path) from err
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as err:
-                said = os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
-                who = said or "another process"
-                raise RunBusyError(f"{self.manifest} on {self.host} is held by {who}.") from err
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, holder.encode(), 0)
+        with locks.open_file_lock(self.folder / _LOCK) as lock:
+            if not lock.try_acquire():
+                who = lock.read_note() or "another process"
+                raise RunBusyError(f"{self.manifest} on {self.host} is held by {who}.")
+            lock.write_note(holder)
             yield
-            os.ftruncate(descriptor, 0)
-        finally:
-            os.close(descriptor)
+            lock.write_note("")
 
     def read(self) -> Record | None:
         """Return the record, nothing where there is none yet.

@@ -6,15 +6,16 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events, proxmox
+from stackyard.base import events
+from stackyard.base.errors import BusyError
+from stackyard.clients import proxmox
+from stackyard.clients.objects import open_objects
 from stackyard.engine.changes import Action
-from stackyard.errors import BusyError
-from stackyard.objects import open_objects
-from stackyard.operator.creating import guests_of
-from stackyard.operator.removing import find_orphans
+from stackyard.operator.create import guests_of
+from stackyard.operator.remove import find_orphans
 from stackyard.path.manifests import resolve_manifest
-from stackyard.path.planning import Wishes, planned
-from stackyard.path.run import opened
+from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.run import open_run
 from stackyard.render.references import address_of
 from stackyard.state import StateService
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.engine.changes import Change
+    from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.record import Record
-    from stackyard.operator.undertaking import Undertaking
-    from stackyard.path.planning import Made
+    from stackyard.path.plan import Plan
 
 __all__ = ["NodeView", "StatusView", "look"]
 
@@ -132,19 +133,19 @@ class _Seen:
     is_busy: bool = False
 
 
-async def look(undertaking: Undertaking, emit: events.Emit = events.ignore) -> StatusView:
+async def look(manifest_run: ManifestRun, emit: events.Emit = events.ignore) -> StatusView:
     """Look at a manifest on its hosts; nothing is changed.
 
     Raises:
         StackyardError: A host does not answer.
     """
-    seen = {host: await _look_at(undertaking, host, emit) for host in undertaking.hosts}
-    runs = {host: record for host in seen if (record := undertaking.book(host).read()) is not None}
-    nodes = [_node(undertaking, name.name, seen, runs) for name in undertaking.manifest.nodes]
+    seen = {host: await _look_at(manifest_run, host, emit) for host in manifest_run.hosts}
+    runs = {host: record for host in seen if (record := manifest_run.book(host).read()) is not None}
+    nodes = [_node(manifest_run, name.name, seen, runs) for name in manifest_run.manifest.nodes]
     orphans = dict.fromkeys(text for one in seen.values() for text in one.orphans)
     return StatusView(
-        manifest=undertaking.manifest.name,
-        host=undertaking.host,
+        manifest=manifest_run.manifest.name,
+        host=manifest_run.host,
         nodes=tuple(nodes),
         runs=runs,
         orphans=tuple(orphans),
@@ -152,20 +153,20 @@ async def look(undertaking: Undertaking, emit: events.Emit = events.ignore) -> S
     )
 
 
-async def _look_at(undertaking: Undertaking, host: str, emit: events.Emit) -> _Seen:
-    resolved = resolve_manifest(undertaking.resolver, undertaking.manifest, host)
-    guests = guests_of(resolved.desired, undertaking.roots_on(host))
-    with contextlib.closing(open_objects(undertaking.settings.base / "state")) as objects:
+async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _Seen:
+    resolved = resolve_manifest(manifest_run.resolver, manifest_run.manifest, host)
+    guests = guests_of(resolved.desired, manifest_run.roots_on(host))
+    with contextlib.closing(open_objects(manifest_run.settings.base / "state")) as objects:
         async with proxmox.Client(resolved.connection) as client:
             rows = await client.get("/cluster/resources", {"type": "vm"})
             orphans = await find_orphans(
-                client, StateService(objects), undertaking.resolver, undertaking.manifest.name
+                client, StateService(objects), manifest_run.resolver, manifest_run.manifest.name
             )
     power = {int(row["vmid"]): str(row.get("status", "")) for row in rows}
     try:
         async with (
-            opened(resolved, undertaking.settings, emit=emit) as run,
-            planned(run, Wishes(unchanged=True)) as made,
+            open_run(resolved, manifest_run.settings, emit=emit) as run,
+            make_plan(run, PlanRequest(unchanged=True)) as made,
         ):
             by_address = _by_address(made)
     except BusyError:
@@ -178,15 +179,15 @@ async def _look_at(undertaking: Undertaking, host: str, emit: events.Emit) -> _S
     return _Seen(changes=changes, power=power, orphans=orphans)
 
 
-def _by_address(made: Made) -> dict[str, Change]:
+def _by_address(made: Plan) -> dict[str, Change]:
     return {change.address: change for change in made.changes.planned}
 
 
 def _node(
-    undertaking: Undertaking, name: str, seen: Mapping[str, _Seen], runs: Mapping[str, Record]
+    manifest_run: ManifestRun, name: str, seen: Mapping[str, _Seen], runs: Mapping[str, Record]
 ) -> NodeView:
-    node = undertaking.manifest.by_name[name]
-    host = undertaking.root_host(name)
+    node = manifest_run.manifest.by_name[name]
+    host = manifest_run.root_host(name)
     record = runs.get(host)
     known = next((one for one in record.nodes if one.name == name), None) if record else None
     change = seen[host].changes.get(name)
@@ -196,8 +197,8 @@ def _node(
     return NodeView(
         name=name,
         type=node.type.value,
-        host=undertaking.host_of(name),
-        depth=undertaking.manifest.depth(name),
+        host=manifest_run.host_of(name),
+        depth=manifest_run.manifest.depth(name),
         status="pending" if known is None else known.status.value,
         vm_id=vm_id,
         address=None if known is None else known.address,

@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from stackyard import events
-from stackyard.diagnostics import in_full
-from stackyard.errors import BusyError, InvalidInputError, StackyardError, UsageError
-from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.operator.creating import Creation
-from stackyard.operator.destroying import Destruction
-from stackyard.operator.envelope import Envelope, Subject, now, seeded
-from stackyard.operator.looking import Verification
+from stackyard.base import events
+from stackyard.base.diagnostics import in_full
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UsageError
+from stackyard.operator.create import Creation
+from stackyard.operator.destroy import Destruction
+from stackyard.operator.existing_guests import Verification
+from stackyard.operator.manifest_run import ManifestRun, settings_for, timeouts_of
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, RunOutcome, Verb
 from stackyard.operator.preflight import Purpose, preflight
-from stackyard.operator.records import Book
-from stackyard.operator.undertaking import Undertaking, settings_for, timeouts_of
-from stackyard.operator.undoing import Undoing
+from stackyard.operator.records import RecordStore
+from stackyard.operator.rollback import Rollback
+from stackyard.operator.run_recorder import RunRecorder, RunSubject, now, seeded
 from stackyard.path.run import InputChangedError
-from stackyard.site import ConfigResolver
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site import ConfigResolver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.operator.hands import Hands, HandsFor
+    from stackyard.operator.guest_actions import GuestActions, HandsFor
+    from stackyard.operator.progress import Tracker
     from stackyard.operator.pve_nodes import InstallPve
     from stackyard.operator.request import Request
-    from stackyard.operator.tracking import Tracker
 
 __all__ = ["run_verb"]
 
@@ -45,7 +45,7 @@ async def run_verb(
     request: Request,
     emit: events.Emit = events.ignore,
     *,
-    hands_for: HandsFor | None = None,
+    guest_actions_for: HandsFor | None = None,
     install_pve: InstallPve | None = None,
 ) -> RunOutcome:
     """Do what is asked, to the end, and say what became of it.
@@ -57,7 +57,7 @@ async def run_verb(
         verb: What to do.
         request: With what, and how.
         emit: Takes the events.
-        hands_for: Gives what reaches into the guests of a host; by SSH when absent.
+        guest_actions_for: Gives what reaches into the guests of a host; by SSH when absent.
         install_pve: Installs Proxmox VE on nodes of type `pve` whose image has none; without, they stay so.
 
     Raises:
@@ -66,8 +66,8 @@ async def run_verb(
         StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
     """
 
-    def reach(undertaking: Undertaking) -> HandsFor:
-        return hands_for or _by_ssh(undertaking, install_pve, emit)
+    def reach(manifest_run: ManifestRun) -> HandsFor:
+        return guest_actions_for or _by_ssh(manifest_run, install_pve, emit)
 
     for _ in range(_READS):
         with contextlib.suppress(InputChangedError):
@@ -76,7 +76,7 @@ async def run_verb(
 
 
 async def _run_verb(
-    verb: Verb, request: Request, emit: events.Emit, reach: Callable[[Undertaking], HandsFor]
+    verb: Verb, request: Request, emit: events.Emit, reach: Callable[[ManifestRun], HandsFor]
 ) -> RunOutcome:
     """Do what is asked with the input as it is now.
 
@@ -86,13 +86,13 @@ async def _run_verb(
     """
     resolver = ConfigResolver(request.site, emit=emit)
     try:
-        undertaking = Undertaking.of(verb, request, resolver)
+        manifest_run = ManifestRun.of(verb, request, resolver)
     except InvalidInputError:
         if verb is not Verb.DESTROY or request.name is None or request.targets:
             raise
         # What is there is in the state, whatever became of the file since.
         return await _destroy_by_name(request.name, request, resolver, emit)
-    run = _Run(undertaking, emit, reach(undertaking))
+    run = _Run(manifest_run, emit, reach(manifest_run))
     began_at, began_s = now(), time.monotonic()
     try:
         outcome = await run.run()
@@ -101,8 +101,8 @@ async def _run_verb(
     except StackyardError as err:
         failed = RunOutcome(
             verb=verb,
-            manifest=undertaking.manifest.name,
-            host=undertaking.host,
+            manifest=manifest_run.manifest.name,
+            host=manifest_run.host,
             success=False,
             started_at=began_at,
             duration_s=time.monotonic() - began_s,
@@ -116,38 +116,38 @@ async def _run_verb(
 class _Run:
     """One verb on one manifest that can be read."""
 
-    def __init__(self, undertaking: Undertaking, emit: events.Emit, hands_for: HandsFor) -> None:
-        self._undertaking = undertaking
+    def __init__(self, manifest_run: ManifestRun, emit: events.Emit, guest_actions_for: HandsFor) -> None:
+        self._manifest_run = manifest_run
         self._emit = emit
-        self._hands_for = hands_for
-        self._hands: dict[str, Hands] = {}
+        self._guest_actions_for = guest_actions_for
+        self._guest_actions: dict[str, GuestActions] = {}
         self._orphans: list[str] = []
         self._errors: list[StackyardError] = []
 
     async def run(self) -> RunOutcome:
         """Run it."""
-        undertaking = self._undertaking
-        verb = undertaking.verb
-        envelope = Envelope(
-            Subject(
+        manifest_run = self._manifest_run
+        verb = manifest_run.verb
+        recorder = RunRecorder(
+            RunSubject(
                 verb=verb,
-                manifest=undertaking.manifest.name,
-                host=undertaking.host,
-                books={host: undertaking.book(host) for host in undertaking.hosts},
-                document=undertaking.manifest.document(),
-                vm_ids=undertaking.request.vm_ids,
+                manifest=manifest_run.manifest.name,
+                host=manifest_run.host,
+                books={host: manifest_run.book(host) for host in manifest_run.hosts},
+                document=manifest_run.manifest.document(),
+                vm_ids=manifest_run.request.vm_ids,
             ),
             self._emit,
         )
-        async with envelope.held():
+        async with recorder.held():
             checked = await self._preflight()
-            nodes = _nodes(undertaking, envelope)
-            async with envelope.written(nodes) as tracker, contextlib.AsyncExitStack() as stack:
+            nodes = _nodes(manifest_run, recorder)
+            async with recorder.written(nodes) as tracker, contextlib.AsyncExitStack() as stack:
                 tracker.phases += checked
-                for host in undertaking.hosts:
-                    self._hands[host] = await stack.enter_async_context(self._hands_for(host))
+                for host in manifest_run.hosts:
+                    self._guest_actions[host] = await stack.enter_async_context(self._guest_actions_for(host))
                 success = await self._do(tracker)
-            outcome = envelope.outcome(tracker, undertaking.chosen, success=success)
+            outcome = recorder.outcome(tracker, manifest_run.chosen, success=success)
         error = in_full(self._errors[0]) if self._errors else outcome.error
         return dataclasses.replace(
             outcome, error=None if success else error, orphans=tuple(dict.fromkeys(self._orphans))
@@ -155,48 +155,51 @@ class _Run:
 
     async def _preflight(self) -> list[Phase]:
         """Look at the hosts first; a host that will not do is refused while nothing is touched."""
-        undertaking = self._undertaking
-        if undertaking.request.skip_preflight or undertaking.verb is Verb.VERIFY:
+        manifest_run = self._manifest_run
+        if manifest_run.request.skip_preflight or manifest_run.verb is Verb.VERIFY:
             return []
-        purpose = Purpose.DESTROY if undertaking.verb is Verb.DESTROY else Purpose.CREATE
+        purpose = Purpose.DESTROY if manifest_run.verb is Verb.DESTROY else Purpose.CREATE
         began_s = time.monotonic()
-        for host in undertaking.hosts:
+        for host in manifest_run.hosts:
             with events.step(self._emit, "preflight", f"Looking whether {host} will do"):
                 await preflight(
-                    undertaking.resolver, undertaking.manifest, host, purpose=purpose, emit=self._emit
+                    manifest_run.resolver, manifest_run.manifest, host, purpose=purpose, emit=self._emit
                 )
         return [Phase(name="check_hosts", took_s=time.monotonic() - began_s)]
 
     async def _do(self, tracker: Tracker) -> bool:
-        match self._undertaking.verb:
+        match self._manifest_run.verb:
             case Verb.CREATE:
                 return await self._create(tracker)
             case Verb.DESTROY:
                 return await self._destroy(tracker)
             case Verb.VERIFY:
-                return await Verification(self._undertaking, tracker, self._hands, self._emit).run()
+                return await Verification(self._manifest_run, tracker, self._guest_actions, self._emit).run()
             case Verb.TEST:
                 return await self._test(tracker)
 
     async def _create(self, tracker: Tracker) -> bool:
         creation = Creation(
-            undertaking=self._undertaking, tracker=tracker, hands=self._hands, emit=self._emit
+            manifest_run=self._manifest_run,
+            tracker=tracker,
+            guest_actions=self._guest_actions,
+            emit=self._emit,
         )
         success = await creation.run()
         self._errors += creation.errors
-        if not success and self._undertaking.manifest.settings.on_error == "rollback":
+        if not success and self._manifest_run.manifest.settings.on_error == "rollback":
             await self._undo(tracker, "rollback_nodes")
-        if self._undertaking.verb is Verb.CREATE:
+        if self._manifest_run.verb is Verb.CREATE:
             creation.note_unbegun()
         return success
 
     async def _test(self, tracker: Tracker) -> bool:
-        settings = self._undertaking.manifest.settings
+        settings = self._manifest_run.manifest.settings
         is_well = False
         try:
             is_well = await self._create(tracker)
             if is_well or settings.on_error == "continue":
-                verification = Verification(self._undertaking, tracker, self._hands, self._emit)
+                verification = Verification(self._manifest_run, tracker, self._guest_actions, self._emit)
                 is_well = await verification.run() and is_well
         finally:
             is_cleaned = not (is_well or settings.cleanup_on_failure) or await self._undo(
@@ -205,18 +208,18 @@ class _Run:
         return is_well and is_cleaned
 
     async def _destroy(self, tracker: Tracker) -> bool:
-        undertaking = self._undertaking
+        manifest_run = self._manifest_run
         destruction = Destruction(
-            resolver=undertaking.resolver,
-            settings=undertaking.settings,
-            manifest=undertaking.manifest.name,
-            hosts=undertaking.hosts,
+            resolver=manifest_run.resolver,
+            settings=manifest_run.settings,
+            manifest=manifest_run.manifest.name,
+            hosts=manifest_run.hosts,
             tracker=tracker,
             emit=self._emit,
-            limit_s=undertaking.timeouts.seconds("destroy"),
+            limit_s=manifest_run.timeouts.seconds("destroy"),
         )
-        if undertaking.request.targets:
-            success = await destruction.some(undertaking, self._hands)
+        if manifest_run.request.targets:
+            success = await destruction.some(manifest_run, self._guest_actions)
         else:
             success = await destruction.all()
         self._orphans += destruction.orphans
@@ -224,7 +227,7 @@ class _Run:
         return success
 
     async def _undo(self, tracker: Tracker, phase: str) -> bool:
-        undoing = Undoing(self._undertaking, tracker, self._hands, self._emit)
+        undoing = Rollback(self._manifest_run, tracker, self._guest_actions, self._emit)
         success = await undoing.run(phase)
         self._orphans += undoing.orphans
         self._errors += undoing.errors
@@ -237,12 +240,12 @@ async def _destroy_by_name(
     """Destroy a manifest that cannot be read any more: by its record, and by its state alone."""
     host = resolver.any_node(request.host)
     settings = settings_for(request, resolver, 0)
-    book = Book(settings.base, name, host)
+    book = RecordStore(settings.base, name, host)
     before = book.read()
     if before is not None and before.document is not None:
         text = orjson.dumps(before.document).decode()
         try:
-            find_manifest(resolver.site, Wanted(text=text))
+            find_manifest(resolver.site, ManifestRequest(text=text))
         except InvalidInputError:
             pass
         else:
@@ -250,10 +253,10 @@ async def _destroy_by_name(
             return await run_verb(Verb.DESTROY, again, emit)
     if before is None and not _has_state(resolver, request, name, host):
         raise UsageError(f"There is no manifest '{name}', and nothing of that name was made on {host}.")
-    envelope = Envelope(Subject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
-    async with envelope.held():
+    recorder = RunRecorder(RunSubject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
+    async with recorder.held():
         nodes = () if before is None else before.nodes
-        async with envelope.written(nodes) as tracker:
+        async with recorder.written(nodes) as tracker:
             destruction = Destruction(
                 resolver=resolver,
                 settings=settings,
@@ -264,15 +267,15 @@ async def _destroy_by_name(
                 limit_s=timeouts_of(request, resolver).seconds("destroy"),
             )
             success = await destruction.all()
-        outcome = envelope.outcome(tracker, [node.name for node in nodes], success=success)
+        outcome = recorder.outcome(tracker, [node.name for node in nodes], success=success)
     error = in_full(destruction.errors[0]) if destruction.errors else outcome.error
     ended = dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
     return _reported(ended, request, resolver)
 
 
 def _has_state(resolver: ConfigResolver, request: Request, name: str, host: str) -> bool:
-    from stackyard.objects import open_objects  # lazy: only for a manifest that is gone
-    from stackyard.objects.opening import DATABASE  # lazy: as above
+    from stackyard.clients.objects import open_objects  # lazy: only for a manifest that is gone
+    from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
     from stackyard.path.manifests import KIND  # lazy: as above
     from stackyard.path.target import Target  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
@@ -298,30 +301,30 @@ def _reported(outcome: RunOutcome, request: Request, resolver: ConfigResolver) -
     return dataclasses.replace(outcome, logs=(*outcome.logs, *map(str, written)))
 
 
-def _nodes(undertaking: Undertaking, envelope: Envelope) -> list[NodeOutcome]:
+def _nodes(manifest_run: ManifestRun, recorder: RunRecorder) -> list[NodeOutcome]:
     """Return every node of the hosts that are worked on, as it is at the begin."""
-    manifest, found = undertaking.manifest, []
+    manifest, found = manifest_run.manifest, []
     for node in manifest.nodes:
-        root_host = undertaking.root_host(node.name)
-        if root_host not in undertaking.hosts:
+        root_host = manifest_run.root_host(node.name)
+        if root_host not in manifest_run.hosts:
             continue
-        known = envelope.known(root_host, node.name)
+        known = recorder.known(root_host, node.name)
         fresh = NodeOutcome(
             name=node.name,
             type=node.type.value,
             status=NodeStatus.PENDING,
             vm_id=node.entry.get("vmid"),
-            host=undertaking.host_of(node.name),
+            host=manifest_run.host_of(node.name),
             depth=manifest.depth(node.name),
         )
-        if node.name in undertaking.chosen:
-            found.append(seeded(fresh, envelope.before.get(root_host), known, undertaking.verb))
+        if node.name in manifest_run.chosen:
+            found.append(seeded(fresh, recorder.before.get(root_host), known, manifest_run.verb))
         else:
             found.append(known or fresh)
     return found
 
 
-def _by_ssh(undertaking: Undertaking, install: InstallPve | None, emit: events.Emit) -> HandsFor:
-    from stackyard.operator.reaching import hands_by_ssh  # lazy: SSH, only where a guest is reached
+def _by_ssh(manifest_run: ManifestRun, install: InstallPve | None, emit: events.Emit) -> HandsFor:
+    from stackyard.operator.guest_ssh import guest_actions_by_ssh  # lazy: SSH, only where a guest is reached
 
-    return hands_by_ssh(undertaking, install, emit)
+    return guest_actions_by_ssh(manifest_run, install, emit)

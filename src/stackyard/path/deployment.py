@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard import deployment, events, proxmox
-from stackyard.deployment.constants import constants_of
-from stackyard.deployment.store import ObjectMissingError
-from stackyard.deployment.text import EmptyObjectError, ObjectSyntaxError
-from stackyard.deployment.words import NOT_ACTED_ON
-from stackyard.deployment.worktree import require_clean
+from stackyard.base import events
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import InvalidInputError, StackyardError
+from stackyard.base.redaction import NOTHING_SECRET
+from stackyard.clients import proxmox
+from stackyard.clients.objects import open_objects
+from stackyard.clients.objects.open_store import DATABASE
+from stackyard.clients.ssh.host import Host, OpenSsh
+from stackyard.clients.ssh.user_keys import user_keys
 from stackyard.desired import Desired, Secret, Secrets
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.errors import InvalidInputError, StackyardError
 from stackyard.inventory.contract import EXTRAS
-from stackyard.objects import open_objects
-from stackyard.objects.opening import DATABASE
 from stackyard.path.environment import NoTokenError, resolved_on
 from stackyard.path.places import in_deployment
-from stackyard.path.reaching import AGENT_VARIABLE
+from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
-from stackyard.redaction import NOTHING_SECRET
 from stackyard.render.references import CONTAINER, VM, address_of
-from stackyard.site import ConfigResolver
-from stackyard.site.discovery import SiteNotFoundError, find_site
-from stackyard.ssh.host import Host, OpenSsh
-from stackyard.ssh.user_keys import user_keys
+from stackyard.sources import deployment
+from stackyard.sources.deployment.constants import constants_of
+from stackyard.sources.deployment.store import ObjectMissingError
+from stackyard.sources.deployment.text import EmptyObjectError, ObjectSyntaxError
+from stackyard.sources.deployment.words import NOT_ACTED_ON
+from stackyard.sources.deployment.worktree import require_clean
+from stackyard.sources.site import ConfigResolver
+from stackyard.sources.site.discovery import SiteNotFoundError, find_site
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stackyard.deployment import Place
-    from stackyard.deployment.fetch import Object
-    from stackyard.deployment.model import Understood
+    from stackyard.sources.deployment import ObjectLocation
+    from stackyard.sources.deployment.fetch import Object
+    from stackyard.sources.deployment.model import ParsedDeployment
 
 __all__ = ["DeploymentSource"]
 
@@ -49,7 +50,7 @@ _SSH_PORT = 22
 
 @dataclass(frozen=True, slots=True)
 class DeploymentSource:
-    """The one object, fetched anew each time it is resolved.
+    """The one object, fetched again each time it is resolved.
 
     Attributes:
         place: Where it is.
@@ -58,7 +59,7 @@ class DeploymentSource:
         warn_last: Told which of its keys nothing is done with, as the last of all.
     """
 
-    place: Place
+    place: ObjectLocation
     emit: events.Emit = field(default=events.ignore)
     warn: events.Emit = field(default=events.ignore)
     warn_last: events.Emit = field(default=events.ignore)
@@ -194,7 +195,7 @@ def _warning(text: str) -> events.LogLine:
     return events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text)
 
 
-def _extras(understood: Understood, found: Object) -> Mapping[str, Any]:
+def _extras(understood: ParsedDeployment, found: Object) -> Mapping[str, Any]:
     """Return what the readers of the inventory want beside the guests."""
     data = understood.scope.data
     known = (*EXTRAS, "nodes", "proxmox_node", "proxmox_user")
@@ -243,7 +244,7 @@ def _ssh_from_environment(env: Any, desired: Desired) -> SshAccess | None:
     return SshAccess(
         user=user,
         nodes=tuple((node, node, _SSH_PORT) for node in nodes),
-        logins={node: dataclasses.replace(other, address=node) for node in nodes},
+        logins={node: replace(other, address=node) for node in nodes},
         other=other,
     )
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard import directories, events, proxmox
+from stackyard.base import directories, events
+from stackyard.base.errors import InvalidInputError
+from stackyard.clients import proxmox
 from stackyard.desired import Desired
-from stackyard.errors import InvalidInputError
 from stackyard.guard.implied import Overcommit
 from stackyard.path.places import in_env
-from stackyard.path.reaching import jump_of, node_host
+from stackyard.path.ssh_login import jump_of, node_host
 from stackyard.path.target import Resolved, SshAccess, Target
-from stackyard.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stackyard.site.hosts import HostConfig
+    from stackyard.sources.site.hosts import HostConfig
 
 __all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_by_state", "resolved_on"]
 

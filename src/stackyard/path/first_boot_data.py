@@ -11,8 +11,8 @@ import hashlib
 import time
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import DeclaredFile, Vm
-from stackyard.diagnostics import Kind, Severity
 from stackyard.engine.changes import Action
 from stackyard.guard import Finding
 from stackyard.guard.subjects import is_guest, owner_of

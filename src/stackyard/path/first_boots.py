@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import directories, files
+from stackyard.base import directories, files, locks
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import FileError
 from stackyard.desired import HostKey, Secret
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import FileError
-from stackyard.site.pulling import OwnBoot, boot_parts
+from stackyard.sources.site.pull import OwnBoot, boot_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -156,9 +154,7 @@ class FirstBoots:
     def _changing(self) -> Iterator[dict[str, BootRecord]]:
         """Give the records to change, to one at a time."""
         directories.ensure_private(self._path.parent)
-        lock = self._path.with_suffix(".lock")
-        with open(lock, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        with locks.hold_file(self._path.with_suffix(".lock")):
             records = dict(self.read())
             yield records
             document = {name: dataclasses.asdict(record) for name, record in records.items()}
@@ -170,7 +166,7 @@ def _is_open(record: BootRecord) -> bool:
 
 
 def _new_record() -> BootRecord:
-    from stackyard.ssh.keys import new_key_pair  # lazy: cryptography, for guests that are new
+    from stackyard.clients.ssh.keys import new_key_pair  # lazy: cryptography, for guests that are new
 
     pair = new_key_pair()
     return BootRecord(private_key=pair.private, public_key=pair.public)

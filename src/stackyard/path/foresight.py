@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.guard.facts import Facts, Question
+from stackyard.clients import proxmox
+from stackyard.guard.facts import ApiRead, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ _MAX_AGE_S = 30.0
 
 
 async def read_facts(
-    client: proxmox.Client, cluster: Cluster, wanted: Iterable[Question], *, caller: str
+    client: proxmox.Client, cluster: Cluster, wanted: Iterable[ApiRead], *, caller: str
 ) -> Facts:
     """Read what is asked for; what Proxmox refuses to tell is kept with its reason.
 
@@ -35,8 +35,8 @@ async def read_facts(
     """
     wanted = sorted(wanted)
     replies = await asyncio.gather(*(_ask(client, question) for question in wanted))
-    answers: dict[Question, Any] = {}
-    unanswered: dict[Question, str] = {}
+    answers: dict[ApiRead, Any] = {}
+    unanswered: dict[ApiRead, str] = {}
     for question, (answer, reason) in zip(wanted, replies, strict=True):
         if reason:
             unanswered[question] = reason
@@ -45,7 +45,7 @@ async def read_facts(
     return Facts(cluster=cluster, answers=answers, unanswered=unanswered, caller=caller)
 
 
-async def _ask(client: proxmox.Client, question: Question) -> tuple[Any, str]:
+async def _ask(client: proxmox.Client, question: ApiRead) -> tuple[Any, str]:
     try:
         return await client.get(question.path, dict(question.params), max_age_s=_MAX_AGE_S), ""
     except proxmox.RefusedError as err:

@@ -11,10 +11,10 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import parse_json_pairs
-from stackyard.documents.limits import LARGE
-from stackyard.guard.subjects import short_type
+from stackyard.base.documents.jsontext import parse_json_pairs
+from stackyard.base.documents.limits import LARGE
 from stackyard.state import StateDeletedError
+from stackyard.state.guests import guests_of, is_guest_type
 from stackyard.state.inside import EncryptedStateError, address_in, read_view
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownState", "StateEdit", "read_known_state"]
 
-_TAINTED = "tainted"
 # A whole number with as many fits into 64 bits.
 _SURE_DIGITS = 18
 
@@ -67,20 +66,18 @@ class KnownState:
     def guests(self) -> Mapping[str, Instance]:
         """The guests by address."""
         return {
-            address: instance
-            for address, instance in self.instances.items()
-            if short_type(instance.type) in ("vm", "container")
+            address: instance for address, instance in self.instances.items() if is_guest_type(instance.type)
         }
 
     @property
     def vm_ids(self) -> frozenset[int]:
         """The ids of the guests."""
-        found = (one.attributes.get("vm_id") for one in self.guests.values())
-        return frozenset(vm_id for vm_id in found if isinstance(vm_id, int))
+        found = (one.vm_id for one in guests_of(self.instances.values()))
+        return frozenset(vm_id for vm_id in found if vm_id is not None)
 
     def unfinished(self) -> Collection[str]:
         """Return the addresses of resources whose creation failed."""
-        return [address for address, one in self.instances.items() if one.status == _TAINTED]
+        return [address for address, one in self.instances.items() if one.is_tainted]
 
     def edited(self, edit: StateEdit) -> bytes | None:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
@@ -171,6 +168,6 @@ def read_known_state(states: StateService, name: str) -> KnownState:
     instances = {
         address: one
         for address, one in view.instances.items()
-        if one.mode == "managed" and " (deposed " not in address
+        if one.mode == "managed" and not one.is_deposed
     }
     return KnownState(instances=instances, _data=content.body.data)

@@ -6,26 +6,26 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Download
-from stackyard.errors import InvalidInputError
 from stackyard.guard.cluster import OWNER_TAG
-from stackyard.manifest.model import NodeType, Scope
-from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.manifest.scopes import desired_of, env_name, with_scopes
 from stackyard.path.environment import EnvironmentSource, resolved_by_state, resolved_on
 from stackyard.path.first_boots import FirstBoots, own_boots
 from stackyard.path.places import in_env
 from stackyard.path.target import Target
-from stackyard.site.build_guest import NodeChoice
-from stackyard.site.scope import files_of_env, files_of_host
+from stackyard.sources.manifest.model import NodeType, Scope
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.manifest.scopes import desired_of, env_name, with_scopes
+from stackyard.sources.site.build_guest import NodeChoice
+from stackyard.sources.site.scope import files_of_env, files_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stackyard.desired import Desired
-    from stackyard.manifest.model import Manifest
     from stackyard.path.target import Resolved
-    from stackyard.site import ConfigResolver
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site import ConfigResolver
 
 __all__ = [
     "KIND",
@@ -83,7 +83,7 @@ class ManifestSource:
             NoTokenError: There is no token for it.
             InvalidInputError: Something is wrong with it; the error carries every problem.
         """
-        manifest = find_manifest(self.resolver.site, Wanted(name=name))
+        manifest = find_manifest(self.resolver.site, ManifestRequest(name=name))
         return resolve_manifest(self.resolver, manifest, self._host(manifest, host))
 
     def _host(self, manifest: Manifest, said: str | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import events, proxmox
-from stackyard.proxmox import quoted
+from stackyard.base import events
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

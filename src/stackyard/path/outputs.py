@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.objects import open_objects
-from stackyard.objects.opening import DATABASE
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.clients.objects import open_objects
+from stackyard.clients.objects.open_store import DATABASE
 from stackyard.state import StateService
 
 if TYPE_CHECKING:

@@ -1,14 +1,13 @@
-"""Which guests of a cluster other states manage."""
+"""What of a cluster other states manage."""
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from typing import TYPE_CHECKING
 
-from stackyard.guard import Owners
-from stackyard.guard.subjects import short_type
-from stackyard.state.managed import read_managed
+from stackyard.guard import Owned, Owners
+from stackyard.guard.subjects import FILES, short_type
+from stackyard.state.guests import indexed_vm_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,29 +15,34 @@ if TYPE_CHECKING:
     from stackyard.guard import Cluster
     from stackyard.path.run import Run
     from stackyard.state.document import Holding
+    from stackyard.state.managed import ManagedResources
     from stackyard.state.targets import TargetRecord
 
 __all__ = ["Place", "node_fingerprints", "place_of", "read_owners"]
 
 
 class Place(enum.Enum):
-    """Where the guests of a state are."""
+    """Where the resources of a state are."""
 
     HERE = "here"
     ELSEWHERE = "elsewhere"
     UNKNOWN = "unknown"
 
 
-async def read_owners(run: Run, cluster: Cluster) -> Owners:
+async def read_owners(run: Run, cluster: Cluster, managed: ManagedResources) -> Owners:
     """Return what the other states of the store have on a cluster.
+
+    Args:
+        run: The run.
+        cluster: The cluster.
+        managed: What the other states have.
 
     Raises:
         ProxmoxError: The cluster does not answer.
         StoreError: The store cannot say.
     """
-    managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
     nodes = {node.name for node in cluster.nodes}
-    found = {state: ids for state, held in managed.holdings.items() if (ids := _guests(held, nodes))}
+    found = {state: ids for state, held in managed.holdings.items() if (ids := _owned(held, nodes))}
     if not found and not managed.unreadable:
         return Owners()
     prints = await node_fingerprints(run)
@@ -50,16 +54,20 @@ async def read_owners(run: Run, cluster: Cluster) -> Owners:
     )
 
 
-def _by_id(found: Mapping[str, set[int]], places: Mapping[str, Place], place: Place) -> dict[int, str]:
-    return {vm_id: state for state, ids in found.items() if places[state] is place for vm_id in ids}
+def _by_id(found: Mapping[str, set[Owned]], places: Mapping[str, Place], place: Place) -> dict[Owned, str]:
+    return {owned: state for state, ids in found.items() if places[state] is place for owned in ids}
 
 
-def _guests(held: tuple[Holding, ...], nodes: set[str]) -> set[int]:
-    return {
-        int(identity)
-        for kind, node, identity in held
-        if short_type(kind) in ("vm", "container") and node in nodes and identity.isdecimal()
-    }
+def _owned(held: tuple[Holding, ...], nodes: set[str]) -> set[Owned]:
+    """Return the guests and other objects among what a state has; files have rules of their own."""
+    others = (*FILES, "vm", "container")
+    found: set[Owned] = set(indexed_vm_ids(held, nodes))
+    for kind, node, identity in held:
+        short = short_type(kind)
+        # What has no node belongs to the whole cluster.
+        if short not in others and (not node or node in nodes):
+            found.add((short, identity))
+    return found
 
 
 async def node_fingerprints(run: Run) -> Mapping[str, str]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stackyard.render.references import address_of, address_of_file
-from stackyard.render.terms import label
-from stackyard.site.build_guest import GuestPlaces
+from stackyard.render.references import POOL, address_of, address_of_file
+from stackyard.render.terms import address, key_of, label
+from stackyard.sources.site.build_guest import GuestPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from stackyard.deployment.model import Understood
-    from stackyard.deployment.text import ObjectText
+    from stackyard.base.errors import Location
     from stackyard.desired import Desired
-    from stackyard.errors import Location
-    from stackyard.site.load import Site
+    from stackyard.sources.deployment.model import ParsedDeployment
+    from stackyard.sources.deployment.text import ObjectText
+    from stackyard.sources.site.load import Site
 
     Key = str | int
     # From the key of a guest and a field of the model to the place in the user's file.
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GeneratedPlaces", "by_label", "in_deployment", "in_env", "nowhere"]
 
+# How the key of a pool begins, among those of guests.
+_POOL = "pool/"
 # What the fields of the model are called in a deployment object.
 _DEPLOYMENT_FIELDS = {
     "clone": "clone_from",
@@ -52,15 +54,19 @@ def in_env(site: Site, env: str) -> Locate:
         kind, _, name = key.partition("/")
         if kind == "image" and site.file is not None:
             return site.file.places.place(("images", name.partition("@")[0]))
+        if key.startswith(_POOL) and env in site.envs:
+            return site.envs[env].places.place(("pools", name))
         return None
 
     return locate
 
 
-def in_deployment(document: ObjectText, understood: Understood) -> Locate:
-    """Return what finds the places of the guests of a deployment object."""
+def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
+    """Return what finds the places of the guests and pools of a deployment object."""
 
     def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
+        if key.startswith(_POOL):
+            return document.place(("pools", key.removeprefix(_POOL)))
         guest = understood.find(key)
         if guest is None:
             return None
@@ -71,12 +77,16 @@ def in_deployment(document: ObjectText, understood: Understood) -> Locate:
 
 
 def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]], Location | None]:
-    """Return the same for the labels that guests have as resources of the engine."""
-    keys = {label(guest.key): guest.key for guest in desired.guests}
+    """Return the same for the labels that guests and files have as resources of the engine.
+
+    Pools are known by their addresses. What is to be removed is no longer in the model: its key is read from
+    its label.
+    """
+    keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
+    keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
 
     def located(name: str, field: tuple[Key, ...] = ()) -> Location | None:
-        key = keys.get(name)
-        return None if key is None else locate(key, field)
+        return locate(keys.get(name) or key_of(name), field)
 
     return located
 

@@ -19,10 +19,10 @@ import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.errors import FileError, InvalidInputError, Location
+from stackyard.base import directories, files
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.path.migration import Migration
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class PlanFileError(InvalidInputError):
 
     code = "E-PLAN-FILE"
     summary = "This is no plan that can be applied here"
-    default_remedy = "Plan anew; a plan can be applied only by the user and on the machine that made it."
+    default_remedy = "Plan again; a plan can be applied only by the user and on the machine that made it."
 
 
 class PlanMovedError(InvalidInputError):
@@ -65,7 +65,7 @@ class PlanMovedError(InvalidInputError):
 
     code = "E-PLAN-MOVED"
     summary = "The plan no longer fits"
-    default_remedy = "Plan anew, look at what changed, and apply that."
+    default_remedy = "Plan again, look at what changed, and apply that."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

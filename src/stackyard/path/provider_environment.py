@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files, proxmox
-from stackyard.proxmox.certificate import CertificateNamesError, pinned_certificate
+from stackyard.base import directories, files
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox.certificate import CertificateNamesError, pinned_certificate
+from stackyard.render import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +20,16 @@ if TYPE_CHECKING:
 
     from stackyard.path.target import Resolved, SshAccess
 
-__all__ = ["bpg_environment", "provider_environment"]
+__all__ = ["bpg_environment", "provider_block", "provider_environment"]
 
 _CERTIFICATE_FILE = "proxmox-certificate.pem"
 _NO_AUTHORITIES = "no-authorities"
+
+
+def provider_block(resolved: Resolved) -> Provider:
+    """Return the provider as it is rendered: with the login to the nodes that bpg's takes from there."""
+    ssh = resolved.ssh
+    return Provider() if ssh is None else Provider(ssh_user=ssh.user, ssh_nodes=ssh.nodes)
 
 
 def provider_environment(resolved: Resolved) -> Mapping[str, str]:
@@ -49,9 +57,10 @@ def _login_environment(access: SshAccess) -> Mapping[str, str]:
     Raises:
         SshConfigError: The settings of OpenSSH cannot be read.
     """
-    from stackyard.ssh.openssh import resolve_login  # lazy: asyncssh, and the built-in provider needs none
-    from stackyard.ssh.shell import first_usable_key  # lazy: as above
+    from stackyard.clients.ssh.openssh import resolve_login  # lazy: asyncssh, for bpg's provider alone
+    from stackyard.clients.ssh.shell import first_usable_key  # lazy: as above
 
+    # It has one key, one agent and one password for all nodes.
     login = resolve_login(next(iter(access.logins.values()), access.other))
     environment = {} if login.password is None else {"PROXMOX_VE_SSH_PASSWORD": login.password}
     if login.agent_socket is not None:

@@ -7,8 +7,8 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
+from stackyard.clients.objects import StoreDamagedError
 from stackyard.engine.tofu import PlanMode
-from stackyard.objects import StoreDamagedError
 from stackyard.path.first_boot_data import next_boots
 from stackyard.path.owners import node_fingerprints
 from stackyard.path.shared_files import shared_names
@@ -18,14 +18,15 @@ from stackyard.state.targets import TargetRecord
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from stackyard.path.planning import Made
+    from stackyard.path.plan import Plan
     from stackyard.path.run import Run
     from stackyard.state import StateService
+    from stackyard.state.managed import ManagedResources
 
 __all__ = ["find_states", "find_without_input", "record_applied", "record_target"]
 
 
-async def record_target(run: Run, made: Made) -> TargetRecord:
+async def record_target(run: Run, made: Plan) -> TargetRecord:
     """Write down what is about to be applied, from where and to which cluster.
 
     Args:
@@ -56,7 +57,7 @@ async def record_target(run: Run, made: Made) -> TargetRecord:
     return await asyncio.to_thread(run.states.targets.change, target.state_name, decide)
 
 
-async def record_applied(run: Run, made: Made, began_at: float) -> None:
+async def record_applied(run: Run, made: Plan, began_at: float) -> None:
     """Write down what an apply that went well has changed: what guests were created from, what they use.
 
     Args:
@@ -86,7 +87,12 @@ def find_states(states: StateService, kinds: Collection[str]) -> Iterator[Target
     Raises:
         StoreError: The store cannot say.
     """
-    managed = read_managed(states)
+    return _find_states(states, read_managed(states), kinds)
+
+
+def _find_states(
+    states: StateService, managed: ManagedResources, kinds: Collection[str]
+) -> Iterator[TargetRecord]:
     for name in (*managed.holdings, *managed.unreadable):
         if managed.holdings.get(name) == ():
             continue
@@ -118,6 +124,6 @@ def find_without_input(
         StoreError: The store cannot say.
     """
     managed = read_managed(states)
-    for record in find_states(states, (kind,)):
+    for record in _find_states(states, managed, (kind,)):
         if record.name not in names:
             yield record, len(managed.holdings.get(record.state, ()))

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 import stackyard
-from stackyard import events, provider, proxmox
+from stackyard import provider
+from stackyard.base import events
+from stackyard.base.diagnostics import Diagnostics, Kind
+from stackyard.base.errors import InvalidInputError, Location
+from stackyard.clients import proxmox
+from stackyard.clients.objects import open_objects
 from stackyard.desired import problems
-from stackyard.diagnostics import Diagnostics, Kind
 from stackyard.engine import tofu
 from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
 from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.errors import InvalidInputError, Location
-from stackyard.objects import open_objects
-from stackyard.path.knocking import Knock, knock_directly, knocking
+from stackyard.path.adjustments import expected_values
+from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
 from stackyard.path.places import GeneratedPlaces
 from stackyard.path.planfile import read_key, tofu_encryption
-from stackyard.path.provider_environment import bpg_environment, provider_environment
+from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
+from stackyard.path.provider_environment import bpg_environment, provider_block, provider_environment
+from stackyard.path.settings import ProviderChoice, Settings, chosen_cli_config
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, Rendered, render
 from stackyard.state import StateService, UnknownStateError, refusals
@@ -36,6 +38,7 @@ from stackyard.state.embedded import embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from stackyard.desired import Desired
     from stackyard.engine.version import Engine
@@ -51,7 +54,7 @@ __all__ = [
     "Run",
     "Settings",
     "chosen_cli_config",
-    "opened",
+    "open_run",
     "state_version",
 ]
 
@@ -81,38 +84,6 @@ class InputChangedError(InvalidInputError):
     default_remedy = "Run the command again."
 
 
-class ProviderChoice(enum.StrEnum):
-    """Which Proxmox provider the engine uses."""
-
-    BUILT_IN = "builtin"
-    BPG = "bpg"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How to run.
-
-    Attributes:
-        base: The folder for what runs leave for the next: states, work folders, journals.
-        provider: Which provider.
-        cli_config: The engine's settings file, where a provider has to be found in an unusual place.
-        parallelism: How many resources at once; the engine's own number when absent.
-        lock_wait_s: How long to wait for the lock of the state.
-    """
-
-    base: Path
-    provider: ProviderChoice = ProviderChoice.BUILT_IN
-    cli_config: Path | None = None
-    parallelism: int | None = None
-    lock_wait_s: float = 0.0
-
-
-def chosen_cli_config() -> Path | None:
-    """Return the engine's settings file that the user names for it on purpose."""
-    named = os.environ.get("STACKYARD_TOFU_CONFIG")
-    return Path(named) if named else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A target that the engine can work on.
@@ -128,7 +99,7 @@ class Run:
         served: The built-in provider, where it is used.
         states: The states.
         lock: The lock on the state, held from before the input was read.
-        knock: Tries ports of guests, from where they can be reached.
+        probe_port: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
 
@@ -142,7 +113,7 @@ class Run:
     served: provider.Served | None
     states: StateService
     lock: RunLock
-    knock: Knock = knock_directly
+    probe_port: PortProbe = probe_directly
     emit: events.Emit = field(default=events.ignore)
 
     @property
@@ -162,6 +133,9 @@ class Run:
         """
         is_input = desired is self.resolved.desired
         rendered = self.rendered if is_input else _rendered(self.resolved, desired)
+        if self.served is not None:
+            self.served.expected.clear()
+            self.served.expected.update(expected_values(rendered, blocks))
         if blocks:
             more = orjson.dumps(blocks, option=orjson.OPT_INDENT_2)
             rendered = Rendered(files={**rendered.files, _BLOCKS_FILE: more}, variables=rendered.variables)
@@ -182,7 +156,7 @@ def state_version(states: StateService, name: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(
+async def open_run(
     resolved: Resolved,
     settings: Settings,
     *,
@@ -218,34 +192,56 @@ async def opened(
             if reread is not None:
                 resolved = await _read_again(resolved, reread)
                 _require_sense(resolved)
+            if settings.provider is ProviderChoice.BPG:
+                resolved = with_bpg_logins(resolved)
             if not may_be_empty:
                 await asyncio.to_thread(_require_input, resolved, states)
-            prepared = _prepare(resolved, settings)
-            async with (
-                proxmox.Client(resolved.connection) as client,
-                _provider(resolved, settings) as served,
-                knocking(resolved.jump) as knock,
-            ):
-                credentials = await _credentials(resolved, settings, prepared.workspace.folder)
-                workdir = _workdir(engine, resolved, settings, prepared, backend, served)
-                await _initialise(prepared.workspace, workdir, settings, emit)
-                # Only now: preparing needs no credentials, and downloads providers with the system's trust.
-                workdir = replace(workdir, environment={**workdir.environment, **credentials})
-                await _recover(workdir, name, emit)
-                yield Run(
-                    resolved=resolved,
-                    settings=settings,
-                    workdir=workdir,
-                    client=client,
-                    rendered=prepared.rendered,
-                    key=prepared.key,
-                    input_digest=prepared.digest,
-                    served=served,
-                    states=states,
-                    lock=lock,
-                    knock=knock,
-                    emit=emit,
-                )
+            locked = _Locked(engine=engine, states=states, backend=backend, lock=lock)
+            async with _run(resolved, settings, locked, emit) as run:
+                yield run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Locked:
+    """The engine, and the state that is locked for it."""
+
+    engine: Engine
+    states: StateService
+    backend: Embedded
+    lock: RunLock
+
+
+@contextlib.asynccontextmanager
+async def _run(
+    resolved: Resolved, settings: Settings, locked: _Locked, emit: events.Emit
+) -> AsyncIterator[Run]:
+    """Put everything in place around a state that is locked."""
+    prepared = _prepare(resolved, settings)
+    async with (
+        proxmox.Client(resolved.connection) as client,
+        _provider(resolved, settings) as served,
+        port_probes(resolved.jump) as probe_port,
+    ):
+        credentials = await _credentials(resolved, settings, prepared.workspace.folder)
+        workdir = _workdir(locked.engine, resolved, settings, prepared, locked.backend, served)
+        await _initialise(prepared.workspace, workdir, settings, emit)
+        # Only now: preparing needs no credentials, and downloads providers with the system's trust.
+        workdir = replace(workdir, environment={**workdir.environment, **credentials})
+        await _recover(workdir, resolved.target.state_name, emit)
+        yield Run(
+            resolved=resolved,
+            settings=settings,
+            workdir=workdir,
+            client=client,
+            rendered=prepared.rendered,
+            key=prepared.key,
+            input_digest=prepared.digest,
+            served=served,
+            states=locked.states,
+            lock=locked.lock,
+            probe_port=probe_port,
+            emit=emit,
+        )
 
 
 @contextlib.asynccontextmanager
@@ -340,7 +336,7 @@ def _prepare(resolved: Resolved, settings: Settings) -> _Prepared:
 
 
 def _rendered(resolved: Resolved, desired: Desired) -> Rendered:
-    return render(desired, _provider_block(resolved), scope=resolved.target.state_name)
+    return render(desired, provider_block(resolved), scope=resolved.target.state_name)
 
 
 def _require_input(resolved: Resolved, states: StateService) -> None:
@@ -358,11 +354,6 @@ def _require_sense(resolved: Resolved) -> None:
     for problem in problems(resolved.desired):
         found.add(CONTRADICTION, problem.text)
     found.raise_errors(str(resolved.target))
-
-
-def _provider_block(resolved: Resolved) -> Provider:
-    ssh = resolved.ssh
-    return Provider() if ssh is None else Provider(ssh_user=ssh.user, ssh_nodes=ssh.nodes)
 
 
 async def _credentials(resolved: Resolved, settings: Settings, folder: Path) -> Mapping[str, str]:

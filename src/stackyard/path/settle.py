@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Container
-from stackyard.diagnostics import Kind, Severity
 from stackyard.guard import Finding, Permit
 from stackyard.guard.moves import ALLOW_MIGRATE, elsewhere
 from stackyard.path.known_state import StateEdit
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.guard import Cluster, ClusterGuest
     from stackyard.path.known_state import KnownState
 
-__all__ = ["Settled", "Surroundings", "settle"]
+__all__ = ["ModelContext", "SettledModel", "settle"]
 
 OTHER_ID = Kind(
     code="W-GUARD-OTHER-ID",
@@ -36,7 +36,7 @@ OTHER_ID = Kind(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ModelContext:
     """What is there around a model.
 
     Attributes:
@@ -55,7 +55,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class SettledModel:
     """A model that fits what exists.
 
     Attributes:
@@ -73,16 +73,16 @@ class Settled:
     migrations: tuple[Migration, ...] = ()
 
 
-def settle(desired: Desired, around: Surroundings) -> Settled:
+def settle(desired: Desired, around: ModelContext) -> SettledModel:
     """Fit a model to the guests that exist."""
     if not around.known.is_readable:
         # Without the state nobody knows which guest is which.
-        return Settled(desired=desired)
+        return SettledModel(desired=desired)
     numbers = _Numbers(desired, around)
     ids = {guest.key: numbers.of(guest) for guest in desired.guests}
     places = _Places(around)
     nodes = {guest.key: places.of(guest, ids[guest.key]) for guest in desired.guests}
-    return Settled(
+    return SettledModel(
         desired=_with_guests(desired, nodes, ids),
         notes=(*numbers.notes, *places.notes),
         edit=StateEdit(nodes=_moved_containers(around)),
@@ -90,7 +90,7 @@ def settle(desired: Desired, around: Surroundings) -> Settled:
     )
 
 
-def _moved_containers(around: Surroundings) -> dict[str, str]:
+def _moved_containers(around: ModelContext) -> dict[str, str]:
     """Return the containers that are on another node than the state says, by address.
 
     A provider looks for a container only where the state says, and takes it for gone.
@@ -119,7 +119,7 @@ def _with_guests(desired: Desired, nodes: Mapping[str, str], ids: Mapping[str, i
     return desired.model_copy(update={"vms": vms, "containers": containers})
 
 
-def _own_id(guest: Guest, around: Surroundings) -> int | None:
+def _own_id(guest: Guest, around: ModelContext) -> int | None:
     instance = around.known.guests.get(address_of(guest))
     vm_id = None if instance is None else instance.attributes.get("vm_id")
     return vm_id if isinstance(vm_id, int) else None
@@ -128,7 +128,7 @@ def _own_id(guest: Guest, around: Surroundings) -> int | None:
 class _Numbers:
     """The ids of the guests of a model."""
 
-    def __init__(self, desired: Desired, around: Surroundings) -> None:
+    def __init__(self, desired: Desired, around: ModelContext) -> None:
         self._around = around
         self.notes: list[Finding] = []
         self._fixed = {guest.key: fixed for guest in desired.guests if (fixed := self._fix(guest))}
@@ -179,7 +179,7 @@ class _Numbers:
 class _Places:
     """The nodes of the guests of a model."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ModelContext) -> None:
         self._around = around
         self._by_id = {guest.vm_id: guest for guest in around.cluster.guests}
         self.notes: list[Finding] = []

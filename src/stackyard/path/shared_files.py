@@ -12,18 +12,17 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.base.diagnostics import Kind, Severity
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox import quoted
 from stackyard.desired import Download, Upload
-from stackyard.diagnostics import Kind, Severity
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Finding
 from stackyard.guard.destruction import FILES
 from stackyard.guard.subjects import short_type
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import Place, node_fingerprints, place_of
-from stackyard.proxmox import quoted
 from stackyard.render.references import address_of_file
-from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from stackyard.path.known_state import KnownState
     from stackyard.path.run import Run
     from stackyard.state.inside import Instance
+    from stackyard.state.managed import ManagedResources
     from stackyard.state.targets import TargetRecord
 
 __all__ = ["Files", "SharedFiles", "look_at_files", "shared_names"]
@@ -81,11 +81,13 @@ class Files:
         known: What the state has.
         cluster: What the cluster has.
         record: What the registry has of the target.
+        managed: What the other states have.
     """
 
     known: KnownState
     cluster: Cluster
     record: TargetRecord | None
+    managed: ManagedResources
 
 
 def shared_names(desired: Desired, cluster: Cluster) -> tuple[str, ...]:
@@ -119,7 +121,7 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     there = [file for file in new if (file.node, file.volume_id) in listed]
     if not there and not leaving:
         return SharedFiles(desired=desired, moves=tuple(moves.items()))
-    others = await _Others.read(run, cluster)
+    others = await _Others.read(run, before)
     used = set() if before.record is None else set(before.record.files)
     to_compare = [file for file in there if _name(cluster, file.node, file.volume_id) not in used]
     verdicts = await asyncio.gather(*(_compare(run, file, listed, others) for file in to_compare))
@@ -215,9 +217,8 @@ class _Others:
     users: Mapping[str, str]
 
     @classmethod
-    async def read(cls, run: Run, cluster: Cluster) -> _Others:
-        own = run.resolved.target.state_name
-        managed = await asyncio.to_thread(read_managed, run.states, but=own)
+    async def read(cls, run: Run, before: Files) -> _Others:
+        own, cluster, managed = run.resolved.target.state_name, before.cluster, before.managed
         nodes = {node.name for node in cluster.nodes}
         prints = await node_fingerprints(run)
 

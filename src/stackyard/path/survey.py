@@ -6,13 +6,13 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.guard import Cluster, ClusterGuest, Node, Storage
-from stackyard.proxmox import quoted
+from stackyard.clients.proxmox import quoted
+from stackyard.guard import Cluster, ClusterGuest, ClusterObject, Node, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from stackyard.proxmox import Client
+    from stackyard.clients.proxmox import Client
 
 __all__ = ["survey"]
 
@@ -50,6 +50,7 @@ async def survey(client: Client, nodes: Iterable[str], vm_ids: Collection[int] =
         ),
         storages=tuple(_storage(row) for row in rows if row["type"] == "storage"),
         guests=tuple(_guest(row) for row in rows if row["type"] in ("qemu", "lxc")),
+        objects=tuple(ClusterObject.named("pool", row["pool"]) for row in rows if row["type"] == "pool"),
     )
 
 

@@ -6,20 +6,21 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
+from stackyard.base.suggestions import did_you_mean
 from stackyard.guard.implied import Overcommit
 from stackyard.path.places import nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stackyard.base.redaction import Redactor
+    from stackyard.clients.proxmox import Connection
+    from stackyard.clients.ssh.host import Host
     from stackyard.desired import Desired, Secrets
     from stackyard.path.places import Locate
-    from stackyard.proxmox import Connection
-    from stackyard.redaction import Redactor
-    from stackyard.ssh.host import Host
 
-__all__ = ["Resolved", "Source", "SshAccess", "Target", "Tidy", "find_target"]
+__all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -132,7 +133,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Tidy(Protocol):
+class NeedsCleanWorktree(Protocol):
     """A source that runs only from a working tree without certain files."""
 
     async def require_clean(self) -> None:
@@ -176,12 +177,9 @@ def _require_name(source: Source, name: str) -> None:
 
 
 def _offer(sources: Iterable[Source], text: str) -> str:
-    import difflib  # lazy: for those who mistype
 
     known = [f"{source.kind}:{name}" for source in sources for name in source.names()]
     if not known:
         return " There is none at all here: is this the right folder?"
-    close = difflib.get_close_matches(text, [word.partition(":")[2] for word in known])
-    if close:
-        return f" Did you mean {' or '.join(f'`{word}`' for word in close)}?"
-    return f" There is {', '.join(f'`{word}`' for word in known[:10])}."
+    meant = did_you_mean(text, (word.partition(":")[2] for word in known))
+    return meant or f" There is {', '.join(f'`{word}`' for word in known[:10])}."

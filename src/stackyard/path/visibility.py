@@ -11,11 +11,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.diagnostics import Diagnostic, Kind
-from stackyard.errors import StackyardError
+from stackyard.base.diagnostics import Diagnostic, Kind
+from stackyard.base.errors import StackyardError
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox import quoted
 from stackyard.guard.subjects import KINDS, name_in, short_type
-from stackyard.proxmox import quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping

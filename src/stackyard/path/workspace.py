@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files
+from stackyard.base import directories, files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,9 +3,10 @@
     async with provider.serve(provider.Options(environment=...)) as served:
         workdir = Workdir(..., reattach=served.reattach)
 
-It speaks the plugin protocol version 6 and is handed to the engine under the address of bpg/proxmox, so that
-the same configuration and the same state work with either. It knows nothing of sites, guests or plans of
-ours: a resource is what the engine says it is. `kinds` says what one consists of, `resources` holds them.
+It implements version 6 of the plugin protocol. The engine gets it under the address of bpg/proxmox, so the
+same configuration and the same state work with either. It does not know sites, guests or plans of
+stackyard: a resource is what the engine sends. `kinds` defines the parts of a resource, `resources` holds
+them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import parse_address, parse_interface
+from stackyard.base.addresses import parse_address, parse_interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider.problems import ImportIdError
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
 
-__all__ = ["Place", "VolumeId", "find_file", "identify_file", "remove_file", "wait_for_file"]
+__all__ = ["NodeDatastore", "VolumeId", "find_file", "identify_file", "remove_file", "wait_for_file"]
 
 # Storage that several nodes share may list a new file only a moment later.
 _PAUSES_S = (0.2, 0.4, 0.8, 1.6)
@@ -30,7 +30,7 @@ class VolumeId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NodeDatastore:
     """A datastore as a node sees it."""
 
     node: str
@@ -42,13 +42,13 @@ class Place:
         return f"/nodes/{proxmox.quoted(self.node)}/storage/{proxmox.quoted(self.datastore)}"
 
 
-async def find_file(work: Work, place: Place, volume: str, content: str) -> dict[str, Any] | None:
+async def find_file(work: Work, place: NodeDatastore, volume: str, content: str) -> dict[str, Any] | None:
     """Return what a node lists for a file, or None."""
     listed = await work.client.get(f"{place.path}/content", {"content": content or None}, max_age_s=0.5)
     return next((file for file in listed or () if file.get("volid") == volume), None)
 
 
-async def wait_for_file(work: Work, place: Place, volume: VolumeId) -> dict[str, Any] | None:
+async def wait_for_file(work: Work, place: NodeDatastore, volume: VolumeId) -> dict[str, Any] | None:
     """Return what a node lists for a file that was just written, or None if it does not show up."""
     for pause_s in (*_PAUSES_S, None):
         found = await find_file(work, place, str(volume), volume.content)
@@ -58,7 +58,7 @@ async def wait_for_file(work: Work, place: Place, volume: VolumeId) -> dict[str,
     return None
 
 
-async def remove_file(work: Work, place: Place, volume: str) -> None:
+async def remove_file(work: Work, place: NodeDatastore, volume: str) -> None:
     """Remove a file; one that is gone already is no error."""
     try:
         upid = await work.client.delete(f"{place.path}/content/{proxmox.quoted(volume)}")

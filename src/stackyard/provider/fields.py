@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.properties import flag, number
+from stackyard.fields.table import Form
 from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["COMMA_SET", "FLAG", "NUMBER", "TEXT", "TRIMMED", "Field", "Form", "changes", "params", "values"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """How a value is written for the API, and read from its answer."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +24,7 @@ class Field:
         key: The name of the property; the same as the attribute when absent.
         form: How the value is spelled there.
         clears: Whether the property can be unset.
+        off: A value beside null for which Proxmox keeps no property.
         create_only: Whether it is sent only when the object is made.
     """
 
@@ -37,6 +32,7 @@ class Field:
     key: str = ""
     form: Form
     clears: bool = True
+    off: Any = None
     create_only: bool = False
 
     @property
@@ -44,13 +40,9 @@ class Field:
         """The name in the API."""
         return self.key or self.attribute
 
-
-def _number(value: Any) -> int | float | None:
-    text = str(value)
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    def is_set(self, state: Mapping[str, Any]) -> bool:
+        """Tell whether a state has something that Proxmox keeps."""
+        return state.get(self.attribute) not in (None, [], self.off)
 
 
 def _as_is(value: Any) -> Any:
@@ -60,8 +52,8 @@ def _as_is(value: Any) -> Any:
 TEXT = Form(write=str, read=str)
 # Comments come back with the newline that the file of a node ends them with.
 TRIMMED = Form(write=str, read=lambda value: str(value).strip())
-NUMBER = Form(write=_as_is, read=_number)
-FLAG = Form(write=bool, read=lambda value: str(value).lower() in ("1", "true"))
+NUMBER = Form(write=_as_is, read=number)
+FLAG = Form(write=bool, read=flag)
 COMMA_SET = Form(
     write=lambda value: ",".join(sorted(value)),
     read=lambda value: sorted(part.strip() for part in str(value).split(",") if part.strip()),
@@ -73,18 +65,14 @@ def params(fields: Iterable[Field], state: Mapping[str, Any]) -> dict[str, Any]:
     return {
         field.name: field.form.write(state[field.attribute])
         for field in fields
-        if state.get(field.attribute) not in (None, UNKNOWN)
+        if state.get(field.attribute) not in (None, UNKNOWN, field.off)
     }
 
 
 def changes(fields: Sequence[Field], prior: Object, planned: Object) -> tuple[dict[str, Any], list[str]]:
     """Return what is set in an update, and the properties that are to be unset."""
     unset = [
-        field.name
-        for field in fields
-        if field.clears
-        and planned.get(field.attribute) in (None, [])
-        and prior.get(field.attribute) not in (None, [])
+        field.name for field in fields if field.clears and field.is_set(prior) and not field.is_set(planned)
     ]
     kept = [field for field in fields if not field.create_only and field.name not in unset]
     return params(kept, planned), unset

@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.provider.creating import ObjectExistsError
+from stackyard.clients import proxmox
+from stackyard.provider.create_once import ObjectExistsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

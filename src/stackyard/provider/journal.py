@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import directories
-from stackyard.documents.jsontext import parse_json
-from stackyard.files import read_text, replace_file, sync_folder
+from stackyard.base import directories
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.files import read_text, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
     from stackyard.provider.values import Object
 
-__all__ = ["Entry", "Journal", "Subject", "subject_of"]
+__all__ = ["Entry", "Journal", "JournalSubject", "subject_of"]
 
 _SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class JournalSubject:
     """What somebody wants to make, as it will be recognised in another run.
 
     Attributes:
@@ -68,24 +68,24 @@ class Entry:
 
     token: str
     state: str
-    subject: Subject
+    subject: JournalSubject
     node: str
     vm_id: int
     upid: str = ""
     sent: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
-def subject_of(type_name: str, planned: Object) -> Subject:
+def subject_of(type_name: str, planned: Object) -> JournalSubject:
     """Return how a guest is recognised: by the number or name that its user gave it, else by its values."""
     name = planned.get("name")
     shown = name if isinstance(name, str) else ""
     number = planned.get("vm_id")
     if isinstance(number, int):
-        return Subject(type_name=type_name, name=shown, key=f"id {number}")
+        return JournalSubject(type_name=type_name, name=shown, key=f"id {number}")
     if shown:
-        return Subject(type_name=type_name, name=shown, key=f"name {shown}")
+        return JournalSubject(type_name=type_name, name=shown, key=f"name {shown}")
     text = orjson.dumps(planned, default=lambda value: str(value), option=orjson.OPT_SORT_KEYS)
-    return Subject(type_name=type_name, name="", key=f"like {hashlib.sha256(text).hexdigest()}")
+    return JournalSubject(type_name=type_name, name="", key=f"like {hashlib.sha256(text).hexdigest()}")
 
 
 class Journal:
@@ -110,7 +110,7 @@ class Journal:
         return tuple(self._entries.values())
 
     async def begin(
-        self, subject: Subject, *, node: str, vm_id: int, sent: Mapping[str, Any] | None = None
+        self, subject: JournalSubject, *, node: str, vm_id: int, sent: Mapping[str, Any] | None = None
     ) -> Entry:
         """Write down what is about to be made; when this returns it is on the disk.
 
@@ -130,7 +130,7 @@ class Journal:
         await self._write(changed)
         return changed
 
-    def take(self, subject: Subject) -> Entry | None:
+    def take(self, subject: JournalSubject) -> Entry | None:
         """Return an entry of an earlier run for the same thing, which nobody else can take from now on."""
         for entry in self._entries.values():
             if entry.subject.key == subject.key and entry.subject.type_name == subject.type_name:
@@ -161,7 +161,7 @@ class Journal:
             ):
                 await self.close(entry)
 
-    async def forget(self, subject: Subject) -> None:
+    async def forget(self, subject: JournalSubject) -> None:
         """Forget the entries of something that was seen in the engine's state, or is gone."""
         for entry in self.entries:
             is_it = (entry.subject.type_name, entry.subject.key) == (subject.type_name, subject.key)
@@ -201,7 +201,7 @@ class Journal:
 def _read(path: Path) -> Entry | None:
     try:
         fields = parse_json(read_text(path))
-        return Entry(**{**fields, "subject": Subject(**fields["subject"])})
+        return Entry(**{**fields, "subject": JournalSubject(**fields["subject"])})
     except (ValueError, TypeError, KeyError):
         # Written by something else: an entry of ours is whole or not there.
         return None

@@ -13,8 +13,8 @@ from stackyard.provider.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from stackyard import proxmox
-    from stackyard.provider.planning import Planned
+    from stackyard.clients import proxmox
+    from stackyard.provider.plan import PlanDraft
     from stackyard.provider.schema import Rule
     from stackyard.provider.session import Session
     from stackyard.provider.values import Object
@@ -77,7 +77,7 @@ class Resource:
     identify: Callable[[str], Object]
     update: Callable[[Work, Object, Object], Awaitable[Object]] | None = None
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    plan: Callable[[Planned], None] | None = None
+    plan: Callable[[PlanDraft], None] | None = None
     validate: Callable[[Object], Iterable[Problem]] | None = None
 
 

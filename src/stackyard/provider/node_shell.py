@@ -6,16 +6,16 @@ import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import usable_address
+from stackyard.base.addresses import usable_address
+from stackyard.clients.proxmox import quoted
+from stackyard.clients.ssh.host import Host
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SSH_PORT, SshNode
-from stackyard.proxmox import quoted
-from stackyard.ssh.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stackyard import ssh
+    from stackyard.clients import ssh
     from stackyard.provider.kinds import Work
 
 __all__ = ["open_shell", "sudo"]
@@ -29,7 +29,7 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
         ProviderSettingsError: Nobody says where its SSH server is.
         SshUnreachableError: It does not answer or does not accept the login.
     """
-    from stackyard import ssh  # lazy: asyncssh costs half a second, and few resources need it
+    from stackyard.clients import ssh  # lazy: asyncssh costs half a second, and few resources need it
 
     async with ssh.connect(await _login(work, node)) as shell:
         yield shell

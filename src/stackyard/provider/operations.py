@@ -10,14 +10,14 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.errors import InternalError, StackyardError
-from stackyard.provider.aligning import align
+from stackyard.base.errors import InternalError, StackyardError
+from stackyard.clients import proxmox
 from stackyard.provider.kinds import Work
-from stackyard.provider.planning import plan_change
+from stackyard.provider.legacy_values import align
+from stackyard.provider.plan import IMPORTED, plan_change
 from stackyard.provider.problems import AttributeValueError, Path, Problem
 from stackyard.provider.schema import UNSET, Block
-from stackyard.provider.validating import check_block
+from stackyard.provider.validate import check_block
 from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
@@ -144,12 +144,13 @@ class Operations:
             made = planned
         return _finished(known, planned, made)
 
-    def identify(self, known: KnownResource, given: str) -> Result:
-        """Return the attributes that an import starts from."""
-        result = Result()
+    def identify(self, known: KnownResource, type_name: str, given: str) -> Result:
+        """Return the attributes that an import starts from, and the mark that it was one."""
+        result = Result(private={IMPORTED: True})
+        expected = self._session.expected.get((type_name, given), {})
         with self._reported(result):
             result.state = known.schema.block.complete(
-                {**_defaults(known.schema.block), **known.kind.identify(given)}
+                {**_defaults(known.schema.block), **expected, **known.kind.identify(given)}
             )
         return result
 

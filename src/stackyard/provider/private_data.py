@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from stackyard.documents.jsontext import parse_json
+from stackyard.base.documents.jsontext import parse_json
 
 __all__ = ["read_private", "write_private"]
 

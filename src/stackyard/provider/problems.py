@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 
 __all__ = ["AttributeValueError", "ImportIdError", "Path", "Problem", "ProviderSettingsError"]
 

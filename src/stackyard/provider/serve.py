@@ -11,16 +11,17 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.doorway import Doorway
 from stackyard.provider.journal import Journal
+from stackyard.provider.lazy_socket import LazySocket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
+    from stackyard.clients.ssh.host import Host
     from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
-    from stackyard.ssh.host import Host
+    from stackyard.provider.values import Object
 
 __all__ = ["Options", "Served", "serve"]
 
@@ -68,12 +69,15 @@ class Served:
         begin: Begins to load what answers, as the next thing that the event loop does. To be called when an
             engine is about to be started, which takes its time too; else its first call waits for it.
         registry: Gives everything that the provider has.
+        expected: What the configuration says of resources that are about to be imported, by type and import
+            id. Proxmox does not keep all of it: an import begins with this, and reads the rest.
     """
 
     reattach: str
     journal: Journal
     begin: Callable[[], None]
     registry: Callable[[], Registry]
+    expected: dict[tuple[str, str], Object] = field(default_factory=dict)
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -93,6 +97,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
                 journal=answering.journal,
                 begin=answering.wanted.set,
                 registry=answering.registry,
+                expected=answering.expected,
             )
         finally:
             await answering.end()
@@ -110,11 +115,12 @@ class _Answering:
         self.path = os.path.join(folder, "socket")
         self.journal = Journal(options.journal, options.state)
         self.registry = functools.cache(_load_registry)
+        self.expected: dict[tuple[str, str], Object] = {}
         self.wanted = asyncio.Event()
         self._ended = asyncio.Event()
         self._options = options
         self._behind = os.path.join(folder, "behind")
-        self._doorway = Doorway(self.path, self.wanted.set)
+        self._lazy_socket = LazySocket(self.path, self.wanted.set)
         self._task = asyncio.create_task(self._answer())
 
     async def _answer(self) -> None:
@@ -122,11 +128,11 @@ class _Answering:
             await self.wanted.wait()
             if not self._ended.is_set():
                 async with self._listening():
-                    self._doorway.open(self._behind)
+                    self._lazy_socket.open(self._behind)
                     await self._ended.wait()
         finally:
             # An engine that waits for what could not be loaded has to be told.
-            await self._doorway.close()
+            await self._lazy_socket.close()
 
     @contextlib.asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
@@ -138,6 +144,7 @@ class _Answering:
 
         session = Session(self.journal, self._options.folder)
         session.logins, session.other_login = self._options.logins, self._options.other_login
+        session.expected = self.expected
         sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
         server = grpc.aio.server(options=sizes)
         servicer = Servicer(self.registry(), session, self._options.environment)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-untyped]
 from tf.gen import tfplugin_pb2_grpc as rpc
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.provider import values, wire
 from stackyard.provider.operations import Change, Operations
 from stackyard.provider.private_data import read_private, write_private
@@ -122,12 +122,11 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
 
     async def ReadResource(self, request: Any, context: Any) -> pb.ReadResource.Response:  # noqa: N802, D102
         known, state = self._resource(request.type_name), wire.read_dynamic(request.current_state)
-        # What the older SDK remembers (timeouts, versions) is none of ours, and is passed on as it is.
-        private = {} if known.schema.sdk else read_private(request.private)
-        result = await self._operations.read(known, request.type_name, state, private)
+        result = await self._operations.read(known, request.type_name, state, read_private(request.private))
         return pb.ReadResource.Response(
             new_state=wire.dynamic(result.state),
             diagnostics=wire.diagnostics(result.problems),
+            # What the older SDK remembers (timeouts, versions) is none of ours, and is passed on as it is.
             private=request.private if known.schema.sdk else write_private(result.private),
         )
 
@@ -142,7 +141,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             config=wire.read_dynamic(request.config),
             prior=wire.read_dynamic(request.prior_state),
             proposed=proposed,
-            private={} if known.schema.sdk else read_private(request.prior_private),
+            private=read_private(request.prior_private),
         )
         result = self._operations.plan(known, change)
         return pb.PlanResourceChange.Response(
@@ -172,11 +171,14 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         )
 
     async def ImportResourceState(self, request: Any, context: Any) -> pb.ImportResourceState.Response:  # noqa: N802, D102
-        result = self._operations.identify(self._resource(request.type_name), request.id)
+        known = self._resource(request.type_name)
+        result = self._operations.identify(known, request.type_name, request.id)
         if result.state is None:
             return pb.ImportResourceState.Response(diagnostics=wire.diagnostics(result.problems))
         imported = pb.ImportResourceState.ImportedResource(
-            type_name=request.type_name, state=wire.dynamic(result.state)
+            type_name=request.type_name,
+            state=wire.dynamic(result.state),
+            private=write_private(result.private) if known.schema.sdk else b"",
         )
         return pb.ImportResourceState.Response(imported_resources=[imported])
 

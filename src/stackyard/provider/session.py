@@ -7,19 +7,20 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import proxmox
+from stackyard.base.redaction import NOTHING_SECRET, Redactor
+from stackyard.clients import proxmox
 from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.group_commit import GroupCommit
 from stackyard.provider.journal import Journal
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.vm_ids import VmIds
-from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.clients.ssh.host import Host
     from stackyard.provider.settings import Settings
-    from stackyard.ssh.host import Host
+    from stackyard.provider.values import Object
 
 __all__ = ["Session"]
 
@@ -30,7 +31,7 @@ _NOT_KNOWN_REMEDY = "Apply what they depend on first, with -target."
 class Session:
     """What every operation works with, from the first configuration to the end of serving.
 
-    The engine configures the provider anew in every command and for every walk. One configuration is served:
+    The engine configures the provider again in every command and for every walk. One configuration is served:
     the same again changes nothing, and another one is refused, because the protocol does not tell which of
     two configurations a call belongs to.
     """
@@ -42,6 +43,8 @@ class Session:
         # How to log in to nodes, by name, and to the others but for the address, where the caller says it.
         self.logins: Mapping[str, Host] = {}
         self.other_login: Host | None = None
+        # What the configuration says of resources that are to be imported, by type and import id.
+        self.expected: Mapping[tuple[str, str], Object] = {}
         self.stopping = asyncio.Event()
         self._configuring = asyncio.Lock()
         self.commits = GroupCommit()

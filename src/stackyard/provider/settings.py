@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.values import Object, given
 

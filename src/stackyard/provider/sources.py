@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import aiohttp
 
-from stackyard.errors import FileError, UnreachableError
-from stackyard.http_failures import describe_failure
+from stackyard.base.errors import FileError, UnreachableError
+from stackyard.base.http_failures import describe_failure
 from stackyard.provider.problems import AttributeValueError
 
 if TYPE_CHECKING:

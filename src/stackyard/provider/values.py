@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,10 +12,10 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from stackyard import proxmox
+    from stackyard.clients import proxmox
     from stackyard.provider.settings import Settings
 
 __all__ = ["VmIdTakenError", "VmIds", "says_taken", "taken_id"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.fields.guest import DNS
 from stackyard.render.terms import Json, blocks
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ __all__ = ["dns_blocks", "ip_config_blocks"]
 
 def dns_blocks(dns: Dns | None) -> list[dict[str, Json]]:
     """Return how a guest finds names."""
-    return blocks({"servers": dns.servers, "domain": dns.domain} if dns is not None else None)
+    return blocks(DNS.render(dns) if dns is not None else None)
 
 
 def ip_config_blocks(

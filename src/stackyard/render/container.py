@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.fields.container import (
+    BASICS,
+    CONSOLE,
+    CPU,
+    DEVICE,
+    FEATURES,
+    INTERFACE,
+    MEMORY,
+    MOUNT_POINT,
+    ROOT_DISK,
+)
+from stackyard.fields.guest import ADDRESSES
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
 from stackyard.render.guest import lifecycle, moved_by_cluster, password_of, startup_blocks
-from stackyard.render.terms import Json, blocks, present, whole
+from stackyard.render.terms import Json, blocks, present
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +27,6 @@ if TYPE_CHECKING:
     from stackyard.render.references import References
 
 __all__ = ["container_resource"]
-
-# Proxmox and the provider name processors differently for containers.
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def container_resource(container: Container, references: References) -> dict[str, Json]:
@@ -42,13 +51,11 @@ def _left_alone(container: Container) -> Iterator[str]:
 def _identity(container: Container, references: References) -> dict[str, Json]:
     return present(
         {
+            **BASICS.render(container),
             "node_name": container.node,
             "vm_id": container.vm_id,
-            "description": container.description,
             "tags": container.tags,
             "pool_id": references.pool(container.pool),
-            "protection": container.protection,
-            "start_on_boot": container.on_boot,
             "started": container.started and not container.is_template,
             "template": container.is_template,
             "unprivileged": container.unprivileged,
@@ -60,50 +67,17 @@ def _identity(container: Container, references: References) -> dict[str, Json]:
 
 
 def _hardware(container: Container) -> dict[str, Json]:
-    cpu, memory, root = container.cpu, container.memory, container.root_disk
-    architecture = cpu.architecture
+    memory = container.memory
+    swap_mib = memory.dedicated_mib if memory.swap_mib is None else memory.swap_mib
     return present(
         {
-            "cpu": blocks(
-                {
-                    "cores": cpu.cores,
-                    "architecture": architecture and _ARCHITECTURES.get(architecture, architecture),
-                    "limit": whole(cpu.limit),
-                    "units": cpu.units,
-                }
-            ),
-            "memory": blocks(
-                {
-                    "dedicated": memory.dedicated_mib,
-                    "swap": memory.dedicated_mib if memory.swap_mib is None else memory.swap_mib,
-                }
-            ),
-            "disk": blocks(
-                {
-                    "datastore_id": root.datastore,
-                    "size": root.size_gib,
-                    "acl": root.acl,
-                    "quota": root.quota,
-                    "replicate": root.replicate is not False
-                    if not container.imported or root.replicate is not None
-                    else None,
-                    "mount_options": root.mount_options,
-                }
-                if root is not None
-                else None
-            ),
+            "cpu": blocks(CPU.render(container.cpu)),
+            "memory": blocks({**MEMORY.render(memory), "swap": swap_mib}),
+            "disk": _root_disk(container),
             "mount_point": [_mount(mount) for mount in container.mounts],
             "network_interface": [
                 present(
-                    {
-                        "name": nic.name,
-                        "bridge": nic.bridge,
-                        "mac_address": nic.mac,
-                        "vlan_id": nic.vlan,
-                        "mtu": nic.mtu,
-                        "rate_limit": whole(nic.rate_limit_mb),
-                        "firewall": nic.firewall,
-                    }
+                    {name: value for name, value in INTERFACE.render(nic).items() if name not in ADDRESSES}
                 )
                 for nic in container.nics
             ],
@@ -111,48 +85,31 @@ def _hardware(container: Container) -> dict[str, Json]:
     )
 
 
+def _root_disk(container: Container) -> list[dict[str, Json]]:
+    root = container.root_disk
+    if root is None:
+        return []
+    options = ROOT_DISK.render(root)
+    if not container.imported or root.replicate is not None:
+        options["replicate"] = root.replicate is not False
+    return blocks({"datastore_id": root.datastore, "size": root.size_gib, **options})
+
+
 def _mount(mount: MountPoint) -> dict[str, Json]:
     return present(
         {
-            "path": mount.path,
+            **MOUNT_POINT.render(mount),
             "volume": mount.volume,
             "size": None if mount.size_gib is None else f"{mount.size_gib}G",
-            "backup": mount.backup,
-            "read_only": mount.read_only,
-            "shared": mount.shared,
-            "acl": mount.acl,
-            "quota": mount.quota,
-            "replicate": mount.replicate,
-            "mount_options": mount.mount_options,
         }
     )
 
 
 def _permissions(container: Container) -> dict[str, Json]:
-    features, console = container.features, container.console
     return present(
         {
-            "features": blocks(
-                {
-                    "nesting": features.nesting,
-                    "keyctl": features.keyctl,
-                    "fuse": features.fuse,
-                    "mknod": features.mknod,
-                    "mount": features.mount,
-                }
-            ),
-            "device_passthrough": [
-                present(
-                    {
-                        "path": device.path,
-                        "mode": device.mode,
-                        "uid": device.uid,
-                        "gid": device.gid,
-                        "deny_write": device.deny_write,
-                    }
-                )
-                for device in container.devices
-            ],
+            "features": blocks(FEATURES.render(container.features)),
+            "device_passthrough": [present(DEVICE.render(device)) for device in container.devices],
             "idmap": [
                 present(
                     {
@@ -164,9 +121,7 @@ def _permissions(container: Container) -> dict[str, Json]:
                 )
                 for id_map in container.id_maps
             ],
-            "console": blocks(
-                {"enabled": console.enabled, "tty_count": console.tty_count, "type": console.type}
-            ),
+            "console": blocks(CONSOLE.render(container.console)),
         }
     )
 

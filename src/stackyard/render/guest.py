@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.fields.guest import STARTUP
 from stackyard.render.terms import Json, blocks, template
 
 if TYPE_CHECKING:
@@ -14,11 +15,7 @@ __all__ = ["lifecycle", "moved_by_cluster", "password_of", "startup_blocks"]
 
 def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
     """Return when a guest starts and stops in relation to others."""
-    if startup is None:
-        return []
-    return blocks(
-        {"order": startup.order, "up_delay": startup.up_delay_s, "down_delay": startup.down_delay_s}
-    )
+    return blocks(None if startup is None else STARTUP.render(startup))
 
 
 def password_of(secret: Secret | None) -> Json:
@@ -29,7 +26,7 @@ def password_of(secret: Secret | None) -> Json:
 def moved_by_cluster(guest: Guest) -> tuple[str, ...]:
     """Return what the cluster changes by itself: where a guest under high availability runs is its decision.
 
-    Written down as wanted, a guest that was moved in need would be made anew on the node that failed.
+    Written down as wanted, a guest that was moved in need would be replaced on the node that failed.
     """
     return () if guest.ha is None else ("node_name",)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Container
 from stackyard.render.references import address_of
-from stackyard.render.terms import Json, Written, address, expression, label, present
+from stackyard.render.terms import Expression, Json, address, expression, label, present
 
 if TYPE_CHECKING:
     from stackyard.desired import Affinity, Desired, Guest, HighAvailability
@@ -32,7 +32,7 @@ def _resource(guest: Guest, ha: HighAvailability) -> dict[str, Json]:
     return {
         **present(
             {
-                "resource_id": Written(f"{kind}:{expression(f'{made}.vm_id')}"),
+                "resource_id": Expression(f"{kind}:{expression(f'{made}.vm_id')}"),
                 "state": "started" if guest.started else "stopped",
                 "max_restart": ha.max_restart,
                 "max_relocate": ha.max_relocate,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import SimpleZone, VlanZone, VxlanZone
 from stackyard.render.references import BRIDGE, VLAN
-from stackyard.render.terms import Json, Written, address, expression, label, present
+from stackyard.render.terms import Expression, Json, address, expression, label, present
 
 if TYPE_CHECKING:
     from stackyard.desired import Bridge, Desired, Subnet, Vlan, Vnet, Zone
@@ -100,7 +100,7 @@ def _vnet(vnet: Vnet, desired: Desired) -> dict[str, Json]:
     )
 
 
-def _zone_of(vnet: Vnet, desired: Desired) -> str | Written:
+def _zone_of(vnet: Vnet, desired: Desired) -> str | Expression:
     for zone in desired.zones:
         if zone.name == vnet.zone:
             return expression(f"{address(f'proxmox_sdn_zone_{zone.type}', zone.name)}.id")

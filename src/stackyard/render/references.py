@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Container, DeclaredFile, Download, Snippet
 from stackyard.desired.check import used_files
-from stackyard.render.terms import Written, address, expression
+from stackyard.render.terms import Expression, address, expression
 
 if TYPE_CHECKING:
     from stackyard.desired import Desired, File, Guest
@@ -24,6 +24,7 @@ __all__ = [
     "References",
     "address_of",
     "address_of_file",
+    "short_type",
 ]
 
 VM = "proxmox_virtual_environment_vm"
@@ -34,6 +35,16 @@ DOWNLOAD = "proxmox_download_file"
 BRIDGE = "proxmox_network_linux_bridge"
 VLAN = "proxmox_network_linux_vlan"
 APPLIER = "proxmox_sdn_applier.sdn"
+# The names of types are older and newer ones of the provider.
+_PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
+
+
+def short_type(name: str) -> str:
+    """Return the type of a resource without the provider's prefix."""
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +70,11 @@ class References:
         """Return the volume id of a file.
 
         It is written out also for a file of the model, which the guest waits for by `before`: a reference
-        would be unknown whenever the file is written anew, and would make every guest anew that uses it.
+        would be unknown whenever the file is written again, and would replace every guest that uses it.
         """
         return self._files[file.file].volume_id if isinstance(file, DeclaredFile) else file
 
-    def pool(self, name: str | None) -> str | Written | None:
+    def pool(self, name: str | None) -> str | Expression | None:
         """Return the name of a pool, through its resource where the model declares it."""
         if name is not None and any(pool.name == name for pool in self.desired.pools):
             return expression(f"{address(POOL, name)}.pool_id")

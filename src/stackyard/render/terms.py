@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from stackyard.desired import Text
 
 __all__ = [
+    "Expression",
     "Json",
-    "Written",
     "address",
     "blocks",
     "expression",
+    "key_of",
     "label",
     "literal",
     "present",
@@ -31,18 +32,19 @@ __all__ = [
 Json = Any
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
+_ESCAPED = re.compile(r"_x([0-9a-f]+)_")
 _LONE_RETURN = re.compile(r"(\$*)\r(?!\n)")
 
 
-class Written(str):
+class Expression(str):
     """A text that is OpenTofu's already, as opposed to one that only looks like it."""
 
     __slots__ = ()
 
 
-def expression(code: str) -> Written:
+def expression(code: str) -> Expression:
     """Return what OpenTofu computes."""
-    return Written("${" + code + "}")
+    return Expression("${" + code + "}")
 
 
 def label(key: str) -> str:
@@ -56,14 +58,19 @@ def label(key: str) -> str:
     return name if name[:1].isalpha() else f"_{name}"
 
 
-def literal(text: str) -> Written:
+def key_of(name: str) -> str:
+    """Return the key that has a label."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name.removeprefix("_"))
+
+
+def literal(text: str) -> Expression:
     """Return a text so that OpenTofu reads it as it is.
 
     After a carriage return without a line feed the engine reads no `${` in the rest of a text, escaped or
     not. Such a one is written as an expression of its own, together with dollars that would escape it.
     """
     escaped = text.replace("${", "$${").replace("%{", "%%{")
-    return Written(_LONE_RETURN.sub(lambda found: expression(f'"{found[1]}\\r"'), escaped))
+    return Expression(_LONE_RETURN.sub(lambda found: expression(f'"{found[1]}\\r"'), escaped))
 
 
 def variable(secret: Secret) -> str:
@@ -71,7 +78,7 @@ def variable(secret: Secret) -> str:
     return f"secret_{label(secret.secret)}"
 
 
-def template(text: Text) -> Written:
+def template(text: Text) -> Expression:
     """Return a text with its secrets as variables; the texts beside them stay exactly what they are."""
     parts = (text,) if isinstance(text, str) else text
     # Texts are joined before they are escaped: `$` in one and `{` in the next would begin an expression.
@@ -84,17 +91,17 @@ def template(text: Text) -> Written:
             written.append(_beside("".join(map(str, run)), is_last=number == len(runs) - 1))
         else:
             written += [_reference(part) for part in run if isinstance(part, Secret)]
-    return Written("".join(written))
+    return Expression("".join(written))
 
 
-def _beside(text: str, *, is_last: bool) -> Written:
+def _beside(text: str, *, is_last: bool) -> Expression:
     """Return a text; dollars at its end become an expression where one follows, which they would escape."""
     head = text if is_last else text.rstrip("$")
     dollars = text[len(head) :]
-    return Written(literal(head) + (expression(f'"{dollars}"') if dollars else ""))
+    return Expression(literal(head) + (expression(f'"{dollars}"') if dollars else ""))
 
 
-def _reference(secret: Secret) -> Written:
+def _reference(secret: Secret) -> Expression:
     value = f"var.{variable(secret)}"
     if not secret.is_escaped:
         return expression(value)
@@ -121,7 +128,7 @@ def blocks(*values: Mapping[str, Json] | None) -> list[dict[str, Json]]:
 
 
 def _term(value: Json) -> Json:
-    if isinstance(value, str) and not isinstance(value, Written):
+    if isinstance(value, str) and not isinstance(value, Expression):
         return literal(value)
     if isinstance(value, tuple):
         return [_term(item) for item in value]

@@ -66,8 +66,8 @@ def _snippets(vm: Vm, scope: str) -> Iterator[Snippet]:
 def _file_stem(vm: Vm, scope: str) -> str:
     """Return what the files of a guest are called after.
 
-    The vm id is the only one on its cluster and outlives a change of the key, which would otherwise make the
-    guest anew. Without one, two targets may each have a guest of the same key.
+    The vm id is the only one on its cluster and outlives a change of the key, which would otherwise
+    replace the guest. Without one, two targets may each have a guest of the same key.
     """
     if vm.vm_id is not None:
         return f"vm-{vm.vm_id}"

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
-
+from stackyard.base.suggestions import did_you_mean
+from stackyard.scenario.actions import tables
 from stackyard.scenario.failures import UnknownScenarioError
-from stackyard.scenario.model import NamedAction, Phase, Place, Scenario
+from stackyard.scenario.model import LazyAction, Phase, RunLocation, Scenario
 from stackyard.scenario.retired import refuse_retired
 
 __all__ = ["SCENARIOS", "find_scenario"]
 
 _BUILD = Phase(
-    name="build_images", description="Build images with packer", action=NamedAction("packer", "BuildImages")
+    name="build_images",
+    description="Build images with packer",
+    action=LazyAction(tables.packer, "BuildImages"),
 )
 _PUBLISH = Phase(
     name="publish_images",
     description="Put images into the storage of Proxmox VE",
-    action=NamedAction("packer", "PublishImages"),
+    action=LazyAction(tables.packer, "PublishImages"),
 )
 _FETCH = Phase(
-    name="fetch_images", description="Fetch images", action=NamedAction("packer", "FetchImages"), attempts=3
+    name="fetch_images",
+    description="Fetch images",
+    action=LazyAction(tables.packer, "FetchImages"),
+    attempts=3,
 )
 _SYNC = Phase(
     name="sync_packer",
     description="Bring packer to the machine",
-    action=NamedAction("packer", "SyncPacker"),
+    action=LazyAction(tables.packer, "SyncPacker"),
     attempts=3,
 )
 
@@ -33,22 +38,24 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="bootstrap-install",
         summary="Install stackyard on a machine, verify the installation and the user.",
         expected_s=120.0,
-        place=Place.REMOTE,
+        place=RunLocation.REMOTE,
         needs_site=False,
         phases=(
             Phase(
                 name="run_bootstrap",
                 description="Install stackyard",
-                action=NamedAction("bootstrap", "RunBootstrap"),
+                action=LazyAction(tables.bootstrap, "RunBootstrap"),
                 attempts=3,
             ),
             Phase(
                 name="verify_install",
                 description="Verify the installation",
-                action=NamedAction("bootstrap", "VerifyInstall"),
+                action=LazyAction(tables.bootstrap, "VerifyInstall"),
             ),
             Phase(
-                name="verify_user", description="Verify the user", action=NamedAction("users", "VerifyUser")
+                name="verify_user",
+                description="Verify the user",
+                action=LazyAction(tables.users, "VerifyUser"),
             ),
         ),
     ),
@@ -61,7 +68,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Phase(
                 name="generate_host_config",
                 description="Write the file of the machine",
-                action=NamedAction("host_file", "GenerateHostConfig"),
+                action=LazyAction(tables.host_file, "GenerateHostConfig"),
                 attempts=3,
             ),
         ),
@@ -74,13 +81,13 @@ SCENARIOS: tuple[Scenario, ...] = (
             Phase(
                 name="download_images",
                 description="Download images",
-                action=NamedAction("images", "DownloadImages"),
+                action=LazyAction(tables.images, "DownloadImages"),
                 attempts=3,
             ),
             Phase(
                 name="publish_images",
                 description="Put images into the storage of Proxmox VE",
-                action=NamedAction("images", "InstallImages"),
+                action=LazyAction(tables.images, "InstallImages"),
                 attempts=3,
             ),
         ),
@@ -96,7 +103,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="packer-build-fetch",
         summary="Build images on another machine and fetch them.",
         expected_s=300.0,
-        place=Place.REMOTE,
+        place=RunLocation.REMOTE,
         needs_site=False,
         phases=(_BUILD, _FETCH),
     ),
@@ -111,7 +118,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="packer-sync",
         summary="Bring packer from here to another machine.",
         expected_s=30.0,
-        place=Place.REMOTE,
+        place=RunLocation.REMOTE,
         needs_site=False,
         phases=(_SYNC,),
     ),
@@ -119,7 +126,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="packer-sync-build-fetch",
         summary="Bring packer to another machine, build images there and fetch them.",
         expected_s=360.0,
-        place=Place.REMOTE,
+        place=RunLocation.REMOTE,
         needs_site=False,
         phases=(_SYNC, _BUILD, _FETCH),
     ),
@@ -132,25 +139,25 @@ SCENARIOS: tuple[Scenario, ...] = (
             Phase(
                 name="ensure_pve",
                 description="Install Proxmox VE",
-                action=NamedAction("install", "EnsurePve"),
+                action=LazyAction(tables.install, "EnsurePve"),
                 attempts=3,
             ),
             Phase(
                 name="setup_pve",
                 description="Set Proxmox VE up",
-                action=NamedAction("setup", "SetupPve"),
+                action=LazyAction(tables.setup, "SetupPve"),
                 attempts=3,
             ),
             Phase(
                 name="create_api_token",
                 description="Make a token for its API",
-                action=NamedAction("api_token", "CreateApiToken"),
+                action=LazyAction(tables.api_token, "CreateApiToken"),
                 attempts=3,
             ),
             Phase(
                 name="generate_node_config",
                 description="Write the file of the node",
-                action=NamedAction("node_file", "GenerateNodeConfig"),
+                action=LazyAction(tables.node_file, "GenerateNodeConfig"),
                 attempts=3,
             ),
         ),
@@ -159,55 +166,55 @@ SCENARIOS: tuple[Scenario, ...] = (
         name="spec-vm-push-roundtrip",
         summary="Make a guest that fetches its spec, look at it from inside, and destroy it.",
         expected_s=180.0,
-        place=Place.NODE,
+        place=RunLocation.NODE,
         needs_root=False,
         takes_env=True,
         phases=(
             Phase(
                 name="check_config",
                 description="Look at the site",
-                action=NamedAction("spec_vm", "CheckConfig"),
+                action=LazyAction(tables.spec_vm, "CheckConfig"),
             ),
             Phase(
                 name="start_server",
                 description="Start the controller",
-                action=NamedAction("spec_vm", "StartServer"),
+                action=LazyAction(tables.spec_vm, "StartServer"),
             ),
             Phase(
                 name="ensure_image",
                 description="Look for the image",
-                action=NamedAction("spec_vm", "EnsureImage"),
+                action=LazyAction(tables.spec_vm, "EnsureImage"),
             ),
             Phase(
                 name="provision_vm",
                 description="Make the guest",
-                action=NamedAction("spec_vm", "ProvisionVm"),
+                action=LazyAction(tables.spec_vm, "ProvisionVm"),
             ),
             Phase(
                 name="verify_ssh",
                 description="Log in and compare with the spec",
-                action=NamedAction("spec_vm", "VerifySsh"),
+                action=LazyAction(tables.spec_vm, "VerifySsh"),
             ),
             Phase(
                 name="verify_env",
                 description="Look at the settings of the guest",
-                action=NamedAction("spec_vm", "VerifyEnv"),
+                action=LazyAction(tables.spec_vm, "VerifyEnv"),
             ),
             Phase(
                 name="verify_server",
                 description="Ask the server from inside",
-                action=NamedAction("spec_vm", "VerifyServer"),
+                action=LazyAction(tables.spec_vm, "VerifyServer"),
             ),
             Phase(
                 name="destroy_vm",
                 description="Destroy the guest",
-                action=NamedAction("spec_vm", "DestroyVm"),
+                action=LazyAction(tables.spec_vm, "DestroyVm"),
                 always=True,
             ),
             Phase(
                 name="stop_server",
                 description="Stop the controller",
-                action=NamedAction("spec_vm", "StopServer"),
+                action=LazyAction(tables.spec_vm, "StopServer"),
                 always=True,
             ),
         ),
@@ -220,7 +227,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             Phase(
                 name="create_user",
                 description="Make the user",
-                action=NamedAction("users", "CreateUser"),
+                action=LazyAction(tables.users, "CreateUser"),
                 attempts=3,
             ),
         ),
@@ -239,6 +246,4 @@ def find_scenario(name: str) -> Scenario:
     known = {scenario.name: scenario for scenario in SCENARIOS}
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(name, known, n=3)
-    meant = f" Did you mean {' or '.join(f'`{word}`' for word in close)}?" if close else ""
-    raise UnknownScenarioError(f"There is no scenario `{name[:60]}`.{meant}")
+    raise UnknownScenarioError(f"There is no scenario `{name[:60]}`.{did_you_mean(name, known)}")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events
-from stackyard.errors import InternalError
+from stackyard.base import events
+from stackyard.base.errors import InternalError
 from stackyard.scenario.failures import CommandFailedError
 from stackyard.scenario.machines import Work
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.redaction import Redactor
+    from stackyard.base.redaction import Redactor
     from stackyard.scenario.machines import Machine
     from stackyard.scenario.options import Options
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
 __all__ = ["Context"]
 

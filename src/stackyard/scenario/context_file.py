@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import files
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base import files
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackyard.errors import StackyardError, UsageError
+from stackyard.base.errors import StackyardError, UsageError
 
 __all__ = [
     "CommandFailedError",
@@ -84,7 +84,7 @@ class NotConfirmedError(StackyardError):
 
 
 class RetiredError(StackyardError):
-    """A scenario or an option of old is asked for that something else stands for now."""
+    """A legacy scenario or option was asked for, and something else does its work now."""
 
     code = "E-SCENARIO-RETIRED"
     summary = "This was retired"

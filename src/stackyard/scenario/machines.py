@@ -16,18 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from stackyard import files, process, ssh
-from stackyard.errors import FileError, StackyardError
-from stackyard.redaction import NOTHING_SECRET, Redactor
+from stackyard.base import files, process
+from stackyard.base.backoff import Backoff
+from stackyard.base.errors import FileError, StackyardError
+from stackyard.base.redaction import NOTHING_SECRET, Redactor
+from stackyard.clients import ssh
 from stackyard.scenario.failures import CommandFailedError, RebootNeededError, RootNeededError
 
 __all__ = ["Local", "Machine", "Remote", "Work"]
 
 OnLine = Callable[[str], None]
 
-_FIRST_PAUSE_S = 0.1
+_BACKOFF = Backoff(0.1, 5.0, growth=1.5)
 _READABLE = 0o644
-_LONGEST_PAUSE_S = 5.0
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
@@ -95,7 +96,7 @@ class Machine(Protocol):
         ...
 
     async def receive(self, path: str, target: Path) -> None:
-        """Copy a file from the machine; what came of it before stays and is gone on with.
+        """Copy a file from the machine; what came of it before stays and is continued.
 
         Raises:
             StackyardError: It cannot be read or written.
@@ -264,7 +265,7 @@ class Remote:
         await self.run(Work(script=f"mv -f {shlex.quote(partial)} {shlex.quote(path)}", as_root=False))
 
     async def receive(self, path: str, target: Path) -> None:
-        """Copy a file from there; what came before is gone on with."""
+        """Copy a file from there; what came before is continued."""
         shell = await self._connected()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -281,9 +282,9 @@ class Remote:
             await self.run(Work(script="systemctl reboot", timeout_s=30.0))
         on_line(f"waiting for {self.shown} to come back")
         await self.close()
-        until, pause_s = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+        until = time.monotonic() + timeout_s
         # A machine that starts tells nobody; it can only be asked.
-        while True:
+        for pause_s in _BACKOFF:
             with contextlib.suppress(ssh.SshUnreachableError, CommandFailedError):
                 if (await self.run(Work(script=_BOOT_ID, as_root=False, timeout_s=15.0))).strip() != before:
                     return
@@ -293,7 +294,6 @@ class Remote:
                     f"{self.shown} did not come back within {timeout_s:g} s of its restart."
                 )
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
 
     async def close(self) -> None:
         """Close the connection; the next command makes a new one."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import enum
-import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stackyard.scenario.context import Context
 
-__all__ = ["Action", "ActionResult", "NamedAction", "Phase", "Place", "Scenario"]
+__all__ = ["Action", "ActionResult", "ActionTable", "LazyAction", "Phase", "RunLocation", "Scenario"]
 
 # A run may take this many times as long as it is expected to before it is stopped, and at least this long.
 _PATIENCE = 10
@@ -54,24 +52,24 @@ class Action(Protocol):
         ...
 
 
+ActionTable = Mapping[str, Callable[[], Action]]
+
+
 @dataclass(frozen=True, slots=True)
-class NamedAction:
-    """An action by its place, imported when it runs: what some of them need takes a second to load.
+class LazyAction:
+    """An action of a table that is imported when the action runs.
 
     Attributes:
-        module: The module below `stackyard.scenario.actions`.
+        load_table: Imports the table.
         name: What it is called there.
     """
 
-    module: str
+    load_table: Callable[[], ActionTable]
     name: str
 
     def load(self) -> Action:
         """Import it."""
-        found: Action = getattr(
-            importlib.import_module(f"stackyard.scenario.actions.{self.module}"), self.name
-        )()
-        return found
+        return self.load_table()[self.name]()
 
     async def run(self, context: Context) -> ActionResult:
         """Import it and do it."""
@@ -97,7 +95,7 @@ class Phase:
     attempts: int = 1
 
 
-class Place(enum.StrEnum):
+class RunLocation(enum.StrEnum):
     """Where a scenario can run."""
 
     ANY = "this machine or another"
@@ -125,7 +123,7 @@ class Scenario:
     summary: str
     expected_s: float
     phases: tuple[Phase, ...]
-    place: Place = Place.ANY
+    place: RunLocation = RunLocation.ANY
     needs_site: bool = True
     needs_root: bool = True
     takes_env: bool = False

@@ -11,8 +11,9 @@ from stackyard.scenario.machines import Remote
 from stackyard.scenario.options import Options
 
 if TYPE_CHECKING:
-    from stackyard import events, ssh
-    from stackyard.site.load import Site
+    from stackyard.base import events
+    from stackyard.clients import ssh
+    from stackyard.sources.site.load import Site
 
 __all__ = ["install_pve"]
 

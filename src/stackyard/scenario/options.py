@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_IMAGES_FOLDER", "Options"]
 
 # Where images that are fetched go, as homestak has it.
-DEFAULT_IMAGES_FOLDER = Path("/tmp/packer-images")  # noqa: S108 -- the name that users of old know
+DEFAULT_IMAGES_FOLDER = Path("/tmp/packer-images")  # noqa: S108 -- the name that existing users know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import diagnostics
-from stackyard.errors import ExitStatus
+from stackyard.base import diagnostics
+from stackyard.base.errors import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.errors import StackyardError
+    from stackyard.base.errors import StackyardError
 
 __all__ = ["PhaseOutcome", "PhaseStatus", "ScenarioOutcome"]
 

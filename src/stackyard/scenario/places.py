@@ -11,39 +11,39 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import ssh
-from stackyard.errors import UsageError
-from stackyard.path.reaching import AGENT_VARIABLE, key_files, known_hosts, node_host
-from stackyard.redaction import NOTHING_SECRET
+from stackyard.base.errors import UsageError
+from stackyard.base.redaction import NOTHING_SECRET
+from stackyard.clients import ssh
+from stackyard.clients.ssh.user_keys import user_keys
+from stackyard.path.ssh_login import AGENT_VARIABLE, key_files, known_hosts, node_host
 from stackyard.scenario.failures import RootNeededError
 from stackyard.scenario.machines import Local, Remote
-from stackyard.scenario.model import Place
-from stackyard.site.hosts import DEFAULT_SSH_USER, resolve_host
-from stackyard.ssh.user_keys import user_keys
+from stackyard.scenario.model import RunLocation
+from stackyard.sources.site.hosts import DEFAULT_SSH_USER, resolve_host
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.redaction import Redactor
+    from stackyard.base.redaction import Redactor
     from stackyard.scenario.machines import Machine
     from stackyard.scenario.model import Scenario
     from stackyard.scenario.options import Options
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
-__all__ = ["Found", "find_machine"]
+__all__ = ["FoundMachine", "find_machine"]
 
 _ADDRESS = re.compile(r"(?:(?P<user>[^@:\s]+)@)?(?P<address>\[[^\]]+\]|[^@:\s]+)(?::(?P<port>\d{1,5}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundMachine:
     """A machine, and what the site calls it, where that is known."""
 
     machine: Machine
     name: str | None
 
 
-def find_machine(scenario: Scenario, options: Options, site: Site | None) -> Found:
+def find_machine(scenario: Scenario, options: Options, site: Site | None) -> FoundMachine:
     """Return the machine that a scenario is to run on.
 
     Raises:
@@ -60,33 +60,33 @@ def find_machine(scenario: Scenario, options: Options, site: Site | None) -> Fou
     if options.local:
         return _here(scenario, options, redactor)
     if options.remote is not None:
-        return Found(machine=_at(options.remote, options, site, redactor), name=None)
+        return FoundMachine(machine=_at(options.remote, options, site, redactor), name=None)
     if options.host is None:
         where = "--remote ADDRESS or -H NAME"
         raise UsageError(
             f"`{scenario.name}` runs on {scenario.place.value}, and nothing says on which.",
-            remedy=f"Say {where if scenario.place is not Place.ANY else f'--local, {where}'}.",
+            remedy=f"Say {where if scenario.place is not RunLocation.ANY else f'--local, {where}'}.",
         )
     return _named(options.host, options, site, redactor)
 
 
-def _here(scenario: Scenario, options: Options, redactor: Redactor) -> Found:
-    if scenario.place is not Place.ANY:
+def _here(scenario: Scenario, options: Options, redactor: Redactor) -> FoundMachine:
+    if scenario.place is not RunLocation.ANY:
         raise UsageError(f"`{scenario.name}` runs on {scenario.place.value}, not with --local.")
     if scenario.needs_root and os.geteuid() != 0 and shutil.which("sudo") is None:
         raise RootNeededError(f"`{scenario.name}` changes this machine, and there is no sudo.")
     name = options.host or socket.gethostname().partition(".")[0]
-    return Found(machine=Local(redactor), name=name)
+    return FoundMachine(machine=Local(redactor), name=name)
 
 
-def _named(host: str, options: Options, site: Site | None, redactor: Redactor) -> Found:
+def _named(host: str, options: Options, site: Site | None, redactor: Redactor) -> FoundMachine:
     is_address = "@" in host or _is_address(host)
     if site is None or (is_address and host not in {*site.nodes, *site.hosts}):
-        return Found(machine=_at(host, options, site, redactor), name=None)
+        return FoundMachine(machine=_at(host, options, site, redactor), name=None)
     where = node_host(site, resolve_host(site, host))
     if options.identity is not None:
         where = dataclasses.replace(where, key_files=_key_files(options, site))
-    return Found(machine=Remote(where, redactor), name=host)
+    return FoundMachine(machine=Remote(where, redactor), name=host)
 
 
 def _is_address(text: str) -> bool:

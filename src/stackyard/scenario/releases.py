@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import aiohttp
 from yarl import URL
 
-from stackyard import files
-from stackyard.errors import FileError, StackyardError, UnreachableError
-from stackyard.http_failures import describe_failure
+from stackyard.base import files
+from stackyard.base.errors import FileError, StackyardError, UnreachableError
+from stackyard.base.http_failures import describe_failure
 from stackyard.scenario.sums import hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from stackyard.events import Step
+    from stackyard.base.events import Step
 
 __all__ = ["IMAGES_URL", "IMAGES_VARIABLE", "ReleaseError", "ReleaseUnreachableError", "ReleasedImages"]
 

@@ -1,4 +1,4 @@
-"""Names of old: scenarios that verbs stand for now, and options that have other names."""
+"""Legacy names: scenarios that are verbs now, and options that have other names."""
 
 from __future__ import annotations
 

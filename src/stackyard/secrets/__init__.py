@@ -1,11 +1,11 @@
-"""Secrets that live in files: SOPS with age keys, and Ansible Vault, read and written natively.
+"""Secrets in files: SOPS with age keys, and Ansible Vault, read and written natively.
 
-`read_secrets` gives the rest of stackyard the values with their places; `change_secrets` changes single
-values; `open_file` is behind the commands. A file that cannot be opened is an error that names the keys,
-never a file without secrets. Decrypted values stay in memory; whoever passes them on takes the redactor
-along.
+`read_secrets` returns the values with their places; `change_secrets` changes single values; the commands
+use `open_file`. If a file cannot be opened, the error names the keys; the file is never treated as empty.
+Decrypted values stay in memory. A caller that passes them on also passes the redactor.
 
-Nothing here prints or asks, and importing this package loads no cryptography: the names below do, when used.
+Nothing here prints or asks. Importing this package loads no cryptography: the names below load it when
+used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stackyard.secrets.base import OpenedFile, SecretsKind, SecretsLockedError
-    from stackyard.secrets.creating import create_sops_file
+    from stackyard.secrets.create import create_sops_file
     from stackyard.secrets.keyring import Keyring
-    from stackyard.secrets.opening import open_file
-    from stackyard.secrets.reading import Secrets, change_secrets, read_secrets
+    from stackyard.secrets.protected_file import open_file
+    from stackyard.secrets.read import Secrets, change_secrets, read_secrets
     from stackyard.secrets.sops.age import new_identity, user_recipient
 
 __all__ = [
@@ -38,14 +38,14 @@ __all__ = [
 _HOMES = {
     "Keyring": "keyring",
     "OpenedFile": "base",
-    "Secrets": "reading",
+    "Secrets": "read",
     "SecretsKind": "base",
     "SecretsLockedError": "base",
-    "change_secrets": "reading",
-    "create_sops_file": "creating",
+    "change_secrets": "read",
+    "create_sops_file": "create",
     "new_identity": "sops.age",
-    "open_file": "opening",
-    "read_secrets": "reading",
+    "open_file": "protected_file",
+    "read_secrets": "read",
     "user_recipient": "sops.age",
 }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Protocol
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stackyard import process
-from stackyard.errors import StackyardError
+from stackyard.base import process
+from stackyard.base.errors import StackyardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.values import Scalar, to_python
 
 __all__ = [
     "Branch",
+    "Comment",
     "Document",
     "Entry",
     "Item",
@@ -22,8 +23,7 @@ __all__ = [
     "Leaf",
     "Listing",
     "Node",
-    "Place",
-    "Remark",
+    "Position",
     "SecretsSyntaxError",
     "Splice",
     "find",
@@ -43,7 +43,7 @@ class SecretsSyntaxError(InvalidInputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A line and a column, both from one."""
 
     line: int
@@ -71,14 +71,14 @@ class Leaf:
     value: Scalar
     start: int
     end: int
-    place: Place
+    place: Position
     indent: int = 0
     is_flow: bool = False
     tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class Comment:
     """One line of a comment, without its mark.
 
     Attributes:
@@ -92,7 +92,7 @@ class Remark:
     text: str
     start: int
     end: int
-    place: Place
+    place: Position
     guesses: tuple[tuple[str, ...], ...] = ()
 
 
@@ -103,8 +103,8 @@ class Entry:
     key: str
     node: Node
     start: int
-    place: Place
-    remarks: tuple[Remark, ...] = ()
+    place: Position
+    remarks: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class Item:
 
     node: Node
     start: int
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +123,9 @@ class Branch:
     entries: tuple[Entry, ...]
     start: int
     end: int
-    place: Place
+    place: Position
     is_flow: bool = False
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Comment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +135,8 @@ class Listing:
     items: tuple[Item, ...]
     start: int
     end: int
-    place: Place
-    remarks: tuple[Remark, ...] = ()
+    place: Position
+    remarks: tuple[Comment, ...] = ()
 
 
 Node = Leaf | Branch | Listing

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
 import sys
@@ -18,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, process
-from stackyard.errors import FileError
+from stackyard.base import directories, process
+from stackyard.base.errors import FileError
+from stackyard.base.locks import FileLock, open_file_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,14 +62,15 @@ def private_folder() -> Iterator[PrivateFolder]:
         yield PrivateFolder(path=folder, is_in_memory=is_in_memory)
     finally:
         wipe(folder)
-        os.close(lock)
+        lock.close()
 
 
-def _locked_folder(base: Path) -> tuple[Path, int]:
+def _locked_folder(base: Path) -> tuple[Path, FileLock]:
     """Make a folder and take its lock, before it has the name by which others look for leftovers."""
     try:
         made = Path(tempfile.mkdtemp(prefix=".stackyard-new-", dir=base))
-        lock = _locked(made / _LOCK, wait=True)
+        lock = open_file_lock(made / _LOCK)
+        lock.acquire()
         folder = base / f"{_PREFIX}{made.name.rpartition('-')[2]}"
         made.rename(folder)
     except OSError as err:
@@ -97,21 +98,6 @@ def _is_in_memory(folder: Path) -> bool:
     return max(above, key=lambda mount: len(mount[0]), default=("", ""))[1] in _IN_MEMORY
 
 
-def _locked(path: Path, *, wait: bool) -> int:
-    """Take the lock of a folder; the system lets go of it when its holder ends, however that comes.
-
-    Raises:
-        BlockingIOError: Somebody holds it, and we do not wait.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def _start_watcher(folder: Path) -> None:
     """Start the process that wipes the folder when the lock is let go."""
     command = process.Command(
@@ -127,24 +113,24 @@ def wait_and_wipe(folder: Path) -> None:
     try:
         sys.stdout.write(f"{_READY}\n")
         sys.stdout.flush()
-        descriptor = _locked(folder / _LOCK, wait=True)
-    except OSError:
+        with open_file_lock(folder / _LOCK) as lock:
+            lock.acquire()
+            wipe(folder)
+    except (OSError, FileError):
         return
-    wipe(folder)
-    os.close(descriptor)
 
 
 def wipe_leftovers(base: Path) -> list[Path]:
     """Wipe the folders of ours that nobody uses any more; return them."""
     wiped = []
     for folder in base.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, FileError):
             if folder.stat().st_uid != os.getuid() or folder.is_symlink():
                 continue
-            lock = _locked(folder / _LOCK, wait=False)
-            wipe(folder)
-            os.close(lock)
-            wiped.append(folder)
+            with open_file_lock(folder / _LOCK) as lock:
+                if lock.try_acquire():
+                    wipe(folder)
+                    wiped.append(folder)
     return wiped
 
 

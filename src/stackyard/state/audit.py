@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.objects import ABSENT, ConflictError, StoreDamagedError
+from stackyard.clients.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.state import codec, layout, ledger
 from stackyard.state.model import Action, Actor, AuditEntry, Chain
 

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.objects import Objects, StoreDamagedError
+from stackyard.clients.objects import Objects, StoreDamagedError
 from stackyard.state import layout
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.objects import StoreDamagedError
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.clients.objects import StoreDamagedError
 from stackyard.state.lockinfo import LockInfo
 from stackyard.state.model import (
     Action,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.objects import StoreDamagedError
-from stackyard.state import bodies, layout, ledger, locking, writing
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.clients.objects import StoreDamagedError
+from stackyard.state import bodies, layout, ledger, lock_rules, write_rules
 from stackyard.state.document import Document, read_document
 from stackyard.state.heads import Core, Decision, Edit
 from stackyard.state.model import Action, Actor, Index, Quarantined, StateHead, Version, VersionKind
@@ -29,6 +29,8 @@ from stackyard.state.refusals import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from stackyard.state.model import Grant
 
 __all__ = ["Content", "Contents"]
 
@@ -48,9 +50,9 @@ class _Write:
     """A write that was read and may be stored."""
 
     actor: Actor
-    incoming: writing.Incoming
+    incoming: write_rules.IncomingWrite
     packed: bytes
-    # Chosen once, so that a write that is decided anew uses the same objects.
+    # Chosen once, so that a write that is decided again uses the same objects.
     body_name: str
     quarantine_name: str
 
@@ -74,7 +76,7 @@ class Contents:
             if head is None:
                 self._core.edit(name, head, 0.0)
                 return None
-            locking.refuse_deleted(head)
+            lock_rules.refuse_deleted(head)
             if head.current is None:
                 return None
             try:
@@ -111,7 +113,9 @@ class Contents:
         _check_md5(data, md5)
         document = read_document(data)
         sha256 = bodies.sha256_of(data)
-        incoming = writing.Incoming(document=document, sha256=sha256, size=len(data), lock_id=lock_id)
+        incoming = write_rules.IncomingWrite(
+            document=document, sha256=sha256, size=len(data), lock_id=lock_id
+        )
         write = _Write(
             actor=actor,
             incoming=incoming,
@@ -200,7 +204,7 @@ class Contents:
 def _accept(edit: Edit, write: _Write, core: Core) -> Version:
     """Make a write the current content, unless a rule forbids it."""
     incoming = write.incoming
-    grant = writing.judge(edit.head, incoming, core.policy, edit.now)
+    grant = write_rules.judge(edit.head, incoming, core.policy, edit.now)
     if grant is not None:
         edit.set(grants=tuple(one for one in edit.head.grants if one.id != grant.id))
     edit.write({layout.body(edit.head.name, write.body_name): write.packed})
@@ -215,14 +219,18 @@ def _accept(edit: Edit, write: _Write, core: Core) -> Version:
         size=incoming.size,
         body=write.body_name,
         lock_id=incoming.lock_id,
-        note=""
-        if grant is None
-        else f"{', '.join(grant.overrides)} overridden by {grant.by}: {grant.reason}",
+        note=_note(grant, incoming),
     )
     add_version(edit, new, write.actor, Action.WRITTEN)
     if not incoming.document.is_encrypted:
         edit.set(index=Index(sha256=incoming.sha256, holdings=incoming.document.holdings))
     return new
+
+
+def _note(grant: Grant | None, incoming: write_rules.IncomingWrite) -> str:
+    if grant is not None:
+        return f"{', '.join(grant.overrides)} overridden by {grant.by}: {grant.reason}"
+    return "" if incoming.lock_id else "written without a lock"
 
 
 def describe_version(

@@ -12,10 +12,10 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stackyard import directories, files, serving
-from stackyard.errors import FileError, UsageError
-from stackyard.objects import Objects, StoreBusyError, StoreError, open_objects
-from stackyard.objects.sealed import KeyRing, SealedObjects, reseal
+from stackyard.base import directories, files, serving
+from stackyard.base.errors import FileError, UsageError
+from stackyard.clients.objects import Objects, StoreBusyError, StoreError, open_objects
+from stackyard.clients.objects.sealed import KeyRing, SealedObjects, reseal
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.maintenance import maintain

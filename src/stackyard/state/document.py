@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import JsonError, JsonLimitError, parse_json
-from stackyard.documents.limits import Limits
+from stackyard.base.documents.jsontext import JsonError, JsonLimitError, parse_json
+from stackyard.base.documents.limits import Limits
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
@@ -112,9 +112,18 @@ def _holdings(rows: list[dict[str, Any]]) -> Iterator[Holding]:
             continue
         for instance in instances:
             values = instance.get("attributes") if isinstance(instance, dict) else None
-            if isinstance(values, dict) and isinstance(values.get("id"), str):
+            if isinstance(values, dict) and (identity := _identity(values)) is not None:
                 node = values.get("node_name")
-                yield kind, node if isinstance(node, str) else "", values["id"]
+                yield kind, node if isinstance(node, str) else "", identity
+
+
+def _identity(values: dict[str, Any]) -> str | None:
+    """Return the id of a resource; that of a guest may be a number, or have a name of its own."""
+    for name in ("id", "vm_id"):
+        value = values.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return str(value)
+    return None
 
 
 def with_serial(data: bytes, serial: int, lineage: str) -> bytes:

@@ -14,11 +14,11 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard import events, serving
+from stackyard.base import events, serving
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.http.layouts import STATES
-from stackyard.state.locking import describe_holder
+from stackyard.state.lock_rules import describe_holder
 from stackyard.state.model import Actor
 from stackyard.state.names import check_name
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token

@@ -1,4 +1,4 @@
-"""Changing a head: read, decide, replace if nobody else did, else decide anew."""
+"""Changing a head: read, decide, replace if nobody else did, else decide again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from stackyard.objects import ABSENT, ConflictError, Objects, StoreBusyError
+from stackyard.clients.objects import ABSENT, ConflictError, Objects, StoreBusyError
 from stackyard.state import codec, layout, ledger
 from stackyard.state.model import Action, Actor, StateHead
 from stackyard.state.names import check_name, is_name

@@ -7,7 +7,7 @@ import itertools
 import time
 from typing import TYPE_CHECKING
 
-from stackyard.state import bodies, layout, ledger, locking
+from stackyard.state import bodies, layout, ledger, lock_rules
 from stackyard.state.contents import add_version, describe_version
 from stackyard.state.document import read_document, with_serial
 from stackyard.state.model import Action, Actor, History, Version, VersionKind
@@ -74,8 +74,8 @@ class Versions:
         return self._core.change(name, lambda edit: self._rolled_back(edit, old, data, actor, note))
 
     def _rolled_back(self, edit: Edit, old: Version, data: bytes, actor: Actor, note: str) -> Version:
-        locking.refuse_deleted(edit.head)
-        locking.refuse_locked(edit)
+        lock_rules.refuse_deleted(edit.head)
+        lock_rules.refuse_locked(edit)
         why = f"Version {old.number} again.{f' {note}' if note else ''}"
         if old.is_encrypted:
             new = dataclasses.replace(

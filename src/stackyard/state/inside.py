@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.redaction import Redactor
 from stackyard.engine.changes import SENSITIVE, Path
-from stackyard.redaction import Redactor
 from stackyard.state.document import read_document
 from stackyard.state.refusals import BodyRefusedError, StateRefusedError
 
@@ -34,6 +34,7 @@ __all__ = [
     "address_in",
     "make_mask",
     "masked",
+    "read_instances",
     "read_view",
 ]
 
@@ -68,6 +69,7 @@ class Instance:
         type: The type of the resource.
         provider: The provider that manages it.
         status: `tainted`, or empty.
+        is_deposed: Whether it was replaced, and still has to go.
         attributes: Its values, secrets in clear.
         sensitive: The paths that must not be shown.
     """
@@ -77,8 +79,14 @@ class Instance:
     type: str
     provider: str = ""
     status: str = ""
+    is_deposed: bool = False
     attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     sensitive: frozenset[Path] = frozenset()
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether its creation failed."""
+        return self.status == "tainted"
 
     def hides(self, path: Path) -> bool:
         """Tell whether the value at a path must not be shown, if what is around it may be."""
@@ -140,17 +148,31 @@ def read_view(data: bytes) -> StateView:
     if document.is_encrypted:
         raise EncryptedStateError(f"Serial {document.serial} of {document.lineage} is encrypted.")
     found = parse_json(data, LARGE)
+    instances = read_instances(found)
     try:
-        instances = {one.address: one for row in found.get("resources") or () for one in _instances(row)}
         outputs = {
             name: Output(name=name, value=row.get("value"), is_sensitive=bool(row.get("sensitive")))
             for name, row in (found.get("outputs") or {}).items()
         }
     except (KeyError, TypeError, AttributeError) as err:
-        raise BodyRefusedError(
-            "The resources or outputs of the state are not what a state has there."
-        ) from err
+        raise _misshapen() from err
     return StateView(serial=document.serial, lineage=document.lineage, instances=instances, outputs=outputs)
+
+
+def read_instances(document: Mapping[str, Any]) -> dict[str, Instance]:
+    """Return the resources of a plain state by address.
+
+    Raises:
+        BodyRefusedError: They are not what a state has there.
+    """
+    try:
+        return {one.address: one for row in document.get("resources") or () for one in _instances(row)}
+    except (KeyError, TypeError, AttributeError) as err:
+        raise _misshapen() from err
+
+
+def _misshapen() -> BodyRefusedError:
+    return BodyRefusedError("The resources or outputs of the state are not what a state has there.")
 
 
 def make_mask(views: Iterable[StateView]) -> Mask:
@@ -196,7 +218,8 @@ def _instances(row: Mapping[str, Any]) -> Iterator[Instance]:
             type=kind,
             provider=row.get("provider", ""),
             status=instance.get("status") or "",
-            # Terraform of old wrote flat attributes; both are shown alike.
+            is_deposed="deposed" in instance,
+            # Old Terraform wrote flat attributes; both are shown alike.
             attributes=instance.get("attributes") or instance.get("attributes_flat") or {},
             sensitive=frozenset(_path(steps) for steps in instance.get("sensitive_attributes") or ()),
         )

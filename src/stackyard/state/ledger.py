@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.objects import Objects, StoreDamagedError
+from stackyard.clients.objects import Objects, StoreDamagedError
 from stackyard.state import codec, layout
 from stackyard.state.model import Action, Actor, AuditEntry, Chain, History, Version
 

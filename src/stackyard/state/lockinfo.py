@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import SMALL
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import SMALL
 from stackyard.state.refusals import BodyRefusedError
 
 __all__ = ["LockInfo", "make_lock_info", "parse_lock_info"]

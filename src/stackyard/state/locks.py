@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.state import locking
+from stackyard.state import lock_rules
 from stackyard.state.heads import Core, Decision, Edit
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Action, Actor, Freeze, HeldLock, StateHead, Waiter
@@ -95,9 +95,9 @@ class Locks:
             result: HeldLock | StateLockedError
             try:
                 self._take_over_dead(edit, lock.id)
-                result = locking.grant_lock(edit, lock, actor, lease=lease)
+                result = lock_rules.grant_lock(edit, lock, actor, lease=lease)
             except StateLockedError as err:
-                err.place, err.polls = locking.enqueue(edit, lock)
+                err.place, err.polls = lock_rules.enqueue(edit, lock)
                 result = err
             return Decision(result, edit if edit.head is not before else None)
 
@@ -113,7 +113,7 @@ class Locks:
         proof = self._runs.proof_of_death(held.lease)
         if proof is not None:
             by = Actor(principal="stackyard")
-            locking.break_lock(edit, held.info.id, by, reason=proof, action=Action.TAKEN_OVER)
+            lock_rules.break_lock(edit, held.info.id, by, reason=proof, action=Action.TAKEN_OVER)
 
     def unlock(self, name: str, lock_id: str, actor: Actor) -> None:
         """Release a lock; releasing it again does nothing.
@@ -122,7 +122,7 @@ class Locks:
             StateLockedError: Somebody else holds it.
             NotHolderError: It is not held, and never was by this ID.
         """
-        self._core.change(name, lambda edit: locking.release_lock(edit, lock_id, actor))
+        self._core.change(name, lambda edit: lock_rules.release_lock(edit, lock_id, actor))
 
     def break_lock(self, name: str, lock_id: str | None, actor: Actor, *, reason: str) -> None:
         """Take a lock away from its holder, who can then no longer write.
@@ -139,14 +139,14 @@ class Locks:
         """
 
         def change(edit: Edit) -> None:
-            if not locking.break_lock(edit, lock_id, actor, reason=reason) and lock_id is None:
+            if not lock_rules.break_lock(edit, lock_id, actor, reason=reason) and lock_id is None:
                 raise NotHolderError(f"{name} is not locked.")
 
         self._core.change(name, change)
 
     def withdraw(self, name: str, lock_id: str, actor: Actor) -> None:
         """Take back a lock that was granted to a client that is no longer there to hear of it."""
-        self._core.change(name, lambda edit: locking.withdraw_lock(edit, lock_id, actor))
+        self._core.change(name, lambda edit: lock_rules.withdraw_lock(edit, lock_id, actor))
 
     def freeze(self, name: str, actor: Actor, *, reason: str) -> None:
         """Keep everybody from locking a state; whoever holds the lock may finish."""

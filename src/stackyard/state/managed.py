@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from stackyard.state.model import StateHead
     from stackyard.state.service import StateService
 
-__all__ = ["Managed", "read_managed"]
+__all__ = ["ManagedResources", "read_managed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Managed:
+class ManagedResources:
     """The resources of states.
 
     Attributes:
@@ -31,7 +31,7 @@ class Managed:
     unreadable: tuple[str, ...] = ()
 
 
-def read_managed(states: StateService, *, but: str = "") -> Managed:
+def read_managed(states: StateService, *, but: str = "") -> ManagedResources:
     """Return what all states have, one of them left out on request.
 
     Raises:
@@ -47,7 +47,7 @@ def read_managed(states: StateService, *, but: str = "") -> Managed:
             unreadable.append(head.name)
         else:
             found[head.name] = held
-    return Managed(holdings=found, unreadable=tuple(unreadable))
+    return ManagedResources(holdings=found, unreadable=tuple(unreadable))
 
 
 def _holdings(states: StateService, head: StateHead) -> tuple[Holding, ...] | None:

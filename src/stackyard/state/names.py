@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 
 __all__ = ["StateNameError", "check_name", "is_below", "is_name", "name_of", "object_part"]
 

@@ -16,7 +16,9 @@ class Policy:
     Attributes:
         create_states: Whether a name that was never heard of may be read, locked and written. Off, states are
             registered first, and a mistyped name is an error in place of an empty state.
-        unlocked_writes: Whether a state may be written without a lock (`-lock=false`).
+        unlocked_writes: Whether a state that nobody has locked may be written without a lock: by an engine
+            without a `lock_address`, or with `-lock=false`. Nothing such an engine sends before its write
+            says so, and by then its resources exist. To refuse it would only lose what it has made.
         empty_unlock: Whether an UNLOCK without a body breaks the lock: all that `terraform force-unlock`
             sends. The client needs the right to break locks either way.
         max_drop_percent: A write that drops more of the resources than this is refused; None never refuses.
@@ -27,7 +29,7 @@ class Policy:
     """
 
     create_states: bool = True
-    unlocked_writes: bool = False
+    unlocked_writes: bool = True
     empty_unlock: bool = True
     max_drop_percent: int | None = None
     keep_versions: int = 1000

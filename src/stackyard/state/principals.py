@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.errors import InvalidInputError
-from stackyard.objects import ABSENT, ConflictError, StoreDamagedError
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.errors import InvalidInputError
+from stackyard.clients.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.state import layout
 from stackyard.state.model import Action, Actor
 from stackyard.state.names import is_below

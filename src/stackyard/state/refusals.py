@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from stackyard.errors import BusyError, ExitStatus, StackyardError
+from stackyard.base.errors import BusyError, ExitStatus, StackyardError
 
 if TYPE_CHECKING:
     from stackyard.state.model import HeldLock

@@ -14,8 +14,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.objects import StoreError
-from stackyard.objects.base import StoreBusyError
+from stackyard.clients.objects import StoreError
+from stackyard.clients.objects.base import StoreBusyError
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.refusals import NotHolderError, StateLockedError
 

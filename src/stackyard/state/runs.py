@@ -7,15 +7,16 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from stackyard.objects import Lease, LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
-from stackyard.objects.base import StoreBusyError
-from stackyard.objects.holders import describe_process, is_process_gone
+from stackyard.clients.objects import LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
+from stackyard.clients.objects.base import StoreBusyError
+from stackyard.clients.objects.heartbeat import Heartbeat
+from stackyard.clients.objects.holders import describe_process, is_process_gone
 from stackyard.state import layout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stackyard.objects import Objects
+    from stackyard.clients.objects import Objects
 
 __all__ = ["RunWatch", "held_run"]
 
@@ -68,14 +69,13 @@ async def held_run(
     )
     if lease is None:
         raise LeaseLostError(f"The run {run_id} exists already.")
-    ending = asyncio.Event()
-    beating = asyncio.create_task(_beat(lease, ending))
+    # Whoever takes it over has also broken our locks: what we write then is refused, which is the right end.
+    heartbeat = Heartbeat(lease)
     try:
         yield key
     finally:
-        ending.set()
-        # A sign of life that is on its way must have arrived: one behind the removal would bring us back.
-        await asyncio.gather(beating, return_exceptions=True)
+        # A heartbeat that is on its way must have arrived: one behind the removal would bring us back.
+        await asyncio.to_thread(heartbeat.stop)
         with contextlib.suppress(StoreError, StoreBusyError):
             await asyncio.to_thread(_end, objects, key)
 
@@ -89,23 +89,3 @@ def _end(objects: Objects, key: str) -> None:
     for entry in objects.list(layout.RUNS):
         if entry.modified_at < time.time() - _FORGOTTEN_AFTER_S:
             objects.delete(entry.key)
-
-
-async def _beat(lease: Lease, ending: asyncio.Event) -> None:
-    while not await _has_come(ending, within_s=lease.promise_s / 3):
-        try:
-            await asyncio.to_thread(lease.beat)
-        except LeaseLostError:
-            # Whoever took over has also broken our locks: what we write now is refused, which is the right
-            # end.
-            return
-        except (StoreError, StoreBusyError):
-            # A store that is away for a moment is asked again; if it stays away, others may take over.
-            continue
-
-
-async def _has_come(event: asyncio.Event, *, within_s: float) -> bool:
-    """Wait for an event for some time; tell whether it came."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), within_s)
-    return event.is_set()

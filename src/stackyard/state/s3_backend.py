@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import InvalidInputError, Location, UsageError
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import InvalidInputError, Location, UsageError
 
 __all__ = [
     "BackendFileError",
@@ -42,7 +42,7 @@ class BackendFileError(InvalidInputError):
 
     code = "E-STATE-BACKEND"
     summary = "The configuration of the S3 backend is not what it should be"
-    default_remedy = "Render it anew with `stackyard state backend render`."
+    default_remedy = "Render it again with `stackyard state backend render`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from stackyard.state import locking
+from stackyard.state import lock_rules
 from stackyard.state.audit import AuditLogs
 from stackyard.state.contents import Contents
 from stackyard.state.heads import Core, Decision, Edit, Heads
@@ -27,7 +27,7 @@ from stackyard.state.targets import Targets
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stackyard.objects import Objects
+    from stackyard.clients.objects import Objects
 
 __all__ = ["StateService"]
 
@@ -115,8 +115,8 @@ class StateService:
         def change(edit: Edit) -> None:
             if edit.head.tombstone is None:
                 if lock_id:
-                    locking.release_lock(edit, lock_id, actor)
-                locking.refuse_locked(edit)
+                    lock_rules.release_lock(edit, lock_id, actor)
+                lock_rules.refuse_locked(edit)
                 edit.set(tombstone=Tombstone(by=actor.principal, reason=reason, at=edit.now))
                 edit.audit(actor, Action.DELETED, detail=reason)
 

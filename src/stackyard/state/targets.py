@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.objects import ConflictError, StoreDamagedError
-from stackyard.objects.base import ABSENT
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.clients.objects import ConflictError, StoreDamagedError
+from stackyard.clients.objects.base import ABSENT
 from stackyard.state import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from stackyard.objects import Objects
+    from stackyard.clients.objects import Objects
 
 __all__ = ["TargetRecord", "Targets"]
 

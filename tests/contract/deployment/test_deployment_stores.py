@@ -11,16 +11,16 @@ import pytest
 from tests.support.deployment_bucket import new_bucket
 from tests.support.seaweed import require_seaweed
 
-from stackyard.deployment.embedded import EmbeddedStore
-from stackyard.deployment.store import (
-    Authored,
+from stackyard.clients.objects import MemoryObjects, SqliteObjects
+from stackyard.sources.deployment.embedded import EmbeddedStore
+from stackyard.sources.deployment.store import (
     MovedError,
     Store,
     UnversionedError,
+    VersionAuthor,
     VersionUnknownError,
     choose_version,
 )
-from stackyard.objects import MemoryObjects, SqliteObjects
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -62,21 +62,21 @@ def test_a_store_that_works_says_that_there_is_no_object(stores: Stores) -> None
 def test_what_was_written_is_read_whole_by_every_session(stores: Stores) -> None:
     first, second = stores.open(), stores.open()
     data = '{"a": "ü 🦊"}\n'.encode()
-    written = first.write(data, replaces=None, authored=Authored(by="me", note="first: ü", kind="put"))
+    written = first.write(data, replaces=None, authored=VersionAuthor(by="me", note="first: ü", kind="put"))
     found = second.read()
     assert found is not None
     assert found.data == data
     assert found.version.id == written.id
     assert found.version.etag == written.etag
-    assert found.version.authored == Authored(by="me", note="first: ü", kind="put")
+    assert found.version.authored == VersionAuthor(by="me", note="first: ü", kind="put")
     assert found.version.is_current
 
 
 def test_a_first_version_is_written_only_where_there_is_none(stores: Stores) -> None:
     store, other = stores.open(), stores.open()
-    store.write(b"1", replaces=None, authored=Authored())
+    store.write(b"1", replaces=None, authored=VersionAuthor())
     with pytest.raises(MovedError):
-        other.write(b"2", replaces=None, authored=Authored())
+        other.write(b"2", replaces=None, authored=VersionAuthor())
     found = store.read()
     assert found is not None
     assert found.data == b"1"
@@ -84,10 +84,10 @@ def test_a_first_version_is_written_only_where_there_is_none(stores: Stores) -> 
 
 def test_a_version_is_written_only_over_the_one_that_was_read(stores: Stores) -> None:
     store, other = stores.open(), stores.open()
-    first = store.write(b"1", replaces=None, authored=Authored())
-    second = other.write(b"2", replaces=first, authored=Authored())
+    first = store.write(b"1", replaces=None, authored=VersionAuthor())
+    second = other.write(b"2", replaces=first, authored=VersionAuthor())
     with pytest.raises(MovedError) as caught:
-        store.write(b"3", replaces=first, authored=Authored())
+        store.write(b"3", replaces=first, authored=VersionAuthor())
     assert (caught.value.read, caught.value.there) == (first.etag, second.etag)
     found = store.read()
     assert found is not None
@@ -98,7 +98,7 @@ def test_every_version_stays_and_can_be_read(stores: Stores) -> None:
     store = stores.open()
     last = None
     for number in range(4):
-        last = store.write(f"{number}".encode(), replaces=last, authored=Authored(note=f"n{number}"))
+        last = store.write(f"{number}".encode(), replaces=last, authored=VersionAuthor(note=f"n{number}"))
     history = list(store.history())
     assert [one.authored.note for one in history] == ["n3", "n2", "n1", "n0"]
     assert [one.is_current for one in history] == [True, False, False, False]
@@ -108,8 +108,8 @@ def test_every_version_stays_and_can_be_read(stores: Stores) -> None:
 
 def test_a_version_is_named_by_its_id_its_beginning_or_its_distance(stores: Stores) -> None:
     store = stores.open()
-    first = store.write(b"1", replaces=None, authored=Authored())
-    second = store.write(b"2", replaces=first, authored=Authored())
+    first = store.write(b"1", replaces=None, authored=VersionAuthor())
+    second = store.write(b"2", replaces=first, authored=VersionAuthor())
     assert choose_version(store, "@0").id == second.id
     assert choose_version(store, "@1").id == first.id
     assert choose_version(store, first.id).id == first.id
@@ -119,7 +119,7 @@ def test_a_version_is_named_by_its_id_its_beginning_or_its_distance(stores: Stor
 
 
 def test_of_many_writers_at_once_each_version_has_one(stores: Stores) -> None:
-    base = stores.open().write(b"0", replaces=None, authored=Authored())
+    base = stores.open().write(b"0", replaces=None, authored=VersionAuthor())
     sessions = [stores.open() for _ in range(8)]
     won: list[str] = []
     lost: list[str] = []
@@ -128,7 +128,7 @@ def test_of_many_writers_at_once_each_version_has_one(stores: Stores) -> None:
     def write(number: int) -> None:
         start.wait()
         try:
-            sessions[number].write(f"w{number}".encode(), replaces=base, authored=Authored())
+            sessions[number].write(f"w{number}".encode(), replaces=base, authored=VersionAuthor())
             won.append(f"w{number}")
         except MovedError:
             lost.append(f"w{number}")
@@ -148,16 +148,16 @@ def test_of_many_writers_at_once_each_version_has_one(stores: Stores) -> None:
 def test_the_current_object_in_a_bucket_is_plain_json_for_every_program() -> None:
     bucket = new_bucket(require_seaweed())
     store = bucket.store()
-    first = store.write(b'{"a": 1}', replaces=None, authored=Authored())
+    first = store.write(b'{"a": 1}', replaces=None, authored=VersionAuthor())
     client = bucket.client()
     assert client.get_object(Bucket=bucket.name, Key=bucket.key)["Body"].read() == b'{"a": 1}'
     client.put_object(Bucket=bucket.name, Key=bucket.key, Body=b'{"a": 2}')
     found = store.read()
     assert found is not None
-    assert (found.data, found.version.authored) == (b'{"a": 2}', Authored())
+    assert (found.data, found.version.authored) == (b'{"a": 2}', VersionAuthor())
     assert len(list(store.history())) == 2
     with pytest.raises(MovedError):
-        store.write(b'{"a": 3}', replaces=first, authored=Authored())
+        store.write(b'{"a": 3}', replaces=first, authored=VersionAuthor())
     # What the check of conditions wrote is gone without a trace.
     assert client.list_object_versions(Bucket=bucket.name, Prefix="checks/").get("Versions", []) == []
     client.close()
@@ -168,6 +168,6 @@ def test_a_bucket_that_keeps_no_versions_is_not_written() -> None:
     bucket = new_bucket(require_seaweed(), keeps_versions=False)
     store = bucket.store()
     with pytest.raises(UnversionedError):
-        store.write(b"{}", replaces=None, authored=Authored())
+        store.write(b"{}", replaces=None, authored=VersionAuthor())
     assert store.read() is None
     store.close()

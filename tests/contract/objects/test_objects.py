@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.state_stores import Store, store
 
-from stackyard.objects import ABSENT, ANYTHING, ConflictError, KeyFormError, Tag
+from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, KeyFormError, Tag
 
 __all__ = ["store"]
 

@@ -12,8 +12,8 @@ import pytest
 from tests.support.seaweed import BUCKET, Seaweed, new_prefix, seaweed, start_seaweed
 from tests.support.state_proxy import Fault, Proxy, proxy_thread
 
-from stackyard.errors import ExitStatus, UsageError
-from stackyard.objects import (
+from stackyard.base.errors import ExitStatus, UsageError
+from stackyard.clients.objects import (
     ABSENT,
     ConflictError,
     StoreError,
@@ -21,7 +21,7 @@ from stackyard.objects import (
     StoreUnsafeError,
     open_objects,
 )
-from stackyard.objects.s3 import S3Objects, S3Place
+from stackyard.clients.objects.s3 import S3Objects, S3Place
 
 __all__ = ["seaweed"]
 

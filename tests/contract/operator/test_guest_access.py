@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 from tests.support.guest_yard import GuestYard, guest_yard, statuses
 
-from stackyard import events, proxmox, ssh
+from stackyard.base import events
+from stackyard.clients import proxmox, ssh
+from stackyard.clients.ssh.keys import new_key_pair
 from stackyard.desired import Verify, Vm
 from stackyard.operator.guests import configure, inspect
 from stackyard.operator.guests.access import GuestSilentError, NoKeyError, logged_in
-from stackyard.path.knocking import UnansweredError, knocking
-from stackyard.path.verifying import verify_guest
-from stackyard.ssh.keys import new_key_pair
+from stackyard.path.port_probe import UnansweredError, port_probes
+from stackyard.path.verify import verify_guest
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +83,17 @@ def test_ports_of_guests_are_tried_from_the_node_that_reaches_them(yard: GuestYa
     manifest = yard.manifest("knock", {"name": "door", "type": "vm", "vmid": 309})
 
     async def scenario() -> None:
-        async with yard.up(manifest) as made, knocking(made.resolved.jump) as knock:
+        async with yard.up(manifest) as made, port_probes(made.resolved.jump) as probe_port:
             address = made.up["door"].addresses[0]
-            assert (await knock(address, 22, waits_for_line=True)).startswith(b"SSH-")
-            assert await knock(address, 22) == b""
+            assert (await probe_port(address, 22, waits_for_line=True)).startswith(b"SSH-")
+            assert await probe_port(address, 22) == b""
             guest = made.guest("door")
             wants_ssh = guest.model_copy(update={"verify": Verify(ssh=True, tcp_ports=(22,))})
             async with proxmox.Client(made.resolved.connection) as client:
-                assert (await verify_guest(client, wants_ssh, knock=knock)).addresses[0] == address
+                assert (await verify_guest(client, wants_ssh, probe_port=probe_port)).addresses[0] == address
             for place in ((address, 4711), ("10.31.255.250", 22)):
                 with pytest.raises(UnansweredError):
-                    await knock(*place)
+                    await probe_port(*place)
 
     asyncio.run(scenario())
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from tests.support.guest_yard import GATEWAY, GuestYard, guest_yard, statuses, told_in
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.controller import ControllerOptions, controller
 from stackyard.operator.guests import configure, inspect
 from stackyard.operator.outcome import PhaseStatus
@@ -153,7 +153,7 @@ def test_a_guest_fetches_its_spec_at_its_first_boot_from_the_controller_of_the_r
                 assert "another version" in again[-1].detail
                 assert made.service is not None
                 assert made.service.tokens["self"] != record.pull.token
-                # What cloud-init said at the first boot stays as it was: nothing is planned anew.
+                # What cloud-init said at the first boot stays as it was: nothing is planned again.
                 assert made.context.boots.read()["self"] == record
                 assert "jq" in await told_in(made, "self", "dpkg-query --show jq")
         finally:

@@ -15,7 +15,7 @@ from tests.support.path import Yard, make_yard
 from tests.support.preflight import codes, details, look, with_role
 
 from stackyard import lab
-from stackyard.errors import ExitStatus
+from stackyard.base.errors import ExitStatus
 from stackyard.operator.preflight import (
     PreflightError,
     PreflightUnreachableError,
@@ -25,7 +25,7 @@ from stackyard.operator.preflight import (
     inspect,
     subject_of,
 )
-from stackyard.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver
 
 NODE = {"name": "edge", "type": "vm", "preset": "vm-small", "image": "debian-12", "vmid": 99001}
 IMAGE = "local:iso/debian-13-pve.img"
@@ -69,7 +69,7 @@ def manifest(*nodes: dict[str, Any]) -> str:
 
 def test_a_host_is_ready_alone_and_with_a_manifest(shared: lab.Running, tmp_path: Path) -> None:
     site = make_yard(shared, tmp_path / "site").folder
-    alone, carrying = look(site), look(site, "n1-basic")
+    alone, carrying = look(site), look(site, text=manifest({}))
     assert alone.is_ready
     assert carrying.is_ready
     assert alone.exit_status is ExitStatus.DONE
@@ -81,7 +81,7 @@ def test_a_host_is_ready_alone_and_with_a_manifest(shared: lab.Running, tmp_path
 def test_a_host_that_does_not_answer_is_one_finding_and_the_rest_is_still_looked_at(tmp_path: Path) -> None:
     with lab.running(nodes=("pve1",)) as running:
         site = make_yard(running, tmp_path / "site").folder
-    report = look(site, "n1-basic")
+    report = look(site, text=manifest({}))
     assert codes(report)[0] == "E-PREFLIGHT-API"
     assert len(report.errors) == 1
     by_name = {check.name: check.status for check in report.checks}
@@ -127,7 +127,7 @@ def test_a_host_without_a_token_is_a_finding_among_others(shared: lab.Running, t
 
 def test_exactly_what_is_needed_is_enough(shared: lab.Running, tmp_path: Path) -> None:
     yard = with_role(shared, tmp_path / "site", ENOUGH, name="exact")
-    report = look(yard.folder, "n1-basic")
+    report = look(yard.folder, text=manifest({}))
     assert details(report, "E-PREFLIGHT-PRIVILEGE") == []
     assert report.is_ready, report.findings
 
@@ -139,7 +139,7 @@ def test_each_missing_privilege_is_named_with_its_path(shared: lab.Running, tmp_
     for path, privileges in ENOUGH.items():
         for privilege in privileges:
             api.access.roles(roles[path]).put(privs=",".join(p for p in privileges if p != privilege))
-            report = look(site, "n1-basic")
+            report = look(site, text=manifest({}))
             is_advised = privilege == "Sys.Audit"
             said = details(report, "W-PREFLIGHT-PRIVILEGE" if is_advised else "E-PREFLIGHT-PRIVILEGE")
             where = path if path != "/vms" else "/vms/99001"
@@ -167,7 +167,7 @@ def test_a_pool_gives_what_its_guests_need(own: Yard, tmp_path: Path) -> None:
 
 def test_a_datastore_without_snippets_is_told_how_to_get_them(own: Yard) -> None:
     proxmoxer_client(own.running).storage("local").put(content="iso,vztmpl,import")
-    for report in (look(own.folder), look(own.folder, "n1-basic")):
+    for report in (look(own.folder), look(own.folder, text=manifest({}))):
         assert codes(report)[0] == "E-PREFLIGHT-CONTENT"
         assert "pvesm set local --content import,iso,vztmpl,snippets" in report.errors[0].detail
 
@@ -190,7 +190,7 @@ def test_datastores_and_bridges_that_are_not_there_are_all_named(own: Yard) -> N
 
 def test_a_datastore_that_is_off_is_found(own: Yard) -> None:
     proxmoxer_client(own.running).storage("local-lvm").put(disable=1)
-    report = look(own.folder, "n1-basic")
+    report = look(own.folder, text=manifest({}))
     assert "E-PREFLIGHT-STORAGE-OFF" in codes(report) or "E-GUARD-NO-SUCH-STORAGE" in codes(report)
     assert not report.is_ready
 
@@ -227,7 +227,7 @@ def test_an_image_that_the_host_cannot_download_is_found(own: Yard) -> None:
     settings.write_text(
         settings.read_text().replace("https://cloud.debian.org/images/cloud/bookworm", "http://127.0.0.1:9")
     )
-    report = look(own.folder, "n1-basic")
+    report = look(own.folder, text=manifest({}))
     (said,) = details(report, "E-PREFLIGHT-DOWNLOAD")
     assert said.startswith("pve1 cannot download http://127.0.0.1:9/")
 
@@ -280,7 +280,7 @@ def test_a_node_that_is_not_in_the_cluster_or_offline_is_found(own: Yard) -> Non
     node = own.folder / "nodes" / "lab.yaml"
     text = node.read_text()
     node.write_text(text.replace("node: pve1", "node: pve9"))
-    for report in (look(own.folder), look(own.folder, "n1-basic")):
+    for report in (look(own.folder), look(own.folder, text=manifest({}))):
         assert "E-GUARD-NO-SUCH-NODE" in codes(report)
         assert not report.is_ready
 

@@ -12,10 +12,10 @@ from tests.support.lab_nested import PASSWORD, client_of, make_node, sessions
 from tests.support.scenarios import run_on
 from tests.support.site import KEY, write_site
 
-from stackyard import ssh
+from stackyard.clients import ssh
 from stackyard.scenario.machines import Remote, Work
 from stackyard.scenario.options import Options
-from stackyard.site.load import Site
+from stackyard.sources.site.load import Site
 
 
 def jump(api: LabClient, folder: Path) -> ssh.Host:

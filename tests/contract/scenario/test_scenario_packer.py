@@ -15,7 +15,7 @@ from tests.support.ssh_hosts import real_shell
 from stackyard.scenario.machines import Remote
 from stackyard.scenario.options import Options
 from stackyard.scenario.outcome import ScenarioOutcome
-from stackyard.site.load import Site
+from stackyard.sources.site.load import Site
 
 PACKER = """\
 #!/bin/sh

@@ -8,9 +8,9 @@ import pytest
 from tests.support.debian_host import DebianHost
 from tests.support.scenarios import run_scripted, site_of
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.scenario.options import Options
-from stackyard.site.load import Site
+from stackyard.sources.site.load import Site
 
 SITE = {
     "site.yaml": "defaults:\n  timezone: Europe/Zurich\n  packages: [htop, curl]\n",

@@ -18,9 +18,9 @@ from tests.support.scenarios import site_of
 from tests.support.site import SEED
 
 from stackyard import lab
+from stackyard.base.errors import UsageError
 from stackyard.engine.version import Flavour
-from stackyard.errors import UsageError
-from stackyard.scenario.launching import prepare
+from stackyard.scenario.launch import prepare
 from stackyard.scenario.options import Options
 
 

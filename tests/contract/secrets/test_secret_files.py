@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 from tests.support.secrets import keyring, seal_text
 
-from stackyard.errors import InvalidInputError, StackyardError
+from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.secrets import Keyring, OpenedFile, SecretsKind
-from stackyard.secrets.opening import detect, open_bytes
+from stackyard.secrets.protected_file import detect, open_bytes
 from stackyard.secrets.sops.text import FileFormat
 from stackyard.secrets.vault.file import seal_inline, seal_whole
 

@@ -18,8 +18,8 @@ from cryptography.x509.oid import NameOID
 from tests.support.processes import PATIENCE_S
 from tests.support.state_client import Client, basic, lock_body, served, state_body
 
-from stackyard import serving
-from stackyard.objects import MemoryObjects
+from stackyard.base import serving
+from stackyard.clients.objects import MemoryObjects
 from stackyard.state import Access, Action, Actor, Policy, Principal, PrincipalError, Right, StateService
 from stackyard.state.http import Authenticator, StateApp, Throttle
 from stackyard.state.http.throttle import ThrottleLimits

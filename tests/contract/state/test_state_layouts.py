@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.state_client import Client, lock_body, lock_id_of, served, state_body
 
-from stackyard.objects import open_objects
+from stackyard.clients.objects import open_objects
 from stackyard.state import Action, StateService
 from stackyard.state.http.layouts import LayoutError, read_address
 

@@ -14,10 +14,10 @@ from tests.support.processes import run_python
 from tests.support.state_documents import resource, state_document
 from tests.support.state_places import KINDS, Spot, make_spot, stack
 
-from stackyard.errors import BusyError
+from stackyard.base.errors import BusyError
 from stackyard.state import LockInfo, make_lock_info
-from stackyard.state.moving import MoveJournal, MoveUnderWayError, Place, move_state
-from stackyard.state.moving.file_place import FilePlace
+from stackyard.state.moving import MoveJournal, MoveUnderWayError, StateLocation, move_state
+from stackyard.state.moving.file_location import FileLocation
 
 __all__ = ["stack"]
 
@@ -82,7 +82,7 @@ def moved_in_a_child(source: Spot, target: Spot, dies_at: int) -> bool:
     return not os.WIFSIGNALED(ended)
 
 
-def write(place: Place, data: bytes) -> None:
+def write(place: StateLocation, data: bytes) -> None:
     lock = make_lock_info(LockInfo(id=f"lock-{len(data)}-{id(place)}", who="tests", operation="apply"))
     with contextlib.closing(place):
         place.lock(lock)
@@ -132,7 +132,7 @@ def test_the_same_move_is_made_by_one_process_at_a_time(tmp_path: Path, stack: c
 def test_a_file_that_another_process_has_locked_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "terraform.tfstate"
     path.write_bytes(STATE)
-    place = FilePlace(path)
+    place = FileLocation(path)
     lock = make_lock_info(LockInfo(id="our-lock", who="us@here", operation="OperationTypeApply"))
     place.lock(lock)
     try:
@@ -166,7 +166,7 @@ def test_a_file_that_an_engine_has_locked_says_who(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         try:
-            FilePlace(path).lock(info)
+            FileLocation(path).lock(info)
             os.write(writer, b"locked")
             signal.pause()
         finally:
@@ -174,7 +174,7 @@ def test_a_file_that_an_engine_has_locked_says_who(tmp_path: Path) -> None:
     try:
         assert os.read(reader, 6) == b"locked"
         with pytest.raises(BusyError, match="they@there"):
-            FilePlace(path).lock(make_lock_info(LockInfo(id="ours")))
+            FileLocation(path).lock(make_lock_info(LockInfo(id="ours")))
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

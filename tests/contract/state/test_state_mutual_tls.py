@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from stackyard import serving
-from stackyard.errors import StackyardError
-from stackyard.objects import MemoryObjects
+from stackyard.base import serving
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import MemoryObjects
 from stackyard.state import Access, Actor, Right, StateService
 from stackyard.state.daemon import DaemonOptions, RunningDaemon, daemon
 from stackyard.state.http import Authenticator, StateApp

@@ -10,7 +10,7 @@ import pytest
 from tests.support.state_documents import encrypted_document, resource, state_document
 from tests.support.state_places import KINDS, Spot, make_spot, stack
 
-from stackyard.errors import BusyError, StackyardError
+from stackyard.base.errors import BusyError, StackyardError
 from stackyard.state import LockInfo, make_lock_info, read_document
 from stackyard.state.moving import Moved, MoveRefusedError, NothingToMoveError, move_state
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.state_client import LINEAGE, Client, lock_body, lock_id_of, served, state_body
 from tests.support.state_stores import Store, store
 
-from stackyard.state import Actor, Override, Policy, StateService
+from stackyard.state import Action, Actor, Override, Policy, StateService
 
 __all__ = ["store"]
 
@@ -310,7 +310,6 @@ def test_a_write_without_the_lock_is_refused_whoever_holds_it(store: Store) -> N
 
     async def work(client: Client, service: StateService) -> None:
         del service
-        assert (await client.post("a", state_body(1))).status == 409
         assert (await client.post("a", state_body(1), "unknown")).status == 409
         await client.lock("a", lock)
         without = await client.post("a", state_body(1))
@@ -321,14 +320,29 @@ def test_a_write_without_the_lock_is_refused_whoever_holds_it(store: Store) -> N
     serve(store, work)
 
 
-def test_writes_without_a_lock_can_be_allowed(store: Store) -> None:
+def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(store: Store) -> None:
+    lock = lock_body()
+
     async def work(client: Client, service: StateService) -> None:
-        del service
         assert (await client.post("a", state_body(1))).status == 200
+        # Of two that began with the same content, the second is kept and not stored.
         assert (await client.post("a", state_body(1, note="other"))).status == 409
         assert (await client.post("a", state_body(2))).status == 200
+        await client.lock("a", lock)
+        assert (await client.post("a", state_body(3))).status == 423
+        assert [one.serial for one in service.contents.quarantined("a")] == [1, 3]
+        written = [one for one in service.audit.entries("a") if one.action is Action.WRITTEN]
+        assert {one.detail for one in written} == {"written without a lock"}
 
-    serve(store, work, Policy(unlocked_writes=True))
+    serve(store, work)
+
+
+def test_writes_without_a_lock_can_be_refused(store: Store) -> None:
+    async def work(client: Client, service: StateService) -> None:
+        assert (await client.post("a", state_body(1))).status == 409
+        assert [one.serial for one in service.contents.quarantined("a")] == [1]
+
+    serve(store, work, Policy(unlocked_writes=False))
 
 
 def test_a_write_that_drops_most_resources_needs_a_grant_where_that_is_the_rule(store: Store) -> None:

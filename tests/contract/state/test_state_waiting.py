@@ -6,7 +6,7 @@ import asyncio
 
 from tests.support.state_client import Client, lock_body, lock_id_of, served, state_body
 
-from stackyard.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects
 from stackyard.state import Actor, StateService
 
 PATIENCE_S = 60.0

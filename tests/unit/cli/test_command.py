@@ -6,7 +6,7 @@ import click
 import pytest
 from scripts.generate_docs import all_commands
 
-from stackyard.cli.command import Group, Later
+from stackyard.cli.command import Group, LazyCommand
 
 GROUPS = {path: (command, ctx) for path, command, ctx in all_commands() if isinstance(command, Group)}
 
@@ -22,12 +22,14 @@ def test_the_line_of_a_command_in_a_list_is_the_first_of_its_own_help(path: str)
 
 
 def test_a_list_loads_nothing() -> None:
-    later = {"broken": Later(module="no.such.module", name="broken", help="Never loaded.")}
+    later = {"broken": LazyCommand(module="no.such.module", name="broken", help="Never loaded.")}
     group = Group("group", later=later)
     assert "Never loaded." in group.get_help(click.Context(group))
 
 
 def test_what_is_loaded_late_must_be_a_command() -> None:
-    group = Group("group", later={"odd": Later(module="stackyard.errors", name="UsageError", help="Odd.")})
+    group = Group(
+        "group", later={"odd": LazyCommand(module="stackyard.base.errors", name="UsageError", help="Odd.")}
+    )
     with pytest.raises(TypeError, match="is not a command"):
         group.get_command(click.Context(group), "odd")

@@ -11,9 +11,9 @@ import pytest
 
 PRELUDE = """
 import asyncio, contextlib, sys
-from stackyard import events
+from stackyard.base import events
 from stackyard.cli.interrupt import run_interruptibly
-from stackyard.errors import InterruptedRunError
+from stackyard.base.errors import InterruptedRunError
 
 def emit(event):
     print(event.text, flush=True)

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
+from stackyard.base.errors import InternalError, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.views.machine import EventsOutput, JsonOutput
-from stackyard.cli.views.paper import Paper
 from stackyard.cli.views.stream import SafeStream
-from stackyard.errors import InternalError, UsageError
+from stackyard.cli.views.text_writer import TextWriter
 
 ERROR = UsageError("No.")
 NOT_UTF8 = b"a\xffb".decode(errors="surrogateescape")
@@ -24,7 +24,7 @@ class Outputs:
         self._bytes = io.BytesIO()
         self._stderr = io.StringIO()
         stream = SafeStream(io.TextIOWrapper(self._bytes, encoding=encoding))
-        self.json = JsonOutput(stream, Paper(self._stderr, colour=False))
+        self.json = JsonOutput(stream, TextWriter(self._stderr, colour=False))
         self.events = EventsOutput(stream)
 
     @property

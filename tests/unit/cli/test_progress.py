@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 
-from stackyard import events
-from stackyard.cli.views.paper import Paper
+from stackyard.base import events
 from stackyard.cli.views.progress import PlainProgress
+from stackyard.cli.views.text_writer import TextWriter
 
 
 def shown(*happened: events.Event, is_verbose: bool = False) -> list[str]:
     stream = io.StringIO()
-    progress = PlainProgress(Paper(stream, colour=False), is_verbose=is_verbose)
+    progress = PlainProgress(TextWriter(stream, colour=False), is_verbose=is_verbose)
     for event in happened:
         progress.emit(event)
     return stream.getvalue().splitlines()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.spellings import refuse_other_names, respelled
-from stackyard.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from stackyard.cli.states.words import PERIOD, brief, instant, period, plain, size
+from stackyard.cli.commands.state.words import PERIOD, brief, instant, period, plain, size
 from stackyard.engine.changes import SENSITIVE
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackyard.controller.asking import read_path
 from stackyard.controller.refusals import Code, RequestRefusedError
+from stackyard.controller.request_path import read_path
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.support.bombs import merge_bomb
 from tests.support.controller import REPO_TOKEN, asking, make_site, running
 from tests.support.repositories import commit, git, new_repository
 
-from stackyard.controller.repositories import checking
+from stackyard.controller.repositories import check
 
 AGE = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"
 # Python tries every way to split the name before it gives up: that takes longer than anybody lives.
@@ -26,7 +26,7 @@ RULES = {
 def test_health_is_answered_while_a_hostile_repository_is_checked(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checking, "_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(check, "_TIMEOUT_S", 2.0)
     site, source = make_site(tmp_path), new_repository(tmp_path / "bootstrap")
     commit(source, first__txt="first\n")
     hostile = "a" * 60 + "!"

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.repositories import commit, git, new_repository
 
-from stackyard import directories, events
+from stackyard.base import directories, events
+from stackyard.clients.git.verdicts import Refusal, Verdicts
 from stackyard.controller.refusals import RequestRefusedError
 from stackyard.controller.repositories import kept
 from stackyard.controller.repositories.kept import KeptVerdicts
 from stackyard.controller.repositories.library import Library
-from stackyard.git.verdicts import Verdicts
 
 _DASHES = "-" * 5
 _NAME = "OPENSSH PRIVATE KEY"
@@ -194,10 +196,107 @@ def test_a_repository_that_cannot_be_checked_is_named(tmp_path: Path) -> None:
     assert any("one is not served" in event.text for event in told if isinstance(event, events.LogLine))
 
 
+@pytest.fixture
+def git_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
+    """Return what tells how often git was started about a repository, and forgets it then."""
+    real, log = shutil.which("git"), tmp_path / "git.log"
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\nprintf "%s: %s\\n" "$PWD" "$1" >> {log}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+
+    def take(source: Path) -> list[str]:
+        lines = log.read_text().splitlines()
+        log.write_text("")
+        asked = (line.split(": ") for line in lines)
+        return [verb for folder, verb in asked if Path(folder).name.split(".")[0] == source.name]
+
+    return take
+
+
+def test_a_repository_with_secrets_that_did_not_change_is_refused_without_looking_through_it(
+    tmp_path: Path, git_runs: Callable[[Path], list[str]]
+) -> None:
+    folder = make_repositories(tmp_path / "repos", ("one", "two"))
+    commit(folder / "one", key=KEY)
+    first, _ = start(folder)
+    assert len(git_runs(folder / "one")) > 10
+    again, served = start(folder)
+    assert served == {"one": False, "two": True}
+    assert git_runs(folder / "one") == ["rev-parse", "show-ref"]
+    assert not checked(again)
+    # It is said as before, and looked at as soon as a ref leads elsewhere.
+    assert [one for one in first if isinstance(one, events.LogLine)] == again
+    git(folder / "one", "reset", "--quiet", "--hard", "HEAD~1")
+    assert start(folder)[1] == {"one": True, "two": True}
+
+
+def test_secrets_by_a_rule_that_is_not_committed_are_none_without_the_rule(tmp_path: Path) -> None:
+    folder = make_repositories(tmp_path / "repos", ("one",))
+    commit(folder / "one", vault__yaml="password: plain\n")
+    rules = folder / "one" / ".sops.yaml"
+    rules.write_text("creation_rules:\n  - path_regex: vault.*\n    age: age1none\n")
+    for _ in range(2):
+        told, served = start(folder)
+        assert served == {"one": False}
+        assert any("main:vault.yaml" in one.text for one in told if isinstance(one, events.LogLine))
+    rules.unlink()
+    assert start(folder)[1] == {"one": True}
+
+
+def damage(source: Path) -> tuple[Path, bytes]:
+    """Remove a content of an older commit; return its place and what was there."""
+    blob = git(source, "rev-parse", "HEAD~1:file0.txt").stdout.strip()
+    place = source / ".git" / "objects" / blob[:2] / blob[2:]
+    stored = place.read_bytes()
+    place.unlink()
+    return place, stored
+
+
+def test_a_damaged_repository_that_did_not_change_is_refused_without_reading_it(
+    tmp_path: Path, git_runs: Callable[[Path], list[str]]
+) -> None:
+    folder = make_repositories(tmp_path / "repos", ("one", "two"))
+    place, stored = damage(folder / "one")
+    first, _ = start(folder)
+    git_runs(folder / "one")
+    again, served = start(folder)
+    assert served == {"one": False, "two": True}
+    assert git_runs(folder / "one") == ["rev-parse", "show-ref"]
+    said = [one.text for one in again if isinstance(one, events.LogLine)]
+    assert said
+    assert said == [one.text for one in first if isinstance(one, events.LogLine)]
+    # A restored object changes no ref.
+    place.write_bytes(stored)
+    assert start(folder)[1] == {"one": True, "two": True}
+
+
+def test_a_damaged_repository_is_read_again_when_somebody_asks_for_it(tmp_path: Path) -> None:
+    folder = make_repositories(tmp_path / "repos", ("one",))
+    damage(folder / "one")
+    start(folder)
+
+    async def run() -> None:
+        library = Library(folder, exclude=(), emit=events.ignore)
+        try:
+            await library.reload(required=True)
+            one = library.find("one")
+            staging = one.mirror.bare.with_name(f"{one.mirror.bare.name}.staging")
+            assert not staging.exists()
+            with pytest.raises(RequestRefusedError):
+                await one.fresh()
+            assert staging.exists()
+        finally:
+            await library.close()
+
+    asyncio.run(run())
+
+
 KILLED = """
 import asyncio, sys
 from pathlib import Path
-from stackyard import events
+from stackyard.base import events
 from stackyard.controller.repositories.library import Library
 
 def emit(event):
@@ -248,5 +347,6 @@ def test_what_was_kept_comes_back_whatever_the_names(tmp_path: Path) -> None:
         rules_at={"5" * 40: rules},
         clean=frozenset({"5" * 40}),
         clean_with=(rules, "end"),
+        refusal=Refusal(state="state", tainted=("main:a", "b"), rules=rules, damage="The object is missing."),
     )
     assert Verdicts.load(known.dump()) == known

@@ -12,10 +12,10 @@ import pytest
 from tests.support.controller import REPO_TOKEN, Asking, asking, make_site, running
 from tests.support.repositories import all_objects, commit, git, new_repository
 
+from stackyard.clients.git import GitError
+from stackyard.clients.git.mirror import Mirror, Snapshot
 from stackyard.controller import RunningController
-from stackyard.controller.repositories.checking import PublishedCheck
-from stackyard.git import GitError
-from stackyard.git.mirror import Mirror, Snapshot
+from stackyard.controller.repositories.check import PublishedCheck
 
 CANARY = "canary-7f3a9c"
 # In a form that is recognised wherever it is.

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.support.controller import REPO_TOKEN, asking, make_site, repository, running
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.errors import FileError
 from stackyard.controller import ControllerOptions, controller
-from stackyard.errors import FileError
 
 WEB1 = "node-token-of-web1"
 NESTED = "v2/postures/prod.yaml"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.support.controller import SITE_TOKEN, Asking, asking, make_site, running
 
+from stackyard.base.errors import InvalidInputError
 from stackyard.controller import RunningController
-from stackyard.errors import InvalidInputError
 from stackyard.state.http.throttle import ThrottleLimits
 
 WEB1, WEB2 = "node-token-of-web1", "node-token-of-web2"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.support.processes import open_descriptors
 
+from stackyard.base.errors import StackyardError
 from stackyard.controller.repositories.spool import Spool, Spools
-from stackyard.errors import StackyardError
 
 
 async def read(spool: Spool) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from stackyard.base.errors import UsageError
 from stackyard.controller.tokens import (
     FileStore,
     MemoryStore,
@@ -23,7 +24,6 @@ from stackyard.controller.tokens import (
 )
 from stackyard.controller.tokens.claims import unsigned_claims
 from stackyard.controller.tokens.store import TokenStoreError
-from stackyard.errors import UsageError
 
 HOUR_S = 3600.0
 

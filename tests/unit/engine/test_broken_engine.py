@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.support.engine import scripted_engine, workdir_in
 
+from stackyard.base.errors import FileError, UsageError
+from stackyard.base.process import ProgramMissingError
+from stackyard.base.redaction import Redactor
 from stackyard.engine import failures, invoke, statefile, tofu
 from stackyard.engine.version import EngineBrokenError
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.errors import FileError, UsageError
-from stackyard.process import ProgramMissingError
-from stackyard.redaction import Redactor
 
 SECRET = "hunter2-hunter2"
 Verb = Callable[[Workdir], Awaitable[object]]

@@ -44,6 +44,21 @@ def test_each_way_a_resource_can_change_is_one_word(actions: list[str], action: 
     assert changes.is_empty is (action is Action.NOTHING)
 
 
+def test_a_resource_that_is_only_moved_or_imported_is_a_change() -> None:
+    same = {"vm_id": 100}
+    moved = read_changes(plan({**entry(["no-op"], same, same), "previous_address": "vm.old"}))
+    assert moved.planned[0].action is Action.NOTHING
+    assert moved.planned[0].moved_from == "vm.old"
+    assert not moved.planned[0].is_nothing
+    assert not moved.is_empty
+    imported = read_changes(plan(entry(["no-op"], same, same, importing={"id": "pve1/100"})))
+    assert imported.planned[0].action is Action.NOTHING
+    assert imported.planned[0].imported_as == "pve1/100"
+    assert not imported.planned[0].is_nothing
+    assert not imported.is_empty
+    assert read_changes(plan(entry(["no-op"], same, same))).is_empty
+
+
 def test_only_what_differs_is_a_difference() -> None:
     before = {"name": "web", "disk": [{"size": 8, "ssd": True}], "tags": ["a"]}
     after = {"name": "web", "disk": [{"size": 9, "ssd": True}], "tags": ["a", "b"]}

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard.diagnostics import Severity, describe
+from stackyard.base.diagnostics import Severity, describe
+from stackyard.base.errors import BusyError, ExitStatus, Location, UnreachableError
 from stackyard.engine import failures
 from stackyard.engine.failures import Finding, LockHolder, TofuError, cause, failure, read_holder, read_text
-from stackyard.errors import BusyError, ExitStatus, Location, UnreachableError
 
 LOCKED = (
     "Error message: resource temporarily unavailable\nLock Info:\n  ID:        5bbdb1d3\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from stackyard.base.errors import FileError
 from stackyard.engine import statefile, tofu
-from stackyard.errors import FileError
 
 STATE = b'{"lineage": "l", "serial": 1, "resources": ["s3cret"]}'
 

@@ -7,11 +7,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from stackyard import events, process
+from stackyard.base import events, process
+from stackyard.base.redaction import MASK, Redactor
 from stackyard.engine.ui import Stream
 from stackyard.engine.version import Engine, Flavour, Version
 from stackyard.engine.workdir import Workdir
-from stackyard.redaction import MASK, Redactor
 
 SECRET = "hunter2-hunter2"
 WORKDIR = Workdir(

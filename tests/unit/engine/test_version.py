@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.engine import scripted_engine
 
-from stackyard import process
+from stackyard.base import process
 from stackyard.engine.version import (
     Engine,
     EngineBrokenError,

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from stackyard.desired import Desired
-from stackyard.engine.changes import Action, Change, Changes, Difference
+from stackyard.engine.changes import UNKNOWN, Action, Change, Changes, Difference
 from stackyard.guard import (
     Allowances,
     Cluster,
     ClusterGuest,
+    ClusterObject,
     GuardRefusedError,
     Node,
+    Owners,
     Permit,
     Storage,
     Verdict,
@@ -24,6 +26,7 @@ from stackyard.guard import (
 
 VM = "proxmox_virtual_environment_vm"
 CT = "proxmox_virtual_environment_container"
+POOL = "proxmox_virtual_environment_pool"
 GIB = 2**30
 
 
@@ -285,6 +288,56 @@ def test_a_guest_of_the_state_is_no_stranger() -> None:
     assert codes(verdict(known, change(VM, "stranger2", Action.CREATE), cluster=CLUSTER)) == []
 
 
+NEW_OBJECTS = {
+    "pool": ({"pool_id": "infra"}, ClusterObject.named("pool", "infra")),
+    "network_linux_bridge": (
+        {"node_name": "pve1", "name": "vmbr7"},
+        ClusterObject.named("network_linux_bridge", "pve1:vmbr7"),
+    ),
+    "sdn_zone_simple": ({"id": "zone1"}, ClusterObject.named("sdn_zone_simple", "zone1")),
+    "sdn_vnet": ({"id": "lan1"}, ClusterObject.named("sdn_vnet", "lan1")),
+    "sdn_subnet": (
+        {"vnet": "lan1", "cidr": "10.0.0.0/24"},
+        ClusterObject(
+            kind="sdn_subnet",
+            identity="lan1/10.0.0.0/24",
+            import_id="lan1/zone1-10.0.0.0-24",
+            state_id="zone1-10.0.0.0-24",
+        ),
+    ),
+    "haresource": ({"resource_id": "ct:100"}, ClusterObject.named("haresource", "ct:100")),
+    "harule": ({"rule": "apart"}, ClusterObject.named("harule", "apart")),
+}
+
+
+@pytest.mark.parametrize("kind", NEW_OBJECTS)
+def test_an_object_that_is_there_is_in_the_way_and_can_be_taken_over(kind: str) -> None:
+    values, there = NEW_OBJECTS[kind]
+    cluster = dataclasses.replace(CLUSTER, objects=(there,))
+    new = change(f"proxmox_{kind}", "new", Action.CREATE, after=values)
+    permits = (("--allow-network-reload", "pve1"),)
+    found = verdict(KEPT, new, cluster=cluster, permits=permits)
+    assert codes(found) == ["E-GUARD-UNMANAGED-OBJECT"]
+    assert [(one.address, one.import_id) for one in found.adoptions] == [(new.address, there.import_id)]
+    assert (
+        codes(verdict(KEPT, dataclasses.replace(new, imported_as="x"), cluster=cluster, permits=permits))
+        == []
+    )
+    unknown = change(f"proxmox_{kind}", "new", Action.CREATE, after=dict.fromkeys(values, UNKNOWN))
+    assert verdict(KEPT, unknown, cluster=cluster).adoptions == ()
+
+
+def test_an_object_of_another_state_is_not_taken_over() -> None:
+    cluster = dataclasses.replace(CLUSTER, objects=(ClusterObject.named("pool", "infra"),))
+    new = Changes(planned=(KEPT, change(POOL, "infra", Action.CREATE, after={"pool_id": "infra"})))
+    owned = Owners(states={("pool", "infra"): "env/a"})
+    found = inspect(new, Allowances(), cluster, owned)
+    assert (codes(found), found.adoptions) == (["E-GUARD-MANAGED-ELSEWHERE"], ())
+    for owners in (Owners(maybe={("pool", "infra"): "env/a"}), Owners(unreadable=("env/b",))):
+        found = inspect(new, Allowances(), cluster, owners)
+        assert (codes(found), found.adoptions) == (["E-GUARD-OWNER-UNKNOWN"], ())
+
+
 def placed(**values: Any) -> Verdict:
     guest = {"key": "web", "name": "web", "node": "pve1", **values}
     desired = Desired.model_validate({"vms": [guest]})
@@ -330,7 +383,7 @@ def test_a_refusal_carries_every_finding_and_what_would_permit_them() -> None:
 
 
 def test_what_was_never_finished_is_replaced_only_where_nothing_can_be_lost() -> None:
-    """A file whose making failed may be made anew; a guest is completed instead, or named."""
+    """A file whose making failed may be replaced; a guest is completed instead, or named."""
     unfinished = "replace_because_tainted"
     file = dataclasses.replace(change("proxmox_download_file", "image", Action.REPLACE), reason=unfinished)
     guest = dataclasses.replace(change(VM, "web", Action.REPLACE), reason=unfinished)

@@ -12,7 +12,15 @@ import pytest
 import yaml
 
 from stackyard.desired import Desired
-from stackyard.inventory import Fact, Freshness, IncompleteError, freshness, open_shelf, read_facts, render
+from stackyard.inventory import (
+    Fact,
+    Freshness,
+    IncompleteError,
+    freshness,
+    open_inventory_target,
+    read_facts,
+    render,
+)
 from stackyard.inventory.ansible import as_list, as_yaml, group_name
 from stackyard.inventory.contract import Origin, parse
 
@@ -145,7 +153,7 @@ def test_only_proof_makes_an_inventory_current() -> None:
 
 
 def test_a_folder_keeps_versions_and_shows_one_of_them_as_a_whole(tmp_path: Path) -> None:
-    shelf = open_shelf(tmp_path / "shelf")
+    shelf = open_inventory_target(tmp_path / "shelf")
     assert shelf.read() is None
     first = render(desired(), FACTS, ORIGIN)
     done = shelf.publish(first)
@@ -172,7 +180,7 @@ def test_those_who_publish_at_once_get_a_version_each_that_is_whole(tmp_path: Pa
 
     def publish(number: int) -> None:
         together.wait()
-        open_shelf(tmp_path).publish(found[number])
+        open_inventory_target(tmp_path).publish(found[number])
 
     threads = [threading.Thread(target=publish, args=(number,)) for number in range(len(found))]
     for thread in threads:
@@ -192,7 +200,7 @@ def test_those_who_publish_at_once_get_a_version_each_that_is_whole(tmp_path: Pa
 
 
 def test_what_is_half_written_is_never_the_current_one(tmp_path: Path) -> None:
-    shelf = open_shelf(tmp_path / "shelf")
+    shelf = open_inventory_target(tmp_path / "shelf")
     shelf.publish(render(desired(), FACTS, ORIGIN))
     # As a run leaves it that was killed between writing a version and naming it.
     half = tmp_path / "shelf" / "000002"

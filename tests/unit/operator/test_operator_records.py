@@ -9,7 +9,7 @@ import pytest
 
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
 from stackyard.operator.record import Record, RunState
-from stackyard.operator.records import Book, RecordBrokenError, RunBusyError
+from stackyard.operator.records import RecordBrokenError, RecordStore, RunBusyError
 from stackyard.operator.request import Request
 from stackyard.operator.results import result_document
 
@@ -39,7 +39,7 @@ RECORD = Record(
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    book = Book(tmp_path, "m", "pve1")
+    book = RecordStore(tmp_path, "m", "pve1")
     assert book.read() is None
     book.write(RECORD)
     assert book.read() == RECORD
@@ -48,7 +48,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_each_run_that_ended_is_kept_and_the_oldest_go(tmp_path: Path) -> None:
-    book = Book(tmp_path, "m", "pve1")
+    book = RecordStore(tmp_path, "m", "pve1")
     for number in range(53):
         stamp = f"2026-01-02T03:04:{number:02d}.000000Z"
         book.close(dataclasses.replace(RECORD, started_at=stamp, state=RunState.DONE))
@@ -58,26 +58,26 @@ def test_each_run_that_ended_is_kept_and_the_oldest_go(tmp_path: Path) -> None:
 
 
 def test_the_same_manifest_on_another_host_has_another_record(tmp_path: Path) -> None:
-    Book(tmp_path, "m", "pve1").write(RECORD)
-    assert Book(tmp_path, "m", "pve2").read() is None
+    RecordStore(tmp_path, "m", "pve1").write(RECORD)
+    assert RecordStore(tmp_path, "m", "pve2").read() is None
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "../../etc", ".", "", "a@b", "~2e~"])
 def test_no_name_leads_out_of_the_folder_or_to_that_of_another(tmp_path: Path, name: str) -> None:
-    book = Book(tmp_path, name, "pve1")
+    book = RecordStore(tmp_path, name, "pve1")
     assert book.folder.resolve().parent == (tmp_path / "operator").resolve()
-    assert book.folder != Book(tmp_path, "a", "b").folder
+    assert book.folder != RecordStore(tmp_path, "a", "b").folder
 
 
 def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
-    book = Book(tmp_path, "m", "pve1")
+    book = RecordStore(tmp_path, "m", "pve1")
     with book.held("`create` of process 1"):
         with (
             pytest.raises(RunBusyError, match="`create` of process 1") as refused,
-            Book(tmp_path, "m", "pve1").held("second"),
+            RecordStore(tmp_path, "m", "pve1").held("second"),
         ):
             pass
-        with Book(tmp_path, "m", "pve2").held("another host is another record"):
+        with RecordStore(tmp_path, "m", "pve2").held("another host is another record"):
             pass
     assert refused.value.exit_status == 75
     with book.held("third"):
@@ -86,7 +86,7 @@ def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"verb": "create"}', '{"verb": "fly", "state": "done"}'])
 def test_a_record_that_is_something_else_is_named(tmp_path: Path, content: str) -> None:
-    book = Book(tmp_path, "m", "pve1")
+    book = RecordStore(tmp_path, "m", "pve1")
     book.write(RECORD)
     book.path.write_text(content)
     with pytest.raises(RecordBrokenError, match=r"record\.json"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from stackyard.errors import FileError
+from stackyard.base.errors import FileError
 from stackyard.path.first_boots import FirstBoots, Pull, own_boots
 from stackyard.path.target import Target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stackyard.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects
 from stackyard.path.known_state import KnownState, StateEdit, read_known_state
 from stackyard.state import Actor, StateService
 

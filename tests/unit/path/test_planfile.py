@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stackyard.errors import FileError
+from stackyard.base.errors import FileError
 from stackyard.path.planfile import Binding, PlanFile, PlanFileError, PlanKey, PlanMovedError, read_key
 
 BINDING = Binding(

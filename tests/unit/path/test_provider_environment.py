@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from tests.support.path import make_yard
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox.certificate import CertificateNamesError
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.provider_environment import bpg_environment, provider_environment
 from stackyard.path.target import Resolved
-from stackyard.proxmox.certificate import CertificateNamesError
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from stackyard.desired import Desired
 from stackyard.guard import Cluster, ClusterGuest, Node, Permit
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.path.known_state import KnownState
-from stackyard.path.settle import Settled, Surroundings, settle
+from stackyard.path.settle import ModelContext, SettledModel, settle
 from stackyard.render.references import CONTAINER, VM
 from stackyard.state.inside import Instance
 
@@ -52,12 +52,12 @@ def there(name: str, vm_id: int, node: str = "pve1", kind: str = "qemu") -> Clus
     return ClusterGuest(vm_id=vm_id, name=name, node=node, kind=kind)
 
 
-def around(state: KnownState, *guests: ClusterGuest, **others: Any) -> Surroundings:
+def around(state: KnownState, *guests: ClusterGuest, **others: Any) -> ModelContext:
     cluster = Cluster(nodes=NODES, storages=(), guests=guests)
-    return Surroundings(known=state, cluster=cluster, **others)
+    return ModelContext(known=state, cluster=cluster, **others)
 
 
-def ids(found: Settled) -> dict[str, int | None]:
+def ids(found: SettledModel) -> dict[str, int | None]:
     return {guest.name: guest.vm_id for guest in found.desired.guests}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.path.target import Resolved, Source, Target, find_target
 
 

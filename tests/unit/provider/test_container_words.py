@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.resources.container import CONTAINER
-from stackyard.provider.resources.container.describing import describe
+from stackyard.provider.resources.container.describe import describe
 from stackyard.provider.resources.container.networks import expects_address
 from stackyard.provider.resources.container.properties import beginning, properties
-from stackyard.provider.resources.container.texts import join, size_bytes, size_text, split
 from stackyard.provider.values import UNKNOWN
 
 WORDS = st.text(alphabet="abcxyz/:-.", min_size=1, max_size=8)
@@ -83,28 +82,6 @@ def test_more_than_ten_of_a_kind_keep_their_order() -> None:
     state = {"device_passthrough": [{"path": f"/dev/{i}"} for i in range(12)]}
     found = describe(properties(state), state)["device_passthrough"]
     assert [one["path"] for one in found] == [f"/dev/{i}" for i in range(12)]
-
-
-@given(st.dictionaries(WORDS, WORDS, min_size=1))
-def test_parts_of_a_text_are_found_again(parts: dict[str, str]) -> None:
-    assert split(join(parts.items()), "first") == parts
-
-
-@given(st.integers(min_value=1, max_value=2**45))
-def test_a_size_is_the_same_in_every_unit(size: int) -> None:
-    assert size_bytes(size_text(size)) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("8G", 8 * 2**30), ("1.5K", 1536), ("10", 10), ("2TiB", 2**41), ("4 gb", 2**32)]
-)
-def test_sizes_are_read_in_every_spelling(text: str, size: int) -> None:
-    assert size_bytes(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "G", "-1G", "1P", "one"])
-def test_what_is_no_size_is_none(text: str) -> None:
-    assert size_bytes(text) is None
 
 
 def test_nothing_unknown_is_sent() -> None:

@@ -24,8 +24,8 @@ from tests.support.provider_container import TEMPLATE, plant_templates
 from tests.support.provider_killed import Making, Sort
 from tests.support.web import served
 
+from pvelab.world.storage.contents import put_file
 from stackyard import lab
-from stackyard.lab.contents import put_file
 
 VM = "proxmox_virtual_environment_vm"
 CONTAINER = "proxmox_virtual_environment_container"
@@ -298,9 +298,12 @@ def test_a_file_of_somebody_else_outlives_a_killed_run(
     spots = making.run()
     spot = next(one for one in spots if one.method == method)
     assert making.kill(spot, moment)
-    # A node closes what was open in a session that broke off; until then it may write what we put.
+    # A node goes on with what was asked of it, and closes what was open in a session that broke off: until
+    # then it may write over what we put.
     deadline = time.monotonic() + 30.0
-    while method == "SFTP" and not making.running.on_loop(lambda: listed(making.running, volume)):
+    while making.running.on_loop(lambda: is_writing(making.running)) or (
+        method == "SFTP" and not making.running.on_loop(lambda: listed(making.running, volume))
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     before = making.running.on_loop(lambda: put_foreign(making.running, volume))
@@ -308,6 +311,11 @@ def test_a_file_of_somebody_else_outlives_a_killed_run(
         making.settle()
     assert making.running.on_loop(lambda: listed(making.running, volume)) == before
     assert list(making.folder.glob("*.json")) == []
+
+
+def is_writing(running: lab.Running) -> bool:
+    tasks = running.world.tasks
+    return any(tasks.is_running(str(one["upid"])) for one in tasks.newest_first())
 
 
 def put_foreign(running: lab.Running, volume: str) -> dict[str, Any]:

@@ -188,10 +188,10 @@ def test_a_source_at_a_url_is_fetched_here_and_uploaded(tmp_path: Path) -> None:
 
 def test_a_file_is_imported_by_node_and_volume() -> None:
     async def scenario(it: Bench, _running: lab.Running) -> None:
-        found = it.operations.identify(it.known(DOWNLOAD), "pve1/local:iso/a.img").state
+        found = it.operations.identify(it.known(DOWNLOAD), DOWNLOAD, "pve1/local:iso/a.img").state
         assert found is not None
         assert (found["node_name"], found["id"], found["file_name"]) == ("pve1", "local:iso/a.img", "a.img")
-        refused = it.operations.identify(it.known(FILE), "pve1/local")
+        refused = it.operations.identify(it.known(FILE), FILE, "pve1/local")
         assert "NODE/DATASTORE:CONTENT/NAME" in refused.problems[0].detail
 
     run(scenario)

@@ -11,7 +11,8 @@ import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 from tests.support.provider_container import TEMPLATE, plant_templates_here
 
-from stackyard import lab, proxmox
+from stackyard import lab
+from stackyard.clients import proxmox
 from stackyard.provider.journal import Journal, subject_of
 
 VM = "proxmox_virtual_environment_vm"

@@ -71,7 +71,7 @@ def test_a_subnet_is_imported_by_its_id_or_its_network() -> None:
         await it.apply(SUBNET, vnet="net", cidr="10.5.0.0/24", gateway="10.5.0.1")
         made = it.states[SUBNET]
         for given in ("net/zone-10.5.0.0-24", "net/10.5.0.0/24"):
-            found = it.operations.identify(it.known(SUBNET), given).state
+            found = it.operations.identify(it.known(SUBNET), SUBNET, given).state
             assert found is not None
             it.states[SUBNET] = found
             assert await it.refresh(SUBNET) == made
@@ -98,6 +98,8 @@ def test_the_applier_acts_only_when_it_is_told_to() -> None:
         await it.remove(APPLIER)
         await it.refresh(ZONE)
         assert it.states[ZONE]["state"] == "new"
-        assert "there is nothing" in it.operations.identify(it.known(APPLIER), "x").problems[0].detail
+        assert (
+            "there is nothing" in it.operations.identify(it.known(APPLIER), APPLIER, "x").problems[0].detail
+        )
 
     run(scenario)

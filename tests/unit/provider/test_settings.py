@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SshNode, read_settings
 from stackyard.provider.values import UNKNOWN

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 
+from pvelab.faults.latency import Work as LabWork
 from stackyard import lab
-from stackyard.errors import FileError
-from stackyard.lab.latency import Work as LabWork
+from stackyard.base.errors import FileError
 from stackyard.provider.journal import Journal, subject_of
 from stackyard.provider.values import UNKNOWN
 
@@ -317,7 +317,7 @@ def test_a_journal_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", ["200", "pve1/", "/200", "pve1/x"])
 def test_an_import_needs_node_and_number(given: str) -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
-        result = it.operations.identify(it.known(VM), given)
+        result = it.operations.identify(it.known(VM), VM, given)
         assert "NODE/NUMBER" in result.problems[0].detail
 
     run(scenario)

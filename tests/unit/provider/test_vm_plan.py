@@ -10,9 +10,8 @@ import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
-from stackyard.provider.resources.vm.disks import configured, size_bytes
+from stackyard.provider.resources.vm.disks import configured
 from stackyard.provider.resources.vm.power import duration_s
-from stackyard.provider.resources.vm.properties import parse, render
 from stackyard.provider.values import UNKNOWN
 
 VM = "proxmox_virtual_environment_vm"
@@ -94,6 +93,7 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"disk": [{"interface": "scsi0", "size": 1}, {"interface": "scsi1", "size": 2}]},
         {"disk": [{"interface": "scsi1", "size": 2}, {"interface": "scsi0", "size": 1}]},
     ),
+    "durations": ({"agent": [{"timeout": "15m"}]}, {"agent": [{"timeout": "900s"}]}),
     "hotplug": ({"hotplug": "disk,network"}, {"hotplug": "network,disk"}),
     "password": (
         {"initialization": [{"user_account": [{"username": "a", "password": "one"}]}]},
@@ -112,6 +112,36 @@ def test_another_way_to_say_the_same_is_no_change(case: str) -> None:
         base = {"node_name": "pve1", "started": False}
         await it.apply(VM, **base | before)
         assert await it.is_settled(VM, **base | after)
+
+    run(scenario)
+
+
+def test_what_an_imported_vm_was_made_from_is_left_alone_and_the_rest_is_compared() -> None:
+    made = {"node_name": "pve1", "started": False, "vm_id": 100}
+    said: dict[str, Any] = {
+        "migrate": True,
+        "stop_on_destroy": True,
+        "agent": [{"enabled": True, "timeout": "60s"}],
+    }
+    disk = {"interface": "scsi0", "size": 1}
+
+    async def scenario(it: Bench) -> None:
+        await it.apply(VM, **made, **said, disk=[disk])
+        await it.adopt(VM, "pve1/100", **made, **said, disk=[disk])
+        for beginning in ("local:iso/debian.img", UNKNOWN):
+            for name in ("file_id", "import_from"):
+                planned = it.plan(VM, **made, **said, disk=[{**disk, name: beginning}])
+                assert (planned.replace, planned.state) == ([], it.states[VM])
+        planned = it.plan(VM, **made, **said, disk=[disk], clone=[{"vm_id": 900}])
+        assert (planned.replace, planned.state) == ([], it.states[VM])
+        # A disk that is not there yet is made from its image.
+        second = {"interface": "scsi1", "size": 1, "import_from": "local:import/a.qcow2"}
+        planned = it.plan(VM, **made, **said, disk=[disk, second])
+        assert planned.state is not None
+        assert planned.state["disk"][1]["import_from"] == "local:import/a.qcow2"
+        other = it.plan(VM, **made, **{**said, "agent": [{"enabled": False}]}, disk=[disk]).state
+        assert other is not None
+        assert other["agent"][0]["enabled"] is False
 
     run(scenario)
 
@@ -141,23 +171,6 @@ def test_durations_are_read(text: str, expected: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"duration|could not convert"):
         duration_s(text)
-
-
-def test_property_strings_are_read_and_written() -> None:
-    text = "local-lvm:vm-1-disk-0,ssd=1,size=2G"
-    assert parse(text, "file") == {"file": "local-lvm:vm-1-disk-0", "ssd": "1", "size": "2G"}
-    assert render({"file": "a:b", "ssd": True, "aio": None, "rate": 12.5}) == "file=a:b,ssd=1,rate=12.5"
-    assert parse("", "file") == {}
-
-
-def test_sizes_are_read() -> None:
-    assert [size_bytes(text) for text in ("1G", "512M", "4194304", "2T", "none")] == [
-        2**30,
-        2**29,
-        2**22,
-        2**41,
-        0,
-    ]
 
 
 def test_options_of_a_disk_change_only_what_they_mean() -> None:

@@ -131,7 +131,7 @@ def test_more_than_proxmox_can_say_becomes_user_data_that_says_all_of_it() -> No
     desired = Desired(vms=(Vm(key="web", name="web", node="pve1", cloud_init=init),))
     resources = document(desired)["resource"]
     guest = resources["proxmox_virtual_environment_vm"]["web"]
-    # Written out, so that data that changes is written anew without the guest being made anew.
+    # Written out, so that data that changes is written again without the guest being replaced.
     assert guest["initialization"][0]["user_data_file_id"] == "local:snippets/web-user-data.yaml"
     assert guest["depends_on"] == ["proxmox_virtual_environment_file.web_x2f_user_data"]
     assert "user_account" not in guest["initialization"][0]

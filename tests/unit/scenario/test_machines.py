@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.ssh_hosts import ScriptedHost, real_shell, scripted
 
-from stackyard import ssh
-from stackyard.redaction import Redactor
+from stackyard.base.redaction import Redactor
+from stackyard.clients import ssh
 from stackyard.scenario.failures import CommandFailedError, RebootNeededError
 from stackyard.scenario.machines import Local, Remote, Work
 

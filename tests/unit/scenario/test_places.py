@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from tests.support.site import SEED, write_site
 
-from stackyard.errors import StackyardError, UsageError
+from stackyard.base.errors import StackyardError, UsageError
 from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.failures import RootNeededError
 from stackyard.scenario.machines import Local, Remote
 from stackyard.scenario.options import Options
-from stackyard.scenario.places import Found, find_machine
-from stackyard.site.hosts import HostNotFoundError
-from stackyard.site.load import Site
+from stackyard.scenario.places import FoundMachine, find_machine
+from stackyard.sources.site.hosts import HostNotFoundError
+from stackyard.sources.site.load import Site
 
 
-def found(site: Site | None = None, scenario: str = "pve-setup", **options: object) -> Found:
+def found(site: Site | None = None, scenario: str = "pve-setup", **options: object) -> FoundMachine:
     return find_machine(find_scenario(scenario), Options(**options), site)  # type: ignore[arg-type]
 
 
@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Site:
     return Site.load(tmp_path)
 
 
-def remote(place: Found) -> tuple[str, str, int]:
+def remote(place: FoundMachine) -> tuple[str, str, int]:
     assert isinstance(place.machine, Remote)
     return place.machine.host.username, place.machine.host.address, place.machine.host.port
 

@@ -1,4 +1,4 @@
-"""Images of a release: whole or in parts, checked, and gone on with where a download ended."""
+"""Images of a release: whole or in parts, checked, and continued where a download ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.releases import Answer, ReleaseServer, dropped, failing, truncated, whole
 
-from stackyard import events
-from stackyard.errors import StackyardError
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
 from stackyard.scenario.releases import ReleasedImages, ReleaseError, ReleaseUnreachableError
 
 NAME = "debian-13-pve.qcow2"

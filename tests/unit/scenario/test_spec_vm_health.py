@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from stackyard.base.serving.certificate import make_certificate
 from stackyard.scenario.actions.spec_vm import _HEALTH
-from stackyard.serving.certificate import make_certificate
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 CERTIFICATE = make_certificate(["127.0.0.1"])

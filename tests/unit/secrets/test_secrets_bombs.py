@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.support.bombs import DEEP_JSON, DEEP_YAML, FULL_YAML
 
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.check.patterns import find_secrets
 from stackyard.secrets.check.scan import check_texts
 from stackyard.secrets.formats.json_layout import parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.layout import SecretsSyntaxError
-from stackyard.secrets.opening import detect
+from stackyard.secrets.protected_file import detect
 from stackyard.secrets.sops.config import SopsConfigError, parse_config
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"

@@ -14,9 +14,9 @@ import pytest
 from tests.support.programs import write_program
 from tests.support.secrets import ENV, keyring, open_sealed, seal_text
 
-from stackyard import events
-from stackyard.errors import InvalidInputError
-from stackyard.secrets.editing import (
+from stackyard.base import events
+from stackyard.base.errors import InvalidInputError
+from stackyard.secrets.edit import (
     ChangedMeanwhileError,
     Editing,
     EditorFailedError,

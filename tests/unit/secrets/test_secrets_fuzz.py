@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.secrets import DATA, keyring, open_sealed, seal_text
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.secrets.base import OpenedFile
 from stackyard.secrets.formats.yaml_scalar import yaml_flow
 from stackyard.secrets.keyring import Keyring
 from stackyard.secrets.layout import plain_data
-from stackyard.secrets.opening import open_bytes
+from stackyard.secrets.protected_file import open_bytes
 from stackyard.secrets.sops.text import FileFormat
 
 FILES = sorted(

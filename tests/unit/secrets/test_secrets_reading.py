@@ -9,8 +9,9 @@ import pytest
 from tests.support.programs import write_program
 from tests.support.secrets import DATA, ENV, IDENTITY, RECIPIENT, keyring, open_sealed, seal_text
 
-from stackyard.errors import FileError, InvalidInputError
-from stackyard.redaction import MASK
+from stackyard.base.errors import FileError, InvalidInputError
+from stackyard.base.redaction import MASK
+from stackyard.base.yamledit import Append, Change, Remove, Set
 from stackyard.secrets import (
     Keyring,
     SecretsKind,
@@ -22,7 +23,6 @@ from stackyard.secrets import (
 from stackyard.secrets.keyring import KeyringError
 from stackyard.secrets.layout import SecretsSyntaxError
 from stackyard.secrets.sops.metadata import SopsMetadataError
-from stackyard.yamledit import Append, Change, Remove, Set
 
 PLAIN = "# tokens\napi_tokens:\n  pve1: root@pam!x=1\nssh_keys:\n  - ssh-ed25519 AAAA\nport: 8006\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.secrets import DATA, RECIPIENT, SECOND_RECIPIENT
 
-from stackyard.secrets.creating import creation_rule
+from stackyard.secrets.create import creation_rule
 from stackyard.secrets.sops.age import RecipientError
 from stackyard.secrets.sops.config import SopsConfigError, find_config, parse_config, read_config
 from stackyard.secrets.sops.rules import RuleKind, SopsRuleError

@@ -16,7 +16,7 @@ from tests.support.secrets import (
     seal_text,
 )
 
-from stackyard.errors import Location
+from stackyard.base.errors import Location
 from stackyard.secrets import Keyring, SecretsLockedError
 from stackyard.secrets.layout import SecretsSyntaxError
 from stackyard.secrets.sops.config import CreationRule

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from tests.support.programs import write_program
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.secrets import read_secrets
 from stackyard.secrets.keyring import Keyring, KeyringError
 from stackyard.secrets.vault.envelope import VaultFormatError, parse_envelope, seal

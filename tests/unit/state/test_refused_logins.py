@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from stackyard.objects import MemoryObjects, StoreError
+from stackyard.clients.objects import MemoryObjects, StoreError
 from stackyard.state import StateService
 from stackyard.state.http.refused_logins import AuditPace, RefusedLogins
 from stackyard.state.model import Action

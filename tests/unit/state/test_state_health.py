@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from stackyard.objects import Expect, MemoryObjects, StoreError, StoreFullError, Tag
+from stackyard.clients.objects import Expect, MemoryObjects, StoreError, StoreFullError, Tag
 from stackyard.state.http.health import StoreHealth
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from tests.support.state_client import state_body
 
-from stackyard.objects import ANYTHING, Expect, MemoryObjects, StoreDamagedError, Tag
+from stackyard.clients.objects import ANYTHING, Expect, MemoryObjects, StoreDamagedError, Tag
 from stackyard.state import (
     Access,
     Actor,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.state.s3_backend import BackendFileError, S3Backend, drop_dynamodb, render_hcl, render_json
 
 PLAIN = S3Backend(bucket="tofu", key="prod/terraform.tfstate", region="eu-central-1")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from stackyard.base.errors import InternalError
 from stackyard.cli.command import Command
 from stackyard.cli.result import Result
-from stackyard.errors import InternalError
 
 __all__ = ["completion"]
 
@@ -16,7 +16,7 @@ __all__ = ["completion"]
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> Result:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
     \b
     bash:  stackyard completion bash > ~/.local/share/bash-completion/completions/stackyard
@@ -28,4 +28,4 @@ def completion(ctx: click.Context, shell: str) -> Result:
         raise InternalError(f"There is no completion for {shell}.")
     root = ctx.find_root()
     script = complete(root.command, {}, "stackyard", "_STACKYARD_COMPLETE").source()
-    return Result(document={"shell": shell, "script": script}, show=lambda paper: paper.lines(script))
+    return Result(document={"shell": shell, "script": script}, show=lambda writer: writer.lines(script))

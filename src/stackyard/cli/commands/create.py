@@ -21,13 +21,13 @@ __all__ = ["create"]
 @operator_options
 @pass_session
 def create(session: Session, /, **values: Any) -> Result:
-    """Make everything that a manifest says, configure it, and go on inside of its Proxmox nodes.
+    """Create the guests of a manifest, configure them, and continue inside its Proxmox nodes.
 
     \b
     stackyard create -M n1-basic -H lab
     stackyard create -M n2-quick -H lab --dry-run
 
-    It can be repeated: what is there already is looked at, configured anew where need be, and left alone
-    otherwise. After a failure the same command goes on from what is there.
+    You can repeat the command: it checks existing guests, configures them again if needed, and otherwise does
+    not change them. After a failure, the same command continues from what already exists.
     """  # noqa: D301 - click reads the control character
     return operate(session, "create", values)

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import UsageError
+from stackyard.base.redaction import Redactor
 from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
-from stackyard.errors import UsageError
-from stackyard.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.cli.views.paper import Paper
-    from stackyard.site.explain import Explained
-    from stackyard.site.resolver import ConfigResolver
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.sources.site.explain import Explained
+    from stackyard.sources.site.resolver import ConfigResolver
 
 __all__ = ["explain"]
 
@@ -29,22 +29,26 @@ _LONGEST_SHOWN = 60
 
 @click.command("explain", cls=Command)
 @click.argument("env")
-@click.option("-H", "--host", metavar="NODE", help="The node; the env's own, or the only one, when absent.")
-@click.option("--tfvars", "form", flag_value="tfvars", help="Print the variables of OpenTofu.")
-@click.option("--ansible", "form", flag_value="ansible", help="Print the variables of Ansible.")
-@click.option("--out", metavar="FILE", help="Write the variables, secrets included, for your eyes only.")
+@click.option(
+    "-H", "--host", metavar="NODE", help="The node (default: the node of the env, or the only node)."
+)
+@click.option("--tfvars", "form", flag_value="tfvars", help="Print the OpenTofu variables.")
+@click.option("--ansible", "form", flag_value="ansible", help="Print the Ansible variables.")
+@click.option(
+    "--out", metavar="FILE", help="Write the variables, including secrets, to a file that only you can read."
+)
 @site_option
 @pass_session
 def explain(session: Session, /, env: str, said: str | None, **values: Any) -> Result:
     """Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.
 
-    A value that nobody wrote is marked as the default. Secrets are masked; only a file of --out has them.
+    Values that no file sets are marked as defaults. Secrets are masked; only the file of --out contains them.
 
     \b
     stackyard explain dev --host pve1
     stackyard explain dev --host pve1 --tfvars --out dev.tfvars.json
     """  # noqa: D301 - click reads the control character
-    from stackyard.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
+    from stackyard.sources.site.resolver import ConfigResolver  # lazy: pydantic, only when this verb runs
 
     host, form, out = values["host"], values["form"], values["out"]
     if out is not None and form is None:
@@ -64,9 +68,9 @@ def _variables(resolver: ConfigResolver, env: str, host: str | None, *, form: st
     config = resolver.resolve_env(env, host) if is_tofu else resolver.resolve_ansible_vars(env)
     if out is not None:
         (resolver.write_tfvars if is_tofu else resolver.write_ansible_vars)(config, out)
-        return Result(document={"file": out}, show=lambda paper: paper.line(f"Written to {out}."))
+        return Result(document={"file": out}, show=lambda writer: writer.line(f"Written to {out}."))
     masked = _masked(config, config)
-    return Result(document=masked, show=lambda paper: _show_json(paper, masked))
+    return Result(document=masked, show=lambda writer: _show_json(writer, masked))
 
 
 def _masked(shown: Any, config: Mapping[str, Any]) -> Any:
@@ -85,15 +89,15 @@ def _masked(shown: Any, config: Mapping[str, Any]) -> Any:
     return masked(shown)
 
 
-def _show_json(paper: Paper, document: dict[str, Any]) -> None:
+def _show_json(writer: TextWriter, document: dict[str, Any]) -> None:
     import orjson  # lazy: for this text alone
 
     for line in orjson.dumps(document, option=orjson.OPT_INDENT_2).decode().splitlines():
-        paper.line(line)
+        writer.line(line)
 
 
 def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
-    from stackyard.site.explain import explain_env  # lazy: as the resolver itself
+    from stackyard.sources.site.explain import explain_env  # lazy: as the resolver itself
 
     values = explain_env(resolver, env, host)
     shown = _masked([value.value for value in values], resolver.resolve_env(env, host))
@@ -106,7 +110,7 @@ def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
             "values": [_document(value, masked) for value, masked in rows],
             "desired": resolver.desired(env, host).model_dump(mode="json", exclude_defaults=True),
         },
-        show=lambda paper: _show(paper, rows),
+        show=lambda writer: _show(writer, rows),
     )
 
 
@@ -123,7 +127,7 @@ def _document(value: Explained, masked: Any) -> dict[str, Any]:
     }
 
 
-def _show(paper: Paper, rows: list[tuple[Explained, Any]]) -> None:
+def _show(writer: TextWriter, rows: list[tuple[Explained, Any]]) -> None:
     section = None
     table: list[tuple[str, str, str, str]] = []
     for value, masked in rows:
@@ -131,7 +135,7 @@ def _show(paper: Paper, rows: list[tuple[Explained, Any]]) -> None:
         section = value.section
         where = "default" if value.where is None else f"{value.where.path}:{value.where.line}"
         table.append((title, value.key, _shown(masked), f"{where} ({value.why})" if value.why else where))
-    paper.table(("of", "key", "value", "from"), table)
+    writer.table(("of", "key", "value", "from"), table)
 
 
 def _shown(value: Any) -> str:

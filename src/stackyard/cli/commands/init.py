@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.labs.instances import DEFAULT_NAME, Instance
+from stackyard.cli.commands.lab.view import DEFAULT_NAME
 from stackyard.cli.result import Result
-from stackyard.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stackyard.cli.views.paper import Paper
-    from stackyard.site.starting import LabAccess, Started
+    from stackyard.cli.commands.lab.instances import Instance
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.sources.site.new_site import CreatedSite, LabAccess
 
 __all__ = ["init"]
 
@@ -28,23 +29,27 @@ _KEY_LINE = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+( .*)?")
 
 @click.command("init", cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option("--lab", "lab_name", metavar="NAME", default=DEFAULT_NAME, help="The lab to make the site for.")
+@click.option(
+    "--lab", "lab_name", metavar="NAME", default=DEFAULT_NAME, help="The lab to create the site for."
+)
 def init(folder: str, lab_name: str) -> Result:
-    """Make a commented site in DIR that works: a node, images, sizes, an env, encrypted secrets.
+    """Create a working, commented site in DIR: a node, images, presets, an env, encrypted secrets.
 
-    Its node is the lab that runs (`stackyard lab up`, or the one that STACKYARD_LAB=URL names), else the
-    one that `stackyard lab up` would start. The secrets are encrypted with SOPS for your age key, which is
-    made if you have none. Your public SSH keys are put in; without any, a key is made for the site.
+    Its node is the running lab: the one of `stackyard lab up`, or the one that STACKYARD_LAB=URL names. If no
+    lab runs, its node is the lab that `stackyard lab up` would start. SOPS encrypts the secrets for your age
+    key; if you have none, the command creates one. The site contains your public SSH keys; if you have none,
+    the command creates a key for the site.
     """
-    from stackyard.site.starting import start_site  # lazy: pydantic and cryptography, for this verb alone
+    from stackyard.sources.site.new_site import start_site  # lazy: pydantic, cryptography, only here
 
     started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=tuple(_ssh_keys()))
-    return Result(document=_document(started), show=lambda paper: _show(paper, started))
+    return Result(document=_document(started), show=lambda writer: _show(writer, started))
 
 
 def _lab_access(name: str) -> LabAccess:
     """Return how the lab is reached: the one that runs, else the one that would."""
-    from stackyard.site.starting import LabAccess  # lazy: as above
+    from stackyard.cli.commands.lab.instances import Instance  # lazy: asyncio, only here
+    from stackyard.sources.site.new_site import LabAccess  # lazy: as above
 
     instance = Instance(name)
     record, wanted = instance.read(), os.environ.get("STACKYARD_LAB")
@@ -68,12 +73,12 @@ def _lab_access(name: str) -> LabAccess:
 
 def _future_lab(instance: Instance) -> Mapping[str, Any]:
     """Return what a lab will say once it is started without options: what identifies it is made now."""
-    from stackyard.cli.labs.launch import Wanted  # lazy: for a lab that does not run
-    from stackyard.cli.labs.options import lab_options  # lazy: as above
-    from stackyard.lab import expected_ready  # lazy: as above
+    from pvelab import expected_ready  # lazy: as above
+    from stackyard.cli.commands.lab.launch import LabRequest  # lazy: for a lab that does not run
+    from stackyard.cli.commands.lab.options import lab_options  # lazy: as above
 
     instance.prepare()
-    return expected_ready(lab_options(Wanted(), instance.folder / "identity"))
+    return expected_ready(lab_options(LabRequest(), instance.folder / "identity"))
 
 
 def _ssh_keys() -> Iterator[tuple[str, str]]:
@@ -86,7 +91,7 @@ def _ssh_keys() -> Iterator[tuple[str, str]]:
                 yield name.removesuffix(".pub"), lines[0]
 
 
-def _document(started: Started) -> dict[str, Any]:
+def _document(started: CreatedSite) -> dict[str, Any]:
     return {
         "site": str(started.root),
         "files": list(started.files),
@@ -96,19 +101,19 @@ def _document(started: Started) -> dict[str, Any]:
     }
 
 
-def _show(paper: Paper, started: Started) -> None:
+def _show(writer: TextWriter, started: CreatedSite) -> None:
     root = started.root
-    paper.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
+    writer.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
     if started.new_key is not None:
-        paper.line(f"Made an age key for you in {started.new_key}: keep a copy, it opens your secrets.")
+        writer.line(f"Made an age key for you in {started.new_key}: keep a copy, it opens your secrets.")
     if started.ssh_key is not None:
-        paper.line(f"Made an SSH key for the site in {started.ssh_key}: it opens your guests.")
-    paper.line()
-    paper.line("Next:")
+        writer.line(f"Made an SSH key for the site in {started.ssh_key}: it opens your guests.")
+    writer.line()
+    writer.line("Next:")
     for command, what in (
         (f"stackyard --chdir {root} explain dev", "every value, and where it comes from"),
         ("stackyard lab up", "a Proxmox VE API without hardware"),
         (f"stackyard --chdir {root} plan dev", "what would change"),
         (f"stackyard --chdir {root} apply dev", "make it so"),
     ):
-        paper.line(f"  {command:<44} # {what}")
+        writer.line(f"  {command:<44} # {what}")

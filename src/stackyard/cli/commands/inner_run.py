@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stackyard import directories
+from stackyard.base import directories
+from stackyard.base.errors import ExitStatus, StackyardError
+from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.cli.command import Command
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
-from stackyard.errors import ExitStatus, StackyardError
-from stackyard.redaction import NOTHING_SECRET
 
 if TYPE_CHECKING:
-    from stackyard import events
+    from stackyard.base import events
+    from stackyard.base.redaction import Redactor
     from stackyard.operator.outcome import RunOutcome, Verb
     from stackyard.operator.request import Request
-    from stackyard.redaction import Redactor
 
 __all__ = ["inner_run"]
 
@@ -31,7 +31,7 @@ __all__ = ["inner_run"]
 @click.option("--site", "folder", metavar="DIR", required=True, help="The site that the outer operator sent.")
 @pass_session
 def inner_run(session: Session, folder: str) -> Result:
-    """Run what an outer operator orders on standard input, and answer in records.
+    """Run what an outer operator requests on standard input, and answer in records.
 
     For stackyard itself: it starts this on the hosts that it delegates to.
     """
@@ -43,7 +43,7 @@ def inner_run(session: Session, folder: str) -> Result:
         own = dataclasses.replace(request, site=folder)
         return await run_verb(verb, own, emit, install_pve=install_pve)
 
-    ends = serving_side.Ends(
+    ends = serving_side.ChannelEnds(
         reading=sys.stdin.fileno(),
         writing=_private_output(),
         redactor=_redactor(folder),
@@ -62,7 +62,7 @@ def _private_output() -> int:
 
 
 def _redactor(folder: str) -> Redactor:
-    from stackyard.site.load import Site  # lazy: pydantic
+    from stackyard.sources.site.load import Site  # lazy: pydantic
 
     # What is wrong with the site is an answer to the order, and there is no order yet.
     with contextlib.suppress(StackyardError):

@@ -17,8 +17,8 @@ from stackyard.cli.session import Session, pass_session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.cli.path_options import Chosen
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.runs.target import ChosenTarget
+    from stackyard.cli.views.text_writer import TextWriter
     from stackyard.inventory import Inventory
     from stackyard.inventory.contract import Origin
 
@@ -29,14 +29,18 @@ _FORMS = ("json", "yaml", "list")
 
 @group("inventory")
 def inventory() -> None:
-    """Render, publish and read the inventory of a target: what runs where, for Ansible."""
+    """Render, publish and read the inventory of a target: its guests and addresses, for Ansible."""
 
 
 def _target(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.argument("target"),
-        click.option("-H", "--host", metavar="NODE", help="The node, where the target names none."),
-        click.option("--site", metavar="DIR", help="The site; found from here upwards when absent."),
+        click.option("-H", "--host", metavar="NODE", help="The node, if the target does not name one."),
+        click.option(
+            "--site",
+            metavar="DIR",
+            help="The folder of the site (default: search from the current folder upwards).",
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -49,22 +53,22 @@ _form = click.option(
     type=click.Choice(_FORMS),
     default=_FORMS[0],
     show_default=True,
-    help="The document, Ansible's YAML, or what Ansible asks of a program (`--list`).",
+    help="The document, Ansible's YAML, or the output of an Ansible inventory script (`--list`).",
 )
 
 
 @inventory.command("render")
 @_target
 @_form
-@click.option("--out", metavar="FILE", help="Write it there.")
+@click.option("--out", metavar="FILE", help="Write to this file.")
 @pass_session
 def render(session: Session, /, **values: Any) -> Result:
-    """Print the inventory of TARGET as it is now, from its input and its state, without publishing it.
+    """Print the current inventory of TARGET from its input and its state, without publishing it.
 
     \b
     stackyard inventory render dev --format yaml > inventory.yml
     """  # noqa: D301 - click reads the control character
-    from stackyard.path.publishing import inventory_of  # lazy: pydantic, only when this verb runs
+    from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _chosen(session, values)
     found = inventory_of(chosen.base, chosen.resolved)
@@ -74,18 +78,18 @@ def render(session: Session, /, **values: Any) -> Result:
 @inventory.command("show")
 @_target
 @_form
-@click.option("--from", "place", metavar="PLACE", help="Where it was published, if not in the usual place.")
+@click.option("--from", "place", metavar="PLACE", help="Where it was published (default: the usual place).")
 @pass_session
 def show(session: Session, /, **values: Any) -> Result:
-    """Print the inventory that was published last, and whether it is current.
+    """Print the last published inventory, and whether it is current.
 
-    It is `current`, or an `apply` is `owed`, or that is `unknown` because the input or the state cannot be
-    read; it is never called current without proof.
+    It is `current`, or an `apply` is `owed`, or it is `unknown` because the input or the state cannot be
+    read. It is never reported as current without proof.
     """
     from stackyard.inventory import IncompleteError, freshness  # lazy: only when this verb runs
 
-    shelf, now = _published(session, values)
-    published = shelf.read()
+    inventory_target, now = _published(session, values)
+    published = inventory_target.read()
     if published is None:
         raise IncompleteError(
             f"No inventory of {values['target']} was published there.",
@@ -105,19 +109,19 @@ def show(session: Session, /, **values: Any) -> Result:
 
 def _published(session: Session, values: dict[str, Any]) -> tuple[Any, Origin | None]:
     """Return where an inventory was published, and what one would come from now, if that can be told."""
-    from stackyard.errors import StackyardError  # lazy: only when this verb runs
-    from stackyard.inventory import open_shelf  # lazy: as above
-    from stackyard.path.publishing import origin_of  # lazy: as above
+    from stackyard.base.errors import StackyardError  # lazy: only when this verb runs
+    from stackyard.inventory import open_inventory_target  # lazy: as above
+    from stackyard.path.publish import origin_of  # lazy: as above
 
     try:
         chosen = _chosen(session, values)
-        return _shelf(chosen, values["place"]), origin_of(chosen.base, chosen.resolved)
+        return _inventory_target(chosen, values["place"]), origin_of(chosen.base, chosen.resolved)
     except StackyardError:
         # A store that is down makes nothing current; what was published can be read all the same.
         place = values["place"] or _usual_place(values["target"])
         if place is None:
             raise
-        return open_shelf(place), None
+        return open_inventory_target(place), None
 
 
 def _usual_place(target: str) -> Path | None:
@@ -125,7 +129,7 @@ def _usual_place(target: str) -> Path | None:
     if target.partition(":")[0] != "deployment":
         return None
     from stackyard.path.deployment import DeploymentSource  # lazy: only when its store is down
-    from stackyard.path.publishing import place_of  # lazy: as above
+    from stackyard.path.publish import place_of  # lazy: as above
 
     source = DeploymentSource.find()
     return place_of(source.base, source.target(source.names()[0]))
@@ -135,7 +139,7 @@ def _usual_place(target: str) -> Path | None:
 @click.argument("file")
 def validate(file: str) -> Result:
     """Check a published document against its schema and version."""
-    from stackyard.errors import FileError  # lazy: as below
+    from stackyard.base.errors import FileError  # lazy: as below
     from stackyard.inventory.contract import parse  # lazy: only when this verb runs
 
     path = Path(file)
@@ -146,7 +150,7 @@ def validate(file: str) -> Result:
     count = sum(1 for _ in found.hosts())
     return Result(
         document={"file": file, "schema_version": found.document["schema_version"], "guests": count},
-        show=lambda paper: paper.line(f"{file} is valid: {count} {'guest' if count == 1 else 'guests'}."),
+        show=lambda writer: writer.line(f"{file} is valid: {count} {'guest' if count == 1 else 'guests'}."),
     )
 
 
@@ -155,31 +159,33 @@ def validate(file: str) -> Result:
 @click.option("--to", "place", metavar="PLACE", help="A folder, or s3://bucket/prefix?endpoint=URL.")
 @pass_session
 def publish(session: Session, /, **values: Any) -> Result:
-    """Publish the inventory of TARGET, as a whole or not at all.
+    """Publish the complete inventory of TARGET, or nothing.
 
-    It is refused, and the one before stays, unless the state has exactly the guests that should be there and
-    every one that runs has an address. `apply` publishes by itself.
+    The command refuses, and the previous inventory stays, unless the state has exactly the guests that should
+    exist and every running guest has an address. `apply` publishes by itself.
     """
-    from stackyard.path.publishing import inventory_of  # lazy: pydantic, only when this verb runs
+    from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _chosen(session, values)
-    done = _shelf(chosen, values["place"]).publish(inventory_of(chosen.base, chosen.resolved))
+    done = _inventory_target(chosen, values["place"]).publish(inventory_of(chosen.base, chosen.resolved))
     said = f"Published at {done.where}." if done.is_new else f"{done.where} is up to date."
-    return Result(document={"where": done.where, "is_new": done.is_new}, show=lambda paper: paper.line(said))
+    return Result(
+        document={"where": done.where, "is_new": done.is_new}, show=lambda writer: writer.line(said)
+    )
 
 
 @inventory.command("script")
 @_target
-@click.option("--out", metavar="FILE", required=True, help="Where to write it.")
+@click.option("--out", metavar="FILE", required=True, help="The file to write.")
 @pass_session
 def script(session: Session, /, **values: Any) -> Result:
-    """Write a program that `ansible -i` takes, and that answers with what is so whenever it is asked.
+    """Write an inventory script for `ansible -i` that returns the current inventory on each call.
 
     \b
     stackyard inventory script dev --out inventory.sh
     ansible-playbook -i inventory.sh site.yml
     """  # noqa: D301 - click reads the control character
-    from stackyard.files import replace_file  # lazy: only when this verb runs
+    from stackyard.base.files import replace_file  # lazy: only when this verb runs
 
     chosen = _chosen(session, values)
     command = ["stackyard", "--chdir", os.getcwd(), "inventory", "render", str(chosen.resolved.target)]
@@ -194,20 +200,20 @@ def script(session: Session, /, **values: Any) -> Result:
     path = Path(values["out"])
     replace_file(path, text.encode())
     path.chmod(0o755)
-    return Result(document={"file": str(path)}, show=lambda paper: paper.line(f"Written to {path}."))
+    return Result(document={"file": str(path)}, show=lambda writer: writer.line(f"Written to {path}."))
 
 
-def _chosen(session: Session, values: dict[str, Any]) -> Chosen:
-    from stackyard.cli.path_options import Chosen  # lazy: pydantic, only when a verb runs
+def _chosen(session: Session, values: dict[str, Any]) -> ChosenTarget:
+    from stackyard.cli.runs.target import ChosenTarget  # lazy: pydantic, only when a verb runs
 
-    return Chosen(session, values)
+    return ChosenTarget(session, values)
 
 
-def _shelf(chosen: Chosen, place: str | None) -> Any:
-    from stackyard.inventory import open_shelf  # lazy: only when a verb runs
-    from stackyard.path.publishing import shelf_of  # lazy: as above
+def _inventory_target(chosen: ChosenTarget, place: str | None) -> Any:
+    from stackyard.inventory import open_inventory_target  # lazy: only when a verb runs
+    from stackyard.path.publish import inventory_target_of  # lazy: as above
 
-    return open_shelf(place) if place else shelf_of(chosen.base, chosen.resolved)
+    return open_inventory_target(place) if place else inventory_target_of(chosen.base, chosen.resolved)
 
 
 def _printed(found: Inventory, form: str, out: str | None) -> Result:
@@ -222,11 +228,11 @@ def _printed(found: Inventory, form: str, out: str | None) -> Result:
         document = as_list(found) if form == "list" else found.document
         text = json.dumps(document, indent=2, sort_keys=form != "list") + "\n"
     if out is not None:
-        from stackyard.files import replace_file  # lazy: as above
+        from stackyard.base.files import replace_file  # lazy: as above
 
         replace_file(Path(out), text.encode())
 
-    def show(paper: Paper) -> None:
-        paper.lines(f"Written to {out}." if out is not None else text.removesuffix("\n"))
+    def show(writer: TextWriter) -> None:
+        writer.lines(f"Written to {out}." if out is not None else text.removesuffix("\n"))
 
     return Result(document={"inventory": dict(found.document), "file": out}, show=show)

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.diagnostics import Diagnostics
+from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.command import group
 from stackyard.cli.commands.site import show_warnings, site_option
 from stackyard.cli.operator_options import manifest_options, place_options, request_of, says_manifest
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
-from stackyard.diagnostics import Diagnostics
-from stackyard.errors import ExitStatus, UsageError
-from stackyard.site.discovery import find_site
-from stackyard.site.listing import list_names
 
 if TYPE_CHECKING:
-    from stackyard.cli.views.paper import Paper
-    from stackyard.manifest.model import Manifest
+    from stackyard.cli.views.text_writer import TextWriter
     from stackyard.operator.status import StatusView
-    from stackyard.site.load import Site
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site.load import Site
 
 __all__ = ["manifest"]
 
@@ -31,18 +29,21 @@ _WRITTEN_AS = ("nodes", "levels")
 
 @group("manifest")
 def manifest() -> None:
-    """Look at manifests: guests, and guests inside guests, that come and go together."""
+    """Inspect manifests: guests, and guests inside guests, that are created and destroyed together."""
 
 
 @manifest.command("list")
 @site_option
 def list_manifests(said: str | None) -> Result:
     """Show the names of all manifests."""
+    from stackyard.sources.site.discovery import find_site  # lazy: only when this verb runs
+    from stackyard.sources.site.names import list_names  # lazy: as above
+
     names = list_names(find_site(said))["manifests"]
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         for name in names:
-            paper.line(name)
+            writer.line(name)
 
     return Result(document={"manifests": names}, show=show)
 
@@ -52,20 +53,24 @@ def list_manifests(said: str | None) -> Result:
 @click.option("--file", "file", metavar="FILE", help="A manifest that is not in the site.")
 @site_option
 def validate(names: tuple[str, ...], file: str | None, said: str | None) -> Result:
-    """Check some manifests, or all: their own files, and what they name of the site.
+    """Check the named manifests, or all manifests: their files, and their references to the site.
 
-    Types and ranges, unknown keys, names and vm ids that are there twice, parents that are missing or hold
-    nothing, circles, presets, images, specs and hosts that the site does not have, and nodes that are larger
-    than what they are inside of: each with file, line and column.
+    This checks types and ranges, unknown keys, duplicate names and VM IDs, parents that are missing or cannot
+    contain guests, cycles, presets, images, specs and hosts that the site does not have, and nodes that are
+    larger than their parent. It reports each problem with file, line and column.
     """
-    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when this verb runs
-    from stackyard.site.load import Site  # lazy: as above
+    from stackyard.sources.manifest.read import (  # lazy: pydantic, only when this verb runs
+        ManifestRequest,
+        find_manifest,
+    )
+    from stackyard.sources.site.load import Site  # lazy: as above
+    from stackyard.sources.site.names import list_names  # lazy: as above
 
     site = Site.open(said)
     if file is not None:
         if names:
             raise UsageError("--file goes without names.")
-        checked = [find_manifest(site, Wanted(file=file))]
+        checked = [find_manifest(site, ManifestRequest(file=file))]
         return _valid(checked, Diagnostics())
     checked, found = _checked(site, names or tuple(list_names(site.root)["manifests"]))
     found.raise_errors("The manifest" if len(names) == 1 else "The manifests")
@@ -73,7 +78,7 @@ def validate(names: tuple[str, ...], file: str | None, said: str | None) -> Resu
 
 
 def _checked(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagnostics]:
-    from stackyard.manifest.reading import (  # lazy: pydantic
+    from stackyard.sources.manifest.read import (  # lazy: pydantic
         ManifestNotFoundError,
         check_damaged,
         read_manifest,
@@ -97,10 +102,10 @@ def _is_of(path: str, name: str) -> bool:
 
 
 def _valid(checked: list[Manifest], found: Diagnostics) -> Result:
-    def show(paper: Paper) -> None:
-        show_warnings(paper, found.warnings)
+    def show(writer: TextWriter) -> None:
+        show_warnings(writer, found.warnings)
         for one in checked:
-            paper.line(f"{one.name}: {len(one.nodes)} {'node' if len(one.nodes) == 1 else 'nodes'}, valid.")
+            writer.line(f"{one.name}: {len(one.nodes)} {'node' if len(one.nodes) == 1 else 'nodes'}, valid.")
 
     return Result(
         document={
@@ -113,34 +118,37 @@ def _valid(checked: list[Manifest], found: Diagnostics) -> Result:
 
 @manifest.command("graph")
 @click.argument("name")
-@click.option("--format", "form", type=click.Choice(_FORMS), default=_FORMS[0], help="How to draw it.")
+@click.option("--format", "form", type=click.Choice(_FORMS), default=_FORMS[0], help="The output format.")
 @site_option
 def graph(name: str, form: str, said: str | None) -> Result:
-    """Draw a manifest: what runs inside of what, and what waits for what.
+    """Draw a manifest: what runs inside what, and what waits for what.
 
     \b
     stackyard manifest graph n2-quick
     stackyard manifest graph n2-quick --format mermaid
     stackyard manifest graph n2-quick --format dot | dot -Tsvg > n2-quick.svg
     """  # noqa: D301 - click reads the control character
-    from stackyard.manifest import drawing  # lazy: pydantic, only when this verb runs
+    from stackyard.sources.manifest import diagram  # lazy: pydantic, only when this verb runs
 
     drawn = _found(name, said)
-    draw = {"tree": drawing.as_tree, "mermaid": drawing.as_mermaid, "dot": drawing.as_dot}[form]
+    draw = {"tree": diagram.as_tree, "mermaid": diagram.as_mermaid, "dot": diagram.as_dot}[form]
     lines = draw(drawn)
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         for line in lines:
-            paper.line(line)
+            writer.line(line)
 
     return Result(document=_graph_document(drawn, lines), show=show)
 
 
 def _found(name: str, said: str | None) -> Manifest:
-    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when a verb runs
-    from stackyard.site.load import Site  # lazy: as above
+    from stackyard.sources.manifest.read import (  # lazy: pydantic, only when a verb runs
+        ManifestRequest,
+        find_manifest,
+    )
+    from stackyard.sources.site.load import Site  # lazy: as above
 
-    return find_manifest(Site.open(said), Wanted(name=name))
+    return find_manifest(Site.open(said), ManifestRequest(name=name))
 
 
 def _graph_document(drawn: Manifest, lines: list[str]) -> dict[str, Any]:
@@ -173,31 +181,34 @@ def _graph_document(drawn: Manifest, lines: list[str]) -> dict[str, Any]:
     show_default=True,
     help="Nodes with parents (version 2), or levels inside each other (version 1).",
 )
-@click.option("--out", metavar="FILE", help="Where to write it; on standard output when absent.")
+@click.option("--out", metavar="FILE", help="The file to write (default: standard output).")
 @site_option
 def convert(name: str, form: str, out: str | None, said: str | None) -> Result:
-    """Write a manifest of levels (version 1) as one of nodes (version 2), or the other way round.
+    """Convert a manifest of levels (version 1) to one of nodes (version 2), or the other way round.
 
-    Levels are one guest inside the other, each with a preset or a template: a manifest that says more is
-    refused, with everything that levels cannot say.
+    Levels are guests inside each other, each with a preset or a template. If a manifest contains more than
+    that, the command refuses it and lists everything that levels cannot express.
     """
     import yaml  # lazy: for this text alone
 
-    from stackyard.files import replace_file  # lazy: only when this verb runs
-    from stackyard.manifest.linear import as_levels  # lazy: as above
-    from stackyard.manifest.reading import Wanted, find_manifest  # lazy: pydantic, only when this verb runs
-    from stackyard.site.load import Site  # lazy: as above
+    from stackyard.base.files import replace_file  # lazy: only when this verb runs
+    from stackyard.sources.manifest.linear import as_levels  # lazy: as above
+    from stackyard.sources.manifest.read import (  # lazy: pydantic, only when this verb runs
+        ManifestRequest,
+        find_manifest,
+    )
+    from stackyard.sources.site.load import Site  # lazy: as above
 
     site = Site.open(said)
-    found = find_manifest(site, Wanted(name=name))
+    found = find_manifest(site, ManifestRequest(name=name))
     document = as_levels(found, site) if form == "levels" else found.document()
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     if out is not None:
         replace_file(Path(out), text.encode())
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         for line in [f"Written to {out}."] if out is not None else text.splitlines():
-            paper.line(line)
+            writer.line(line)
 
     return Result(document={"manifest": document, "file": out}, show=show)
 
@@ -206,15 +217,15 @@ def convert(name: str, form: str, out: str | None, said: str | None) -> Result:
 @click.argument("name", required=False)
 @manifest_options
 @place_options
-@click.option("--detailed-exitcode", is_flag=True, help="End with 2 where something drifted.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with status 2 if there is drift.")
 @pass_session
 def status(session: Session, /, **values: Any) -> Result:
-    """Show the nodes of a manifest as they are: ids, addresses, how far the last run got, and what drifted.
+    """Show the nodes of a manifest: IDs, addresses, the progress of the last run, and drift.
 
     \b
     stackyard manifest status n1-basic -H lab
 
-    Nothing is changed. Guests that carry the tag of the manifest and are in no state are listed too.
+    This changes nothing. It also lists orphans: guests with the tag of the manifest that are in no state.
     """  # noqa: D301 - click reads the control character
     if values["name"] is not None:
         if says_manifest(values):
@@ -224,23 +235,23 @@ def status(session: Session, /, **values: Any) -> Result:
 
 
 async def _status(session: Session, values: dict[str, Any]) -> Result:
+    from stackyard.operator.manifest_run import ManifestRun  # lazy: as above
     from stackyard.operator.outcome import Verb  # lazy: only when this verb runs
     from stackyard.operator.status import look  # lazy: as above
-    from stackyard.operator.undertaking import Undertaking  # lazy: as above
-    from stackyard.site import ConfigResolver  # lazy: as above
+    from stackyard.sources.site import ConfigResolver  # lazy: as above
 
     request = request_of(values)
     resolver = ConfigResolver(request.site, emit=session.emit)
-    view = await look(Undertaking.of(Verb.CREATE, request, resolver), session.emit)
+    view = await look(ManifestRun.of(Verb.CREATE, request, resolver), session.emit)
     is_reported = view.has_drift and values["detailed_exitcode"]
     return Result(
         document=view.as_json(),
-        show=lambda paper: _show_status(paper, view),
+        show=lambda writer: _show_status(writer, view),
         status=ExitStatus.CHANGES if is_reported else ExitStatus.DONE,
     )
 
 
-def _show_status(paper: Paper, view: StatusView) -> None:
+def _show_status(writer: TextWriter, view: StatusView) -> None:
     rows = [
         (
             "  " * node.depth + node.name,
@@ -254,12 +265,12 @@ def _show_status(paper: Paper, view: StatusView) -> None:
         )
         for node in view.nodes
     ]
-    paper.table(("node", "type", "on", "vm id", "address", "status", "power", "drift"), rows)
+    writer.table(("node", "type", "on", "vm id", "address", "status", "power", "drift"), rows)
     for host, record in view.runs.items():
-        paper.line(f"Last run on {host}: {record.verb}, {record.state} ({record.started_at}).")
+        writer.line(f"Last run on {host}: {record.verb}, {record.state} ({record.started_at}).")
         if record.error:
-            paper.line(f"  {record.error}", style="red")
+            writer.line(f"  {record.error}", style="red")
     if view.is_busy:
-        paper.line("A run is at work, so that nothing was compared.", style="yellow")
+        writer.line("A run is at work, so that nothing was compared.", style="yellow")
     if view.orphans:
-        paper.line(f"In no state, and with the tag of {view.manifest}: {', '.join(view.orphans)}.")
+        writer.line(f"In no state, and with the tag of {view.manifest}: {', '.join(view.orphans)}.")

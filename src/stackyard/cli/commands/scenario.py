@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
 from stackyard.cli.scenario_options import options_of, renamed_options, scenario_options
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from stackyard.cli.views.paper import Paper
-    from stackyard.scenario.launching import Launch
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.scenario.launch import Launch
     from stackyard.scenario.model import Scenario
     from stackyard.scenario.outcome import ScenarioOutcome
 
@@ -27,10 +27,11 @@ _STYLES = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
 @group("scenario")
 def scenario() -> None:
-    """Run named pieces of work on machines: install Proxmox VE, make users, build images.
+    """Run named pieces of work on machines: install Proxmox VE, create users, build images.
 
-    Each is made of phases that look first and then do what is missing, so that a run can be repeated and gone
-    on with. The spelling of old works too: `stackyard --scenario NAME`, `--list-scenarios`, `--list-phases`.
+    Each scenario consists of phases. A phase checks first and then does what is missing: you can repeat a
+    run, or continue it after a failure. Legacy options are accepted: `stackyard --scenario NAME`,
+    `--list-scenarios`, `--list-phases`.
     """
 
 
@@ -39,9 +40,9 @@ def list_scenarios() -> Result:
     """Show every scenario, how long it usually takes and what it does."""
     from stackyard.scenario.catalogue import SCENARIOS  # lazy: the actions, only when this verb runs
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         rows = [(one.name, _duration(one.expected_s), one.summary) for one in SCENARIOS]
-        paper.table(("scenario", "runtime", "description"), rows)
+        writer.table(("scenario", "runtime", "description"), rows)
 
     return Result(document={"scenarios": [one.document() for one in SCENARIOS]}, show=show)
 
@@ -53,13 +54,13 @@ def _duration(seconds: float) -> str:
 @scenario.command("phases")
 @click.argument("name")
 def list_phases(name: str) -> Result:
-    """Show the phases of a scenario, in their order."""
+    """Show the phases of a scenario, in order."""
     from stackyard.scenario.catalogue import find_scenario  # lazy: as above
 
     found = find_scenario(name)
 
-    def show(paper: Paper) -> None:
-        paper.table(("phase", "description"), [(phase.name, phase.description) for phase in found.phases])
+    def show(writer: TextWriter) -> None:
+        writer.table(("phase", "description"), [(phase.name, phase.description) for phase in found.phases])
 
     return Result(document=_phases_document(found), show=show)
 
@@ -76,16 +77,16 @@ def _phases_document(found: Scenario) -> dict[str, Any]:
 def run(session: Session, /, name: str, **values: Any) -> Result:
     """Run a scenario.
 
-    A phase that fails stops it; run it again, and what is done already is found done. Ctrl-C stops what runs
-    on the other machine, too. With --json the result has the fields of homestak: scenario, success,
-    duration_seconds, phases, context, and error where there was one.
+    If a phase fails, the scenario stops. Run it again, and it detects what is already done. Ctrl-C also stops
+    what runs on the other machine. With --json, the result has the fields of homestak: scenario, success,
+    duration_seconds, phases, context, and error if there was one.
 
     \b
     stackyard scenario run pve-setup --remote 10.0.12.5
     stackyard scenario run user-setup -H father
     stackyard scenario run packer-build-fetch --remote 10.0.12.5 --templates debian-12-custom
     """  # noqa: D301 - click reads the control character
-    from stackyard.scenario.launching import prepare  # lazy: the actions, only when this verb runs
+    from stackyard.scenario.launch import prepare  # lazy: the actions, only when this verb runs
 
     for old, new in renamed_options():
         text = f"{old} is called {new} now; both work."
@@ -105,7 +106,7 @@ def run(session: Session, /, name: str, **values: Any) -> Result:
     outcome = session.run(launch.run())
     return Result(
         document=outcome.document(plain_error=values["json_output"]),
-        show=lambda paper: _show(paper, outcome),
+        show=lambda writer: _show(writer, outcome),
         status=outcome.status,
     )
 
@@ -132,9 +133,9 @@ def _preview(launch: Launch) -> Result:
         for phase in launch.scenario.phases
     ]
 
-    def show(paper: Paper) -> None:
-        paper.line(f"{launch.scenario.name} on {launch.context.machine.shown} (nothing is done):")
-        paper.table(("phase", "", "description"), rows)
+    def show(writer: TextWriter) -> None:
+        writer.line(f"{launch.scenario.name} on {launch.context.machine.shown} (nothing is done):")
+        writer.table(("phase", "", "description"), rows)
 
     return Result(
         document={
@@ -148,17 +149,17 @@ def _preview(launch: Launch) -> Result:
     )
 
 
-def _show(paper: Paper, outcome: ScenarioOutcome) -> None:
+def _show(writer: TextWriter, outcome: ScenarioOutcome) -> None:
     for phase in outcome.phases:
         style = _STYLES[phase.status.value]
-        paper.line(f"{phase.name}: {phase.status.value} ({phase.took_s:.1f} s)", style=style)
+        writer.line(f"{phase.name}: {phase.status.value} ({phase.took_s:.1f} s)", style=style)
         if phase.message:
             for line in phase.message.splitlines():
-                paper.line(f"    {line}")
+                writer.line(f"    {line}")
     if outcome.error is None:
-        paper.line(f"{outcome.scenario} on {outcome.machine} is done.", style="green")
+        writer.line(f"{outcome.scenario} on {outcome.machine} is done.", style="green")
     else:
-        paper.line(f"{outcome.scenario} on {outcome.machine} failed [{outcome.error.code}].", style="red")
-        paper.lines(outcome.error.remedy)
+        writer.line(f"{outcome.scenario} on {outcome.machine} failed [{outcome.error.code}].", style="red")
+        writer.lines(outcome.error.remedy)
     for path in outcome.reports:
-        paper.line(f"Report: {path}")
+        writer.line(f"Report: {path}")

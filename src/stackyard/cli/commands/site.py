@@ -6,21 +6,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
-from stackyard.diagnostics import Diagnostics, Kind, Severity
-from stackyard.site.discovery import find_site
-from stackyard.site.listing import KINDS, list_names
-from stackyard.site.schema_names import ENTITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stackyard.cli.views.paper import Paper
-    from stackyard.diagnostics import Diagnostic
-    from stackyard.site.load import Site
+    from stackyard.base.diagnostics import Diagnostic
+    from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.sources.site.load import Site
 
-__all__ = ["show_warnings", "site", "site_option"]
+__all__ = ["ENTITIES", "KINDS", "show_warnings", "site", "site_option"]
+
+# What a site has and which of its files have a schema: the names that `sources.site` has, which is not loaded
+# to show a help.
+KINDS = ("hosts", "nodes", "templates", "presets", "postures", "specs", "envs", "manifests")
+ENTITIES = (
+    "site",
+    "secrets",
+    "host",
+    "node",
+    "template",
+    "preset",
+    "posture",
+    "env",
+    "spec",
+    "manifest",
+)
 
 STATE_WITHOUT_INPUT = Kind(
     code="W-SITE-STATE-WITHOUT-INPUT",
@@ -30,34 +43,40 @@ STATE_WITHOUT_INPUT = Kind(
 )
 
 site_option = click.option(
-    "--site", "said", metavar="DIR", help="The folder of the site; found from here upwards when absent."
+    "--site",
+    "said",
+    metavar="DIR",
+    help="The folder of the site (default: search from the current folder upwards).",
 )
 
 
 @group("site")
 def site() -> None:
-    """Look at the site: the tree of YAML files that says what there should be.
+    """Inspect the site: the folder of YAML files that describes what should exist.
 
-    It is the folder that --site, STACKYARD_SITE or HOMESTAK_SITE_CONFIG names, else the current folder or the
-    nearest above it with a site.yaml, else `site-config` beside it, else the places of a system-wide
-    installation.
+    The site is the folder that --site, STACKYARD_SITE or HOMESTAK_SITE_CONFIG names. Otherwise it is the
+    current folder or the nearest parent folder with a site.yaml, else `site-config` beside it, else a folder
+    of a system-wide installation.
     """
 
 
 @site.command("validate")
 @site_option
 def validate(said: str | None) -> Result:
-    """Check every file of the site and what they say of one another; report every problem at once.
+    """Check every file of the site and the references between them; report all problems at once.
 
-    Unknown and doubled keys, wrong types, references that lead nowhere, ids and addresses that are used twice
-    or do not fit, images that nobody declares, tokens that are missing: each with file, line and column.
+    This reports unknown and duplicate keys, wrong types, broken references, IDs and addresses that are used
+    twice or do not fit, undeclared images and missing tokens, each with file, line and column.
 
     \b
     stackyard site validate
     stackyard site validate --json | jq '.error.diagnostics[].detail'
     """  # noqa: D301 - click reads the control character
-    from stackyard.manifest.reading import check_damaged, read_manifest  # lazy: pydantic, only for this verb
-    from stackyard.site.load import Site  # lazy: as above
+    from stackyard.sources.manifest.read import (  # lazy: pydantic, only for this verb
+        check_damaged,
+        read_manifest,
+    )
+    from stackyard.sources.site.load import Site  # lazy: as above
 
     checked = Site.open(said)
     found = Diagnostics()
@@ -75,7 +94,7 @@ def validate(said: str | None) -> Result:
             "counts": _counts(checked),
             "warnings": [finding.document() for finding in warnings],
         },
-        show=lambda paper: _show_valid(paper, checked, warnings),
+        show=lambda writer: _show_valid(writer, checked, warnings),
     )
 
 
@@ -83,11 +102,11 @@ def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
     """Report the states that hold something although the site no longer has their envs or manifests."""
     import contextlib  # lazy: only when this verb runs
 
-    from stackyard.objects import open_objects  # lazy: as above
-    from stackyard.objects.opening import DATABASE  # lazy: as above
+    from stackyard.clients.objects import open_objects  # lazy: as above
+    from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
     from stackyard.path.environment import EnvironmentSource  # lazy: as above
     from stackyard.path.registry import find_without_input  # lazy: as above
-    from stackyard.site import ConfigResolver  # lazy: as above
+    from stackyard.sources.site import ConfigResolver  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
 
     folder = EnvironmentSource(ConfigResolver(checked)).base / "state"
@@ -105,47 +124,49 @@ def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
 
 
 def _counts(checked: Site) -> dict[str, int]:
+    from stackyard.sources.site.names import list_names  # lazy: only when a verb runs
+
     counts = {kind: len(names) for kind, names in list_names(checked.root).items()}
     return {**counts, "guests": sum(len(checked.guests(env)) for env in checked.envs)}
 
 
-def _show_valid(paper: Paper, checked: Site, warnings: Sequence[Diagnostic]) -> None:
-    show_warnings(paper, warnings)
+def _show_valid(writer: TextWriter, checked: Site, warnings: Sequence[Diagnostic]) -> None:
+    show_warnings(writer, warnings)
     counts = ", ".join(_counted(kind, count) for kind, count in _counts(checked).items() if count)
-    paper.line(f"{checked.root} is valid: {counts or 'nothing in it yet'}.", style="green")
+    writer.line(f"{checked.root} is valid: {counts or 'nothing in it yet'}.", style="green")
 
 
 def _counted(kind: str, count: int) -> str:
     return f"1 {kind.removesuffix('s')}" if count == 1 else f"{count} {kind}"
 
 
-def show_warnings(paper: Paper, warnings: Sequence[Diagnostic]) -> None:
+def show_warnings(writer: TextWriter, warnings: Sequence[Diagnostic]) -> None:
     """Write findings that stop nothing."""
     for finding in warnings:
         place = f"{finding.where}: " if finding.where is not None else ""
-        paper.line(f"{place}{finding.kind.summary} [{finding.kind.code}]", style="yellow")
+        writer.line(f"{place}{finding.kind.summary} [{finding.kind.code}]", style="yellow")
         for line in (finding.detail, finding.kind.remedy):
-            paper.line(f"    {line}")
+            writer.line(f"    {line}")
 
 
 @site.command("schema")
-@click.argument("entity", type=click.Choice(list(ENTITIES)))
+@click.argument("entity", type=click.Choice(ENTITIES))
 def schema(entity: str) -> Result:
-    """Print the JSON Schema of a kind of file, for editors that check YAML while it is written.
+    """Print the JSON Schema of a kind of file, for editors that check YAML while you type.
 
     \b
     stackyard site schema env > env.schema.json
     # yaml-language-server: $schema=env.schema.json
     """  # noqa: D301 - click reads the control character
-    from stackyard.site.schema import schema_of  # lazy: pydantic, only when this verb runs
+    from stackyard.sources.site.schema import schema_of  # lazy: pydantic, only when this verb runs
 
     document = schema_of(entity)
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         import orjson  # lazy: for this text alone
 
         for line in orjson.dumps(document, option=orjson.OPT_INDENT_2).decode().splitlines():
-            paper.line(line)
+            writer.line(line)
 
     return Result(document=document, show=show)
 
@@ -156,19 +177,22 @@ def schema(entity: str) -> Result:
 def list_site(kind: str | None, said: str | None) -> Result:
     """Show the names of everything in the site, or of one KIND.
 
-    Nothing is read but the names of files, so that this works in a site with mistakes too.
+    This reads only the names of files, and also works in a site with errors.
     """
+    from stackyard.sources.site.discovery import find_site  # lazy: only when this verb runs
+    from stackyard.sources.site.names import list_names  # lazy: as above
+
     root = find_site(said)
     names = list_names(root)
     shown = names if kind is None else {kind: names[kind]}
     document: dict[str, Any] = {"site": str(root), **shown}
 
-    def show(paper: Paper) -> None:
+    def show(writer: TextWriter) -> None:
         if kind is not None:
             for name in shown[kind]:
-                paper.line(name)
+                writer.line(name)
             return
         rows = [(each, name) for each, found in shown.items() for name in found]
-        paper.table(("kind", "name"), rows)
+        writer.table(("kind", "name"), rows)
 
     return Result(document=document, show=show)

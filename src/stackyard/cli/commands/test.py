@@ -21,13 +21,13 @@ __all__ = ["test"]
 @operator_options
 @pass_session
 def test(session: Session, /, **values: Any) -> Result:
-    """Make what a manifest says, verify every node at every depth, and remove what was made.
+    """Create the guests of a manifest, verify every node at every depth, and remove them again.
 
     \b
     stackyard test -M n1-basic -H lab
     stackyard test -M n1-basic -H lab --json-output
 
-    What was there before stays. What was made is removed however the test ends, unless the manifest says
-    `cleanup_on_failure: false`.
+    Guests that existed before stay. The command removes everything that it created, whether the test passes
+    or fails, unless the manifest sets `cleanup_on_failure: false`.
     """  # noqa: D301 - click reads the control character
     return operate(session, "test", values)

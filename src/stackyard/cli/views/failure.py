@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.diagnostics import Severity
+from stackyard.base.diagnostics import Severity
 
 if TYPE_CHECKING:
-    from stackyard.cli.views.paper import Paper
-    from stackyard.diagnostics import Diagnostic
-    from stackyard.errors import StackyardError
+    from stackyard.base.diagnostics import Diagnostic
+    from stackyard.base.errors import StackyardError
+    from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["write_failure"]
 
 
-def write_failure(paper: Paper, error: StackyardError) -> None:
+def write_failure(writer: TextWriter, error: StackyardError) -> None:
     """Write an error with its place, its findings and its remedy."""
-    paper.line(f"Error: {error.summary} [{error.code}]", style="red")
+    writer.line(f"Error: {error.summary} [{error.code}]", style="red")
     if error.where is not None:
-        paper.line(f"  at {error.where}")
+        writer.line(f"  at {error.where}")
     for line in error.detail.splitlines():
-        paper.line(f"  {line}")
+        writer.line(f"  {line}")
     for found in error.diagnostics:
-        _write_finding(paper, found)
+        _write_finding(writer, found)
     for line in error.remedy.splitlines():
-        paper.line(f"  {line}", style="cyan")
-    paper.flush()
+        writer.line(f"  {line}", style="cyan")
+    writer.flush()
 
 
-def _write_finding(paper: Paper, found: Diagnostic) -> None:
+def _write_finding(writer: TextWriter, found: Diagnostic) -> None:
     is_error = found.kind.severity is Severity.ERROR
     place = f"{found.where}: " if found.where is not None else ""
-    paper.line(f"  - {place}{found.kind.summary} [{found.kind.code}]", style="red" if is_error else "yellow")
+    writer.line(f"  - {place}{found.kind.summary} [{found.kind.code}]", style="red" if is_error else "yellow")
     for line in [*found.detail.splitlines(), *found.kind.remedy.splitlines()]:
-        paper.line(f"      {line}")
+        writer.line(f"      {line}")

@@ -11,10 +11,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from stackyard import events
-from stackyard.cli.views.paper import Paper
+from stackyard.base import events
+from stackyard.base.visible import on_one_line
 from stackyard.cli.views.progress import OpenStep, OpenSteps, write_fact, write_finished
-from stackyard.visible import on_one_line
+from stackyard.cli.views.text_writer import TextWriter
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,7 @@ class LiveProgress:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._above = Paper(_Above(self._live), colour=is_colour)
+        self._above = TextWriter(_Above(self._live), colour=is_colour)
         self._is_drawing = False
 
     def emit(self, event: events.Event) -> None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import stackyard
-from stackyard import diagnostics, events
+from stackyard.base import diagnostics, events
 from stackyard.cli.views.failure import write_failure
 
 if TYPE_CHECKING:
+    from stackyard.base.errors import ExitStatus, StackyardError
     from stackyard.cli.result import Result
-    from stackyard.cli.views.paper import Paper
     from stackyard.cli.views.stream import SafeStream
-    from stackyard.errors import ExitStatus, StackyardError
+    from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["EventsOutput", "JsonOutput"]
 
@@ -30,12 +30,12 @@ class JsonOutput:
 
     Args:
         stream: Where the object goes.
-        error_paper: Where an error goes that comes after the object was written.
+        error_writer: Where an error goes that comes after the object was written.
     """
 
-    def __init__(self, stream: SafeStream, error_paper: Paper) -> None:
+    def __init__(self, stream: SafeStream, error_writer: TextWriter) -> None:
         self._stream = stream
-        self._error_paper = error_paper
+        self._error_writer = error_writer
         self._is_published = False
 
     def begin(self, command: str) -> None:
@@ -56,7 +56,7 @@ class JsonOutput:
     def fail(self, error: StackyardError) -> None:
         """Write the error as the object, or, when an object is out already, on standard error."""
         if self._is_published:
-            write_failure(self._error_paper, error)
+            write_failure(self._error_writer, error)
         else:
             self._write(_failure(error))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from stackyard import events
+    from stackyard.base import events
+    from stackyard.base.errors import StackyardError
     from stackyard.cli.result import Result
-    from stackyard.cli.views.paper import Paper
-    from stackyard.errors import StackyardError
+    from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["HumanOutput", "Output"]
 
@@ -36,13 +36,13 @@ class HumanOutput:
     """Text for a human; errors go to standard error.
 
     Args:
-        paper: Where results go.
-        error_paper: Where errors go.
+        writer: Where results go.
+        error_writer: Where errors go.
     """
 
-    def __init__(self, paper: Paper, error_paper: Paper) -> None:
-        self._paper = paper
-        self._error_paper = error_paper
+    def __init__(self, writer: TextWriter, error_writer: TextWriter) -> None:
+        self._writer = writer
+        self._error_writer = error_writer
         self._is_published = False
 
     def begin(self, command: str) -> None:
@@ -55,8 +55,8 @@ class HumanOutput:
         """Write the result now."""
         self._is_published = True
         if result.show is not None:
-            result.show(self._paper)
-        self._paper.flush()
+            result.show(self._writer)
+        self._writer.flush()
 
     def succeed(self, result: Result) -> None:
         """Write the result unless it was published."""
@@ -67,4 +67,4 @@ class HumanOutput:
         """Write the error."""
         from stackyard.cli.views.failure import write_failure  # lazy: most runs do not fail
 
-        write_failure(self._error_paper, error)
+        write_failure(self._error_writer, error)

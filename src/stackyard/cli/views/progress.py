@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard.base import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.cli.views.paper import Paper
+    from stackyard.cli.views.text_writer import TextWriter
 
 __all__ = ["OpenStep", "OpenSteps", "PlainProgress", "write_fact", "write_finished"]
 
@@ -79,12 +79,12 @@ class PlainProgress:
     """One line a fact, for logs and pipes.
 
     Args:
-        paper: Where to.
+        writer: Where to.
         is_verbose: Whether debug lines are shown.
     """
 
-    def __init__(self, paper: Paper, *, is_verbose: bool) -> None:
-        self._paper = paper
+    def __init__(self, writer: TextWriter, *, is_verbose: bool) -> None:
+        self._writer = writer
         self._is_verbose = is_verbose
         self._steps = OpenSteps()
 
@@ -94,16 +94,16 @@ class PlainProgress:
         self._steps.follow(event)
         match event:
             case events.StepStarted(title=title):
-                self._paper.line(f"{title} ...")
+                self._writer.line(f"{title} ...")
             case events.StepWaiting(waiting_for=waiting_for):
-                self._paper.line(f"  waiting for {waiting_for}")
+                self._writer.line(f"  waiting for {waiting_for}")
             case events.StepProgressed():
                 self._progressed(event, known)
             case events.StepFinished():
-                write_finished(self._paper, event, known)
+                write_finished(self._writer, event, known)
             case _:
-                write_fact(self._paper, event, is_verbose=self._is_verbose)
-        self._paper.flush()
+                write_fact(self._writer, event, is_verbose=self._is_verbose)
+        self._writer.flush()
 
     def close(self) -> None:
         """Do nothing: every line stands on its own."""
@@ -113,30 +113,30 @@ class PlainProgress:
         if event.total and known is not None:
             tenth = 10 * event.done // event.total
             if tenth > 10 * known.done // event.total:
-                self._paper.line(f"  {10 * tenth} % ({event.done} of {event.total} {event.unit})")
+                self._writer.line(f"  {10 * tenth} % ({event.done} of {event.total} {event.unit})")
 
 
-def write_finished(paper: Paper, event: events.StepFinished, known: OpenStep | None) -> None:
+def write_finished(writer: TextWriter, event: events.StepFinished, known: OpenStep | None) -> None:
     """Write how a step ended."""
     word, style = _MARKS[event.outcome]
     title = known.title if known is not None else event.step
-    paper.line(f"{title}: {word} ({event.elapsed_s:.1f} s)", style=style)
+    writer.line(f"{title}: {word} ({event.elapsed_s:.1f} s)", style=style)
 
 
-def write_fact(paper: Paper, event: events.Event, *, is_verbose: bool) -> None:
+def write_fact(writer: TextWriter, event: events.Event, *, is_verbose: bool) -> None:
     """Write an event that stands for itself: a log line, a finding, a resource."""
     match event:
         case events.LogLine(level=level, text=text):
             if is_verbose or level not in _QUIET_LEVELS:
-                paper.line(f"  {text}", style=_STYLES.get(level))
+                writer.line(f"  {text}", style=_STYLES.get(level))
         case events.DiagnosticFound(severity=severity, summary=summary):
             place = f" ({event.file}:{event.line})" if event.file and event.line else ""
-            paper.line(f"  {severity}: {summary}{place}", style="red" if severity == "error" else "yellow")
+            writer.line(f"  {severity}: {summary}{place}", style="red" if severity == "error" else "yellow")
         case events.ResourcePlanned(address=address, action=action):
-            paper.line(f"  {action}: {address}")
+            writer.line(f"  {action}: {address}")
         case events.ResourceApplied(address=address, action=action, phase=phase):
             if phase is not events.ApplyPhase.RUNNING or is_verbose:
-                paper.line(f"  {address}: {action} {phase.value} ({event.elapsed_s:.0f} s)")
+                writer.line(f"  {address}: {action} {phase.value} ({event.elapsed_s:.0f} s)")
         case events.PlanCounted(operation=operation):
             counts = f"{event.add} to add, {event.change} to change, {event.remove} to remove"
-            paper.line(f"  {operation}: {counts}")
+            writer.line(f"  {operation}: {counts}")

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Protocol, TextIO
 
-from stackyard.errors import OutputClosedError, OutputFailedError, StackyardError
+from stackyard.base.errors import OutputClosedError, OutputFailedError, StackyardError
 
 __all__ = ["SafeStream", "Writable"]
 

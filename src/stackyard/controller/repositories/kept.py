@@ -1,9 +1,9 @@
 """What was found out about repositories, kept for the next start so that nothing is checked twice.
 
-A file says which contents of one repository are clean, by their numbers. Whoever could write one could have
-anything served, so each is sealed with a key of the user's own: a file that somebody else made or changed
-counts as none, and everything is checked. The seal also covers the check itself: another version of the rules
-by which secrets are found makes all that was kept void.
+A file says which contents of one repository are clean, by their numbers, and why nothing of it was served, if
+that was so. Whoever could write one could have anything served, so each is sealed with a key of the user's
+own: a file that somebody else made or changed counts as none, and everything is checked. The seal also covers
+the check itself: another version of the rules by which secrets are found makes all that was kept void.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files
-from stackyard.errors import FileError
-from stackyard.git.verdicts import Verdicts
+from stackyard.base import directories, files
+from stackyard.base.errors import FileError
+from stackyard.clients.git.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -50,8 +50,7 @@ class KeptVerdicts:
         self._source = str(source.resolve())
         name = hashlib.sha256(self._source.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._path = directories.state_folder() / _FOLDER / name
-        self._saved = 0
-        self._saved_clean: object = None
+        self._saved = self._summary()
         self._saved_at = time.monotonic()
 
     def load(self) -> None:
@@ -74,8 +73,7 @@ class KeptVerdicts:
 
     def save(self) -> None:
         """Keep what is known; where that cannot be done, the next start checks again."""
-        state = (self.verdicts.clean, self.verdicts.clean_with)
-        if self.verdicts.count == self._saved and state == self._saved_clean:
+        if self._summary() == self._saved:
             return
         with contextlib.suppress(FileError):
             data = self.verdicts.dump()
@@ -85,9 +83,13 @@ class KeptVerdicts:
         self._note_saved()
 
     def _note_saved(self) -> None:
-        self._saved = self.verdicts.count
-        self._saved_clean = (self.verdicts.clean, self.verdicts.clean_with)
+        self._saved = self._summary()
         self._saved_at = time.monotonic()
+
+    def _summary(self) -> tuple[object, ...]:
+        """Return what differs whenever there is something to save."""
+        known = self.verdicts
+        return known.count, known.clean, known.clean_with, known.refusal
 
     def _seal(self, data: bytes) -> bytes:
         about = f"{_check_digest()}\0{self._source}\0".encode("utf-8", "surrogateescape")
@@ -134,7 +136,7 @@ def _is_own(path: Path) -> bool:
 def _check_digest() -> str:
     """Return the fingerprint of the program that decides what is a secret and what is checked for it."""
     digest = hashlib.sha256()
-    for package in ("stackyard.secrets", "stackyard.git", "stackyard.documents"):
+    for package in ("stackyard.secrets", "stackyard.clients.git", "stackyard.base.documents"):
         for name, content in sorted(_programs(importlib.resources.files(package), "")):
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()

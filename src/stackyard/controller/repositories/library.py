@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -12,18 +11,19 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import FileError, InvalidInputError
+from stackyard.base.locks import FileLock, open_file_lock
+from stackyard.base.process import open_files
 from stackyard.controller.refusals import Code, RequestRefusedError
-from stackyard.controller.repositories.checking import PublishedCheck
+from stackyard.controller.repositories.check import PublishedCheck
 from stackyard.controller.repositories.kept import forget_old
 from stackyard.controller.repositories.served import Served
 from stackyard.controller.repositories.spool import Spools
-from stackyard.errors import FileError, InvalidInputError
-from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from stackyard import events
+    from stackyard.base import events
 
 __all__ = ["Library", "NoRepositoriesError"]
 
@@ -69,7 +69,7 @@ class Library:
         return sorted(name for name, one in self._served.items() if not one.is_gone)
 
     async def reload(self, *, required: bool = False) -> None:
-        """Look for repositories that came and went, and at all of them anew.
+        """Look for repositories that came and went, and at all of them again.
 
         Raises:
             FileError: The folder cannot be read.
@@ -110,7 +110,7 @@ class Library:
         await asyncio.gather(*(one.close() for one in self._served.values()))
         await self._check.close()
         shutil.rmtree(self._place, ignore_errors=True)
-        os.close(self._lock)
+        self._lock.close()
 
 
 def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
@@ -125,26 +125,19 @@ def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
     }
 
 
-def _private_place() -> tuple[Path, int]:
+def _private_place() -> tuple[Path, FileLock]:
     """Return a new folder for copies, and the lock that says we live; what dead ones left is removed."""
     base = Path(tempfile.gettempdir())
     for left in base.glob(f"{_PREFIX}*"):
         _remove_if_dead(left)
     place = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    lock = open_file_lock(place / "lock")
+    lock.acquire()
     return place, lock
 
 
 def _remove_if_dead(left: Path) -> None:
-    try:
-        lock = os.open(left / "lock", os.O_RDWR)
-    except OSError:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(left, ignore_errors=True)
-    except OSError:
-        pass  # Its owner lives.
-    finally:
-        os.close(lock)
+    # One without a lock is just being made, or is not ours to look at.
+    with contextlib.suppress(FileError), open_file_lock(left / "lock", must_exist=True) as lock:
+        if lock.try_acquire():
+            shutil.rmtree(left, ignore_errors=True)

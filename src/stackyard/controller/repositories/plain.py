@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from stackyard.base.process import open_files
 from stackyard.controller.answers import answer_file
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.spool import busy
-from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from stackyard.controller.repositories.served import Served

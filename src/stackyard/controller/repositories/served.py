@@ -6,19 +6,19 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.base.process import open_files
+from stackyard.clients.git.mirror import Mirror
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.kept import KeptVerdicts
 from stackyard.controller.repositories.spool import busy
-from stackyard.errors import StackyardError
-from stackyard.git.mirror import Mirror
-from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.git.history import Sift
-    from stackyard.git.mirror import Snapshot
+    from stackyard.clients.git.history import Sift
+    from stackyard.clients.git.mirror import Snapshot
 
 __all__ = ["Served"]
 
@@ -155,6 +155,11 @@ class Served:
         return self._snapshot
 
     def _warn(self, snapshot: Snapshot) -> None:
+        if snapshot.tainted:
+            self._say(
+                f"{self.name} is not served: committed with secrets in clear: {_some(snapshot.tainted)}."
+            )
+            return
         if snapshot.held_back:
             self._say(f"Not served of {self.name}, for their secrets: {_some(snapshot.held_back)}.")
         if snapshot.filtered:
@@ -164,10 +169,6 @@ class Served:
             )
         if snapshot.left_out:
             self._say(f"Not served of {self.name}, for they lead to no commit: {_some(snapshot.left_out)}.")
-        if snapshot.tainted:
-            self._say(
-                f"{self.name} is not served: committed with secrets in clear: {_some(snapshot.tainted)}."
-            )
 
     def _say(self, text: str) -> None:
         """Tell something once."""

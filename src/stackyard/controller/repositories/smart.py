@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from stackyard import serving
+from stackyard.base import serving
+from stackyard.base.process import open_files
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.spool import busy
-from stackyard.process import open_files
 from stackyard.state.http.bodies import BodyTooLargeError, unzip
 from stackyard.state.refusals import BodyRefusedError
 

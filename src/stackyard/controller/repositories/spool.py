@@ -13,9 +13,9 @@ import tempfile
 import weakref
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import StackyardError
+from stackyard.base.process import open_files
 from stackyard.controller.refusals import Code, RequestRefusedError
-from stackyard.errors import StackyardError
-from stackyard.process import open_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Hashable

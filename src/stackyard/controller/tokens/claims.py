@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.errors import InvalidInputError
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.errors import InvalidInputError
 
 __all__ = ["Claims", "TokenError", "TokenRefusal", "spell", "unsigned_claims", "verify"]
 

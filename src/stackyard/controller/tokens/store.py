@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.errors import FileError, InvalidInputError, Location
+from stackyard.base import directories, files, locks
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.errors import FileError, InvalidInputError, Location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Change", "FileStore", "Issued", "Kept", "MemoryStore", "SigningKey", "TokenStore"]
+__all__ = ["Change", "FileStore", "IssuedToken", "MemoryStore", "SigningKey", "StoredTokens", "TokenStore"]
 
 _FORMAT = 1
 _Version = tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]
@@ -55,7 +51,7 @@ class SigningKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class IssuedToken:
     """A token that was issued; the token itself is kept nowhere."""
 
     id: str
@@ -69,7 +65,7 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredTokens:
     """Everything that a store keeps.
 
     Attributes:
@@ -80,25 +76,25 @@ class Kept:
     """
 
     keys: tuple[SigningKey, ...] = ()
-    issued: tuple[Issued, ...] = ()
+    issued: tuple[IssuedToken, ...] = ()
     not_before: float = 0.0
 
-    def with_issued(self, issued: Issued) -> Kept:
+    def with_issued(self, issued: IssuedToken) -> StoredTokens:
         """Return it with a token added, or changed."""
         others = tuple(one for one in self.issued if one.id != issued.id)
         return replace(self, issued=(*others, issued))
 
 
-Change = Callable[[Kept], Kept]
+Change = Callable[[StoredTokens], StoredTokens]
 
 
 class TokenStore(Protocol):
     """Keys and tokens. What `change` wrote is what the next `read` of any process returns."""
 
-    def read(self) -> Kept:
+    def read(self) -> StoredTokens:
         """Return what is kept; cheap where nothing has changed."""
 
-    def change(self, change: Change) -> Kept:
+    def change(self, change: Change) -> StoredTokens:
         """Replace what is kept by what the function makes of it, with nobody in between."""
 
 
@@ -106,13 +102,13 @@ class MemoryStore:
     """Keys and tokens of one run, which end with it."""
 
     def __init__(self) -> None:
-        self._kept = Kept()
+        self._kept = StoredTokens()
 
-    def read(self) -> Kept:
+    def read(self) -> StoredTokens:
         """Return what is kept."""
         return self._kept
 
-    def change(self, change: Change) -> Kept:
+    def change(self, change: Change) -> StoredTokens:
         """Replace what is kept."""
         self._kept = change(self._kept)
         return self._kept
@@ -134,9 +130,9 @@ class FileStore:
         self._path = path
         self._mark_path = path.with_suffix(".last-change")
         self._clock = clock
-        self._known: tuple[_Version, Kept] | None = None
+        self._known: tuple[_Version, StoredTokens] | None = None
 
-    def read(self) -> Kept:
+    def read(self) -> StoredTokens:
         """Return what is kept; the file is read only when it is another one than before.
 
         Raises:
@@ -154,7 +150,7 @@ class FileStore:
         self._known = (version, kept)
         return kept
 
-    def change(self, change: Change) -> Kept:
+    def change(self, change: Change) -> StoredTokens:
         """Replace what is kept, at once or not at all.
 
         Raises:
@@ -162,7 +158,7 @@ class FileStore:
             FileError: It cannot be written.
         """
         directories.ensure_private(self._path.parent)
-        with self._locked():
+        with locks.hold_folder(self._path.parent):
             before, last = self.read(), self._changed_at()
             if before.not_before == math.inf:
                 before = replace(before, not_before=self._clock())
@@ -176,12 +172,12 @@ class FileStore:
             files.replace_file(self._mark_path, orjson.dumps({"format": _FORMAT, "changed_at": now}))
         return kept
 
-    def _listed(self) -> tuple[Kept, float]:
+    def _listed(self) -> tuple[StoredTokens, float]:
         """Return what the list says, and when it was written; an absent one is older than any other."""
         try:
             return _parsed(self._path.read_bytes(), self._path)
         except FileNotFoundError:
-            return Kept(), -math.inf
+            return StoredTokens(), -math.inf
         except OSError as err:
             raise FileError.from_os_error(err, "read", self._path) from err
 
@@ -197,17 +193,8 @@ class FileStore:
         except (JsonError, KeyError, TypeError, ValueError):
             return math.inf
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        descriptor = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
 
-
-def _document(kept: Kept) -> dict[str, Any]:
+def _document(kept: StoredTokens) -> dict[str, Any]:
     return {"not_before": kept.not_before, "keys": list(kept.keys), "issued": list(kept.issued)}
 
 
@@ -221,12 +208,12 @@ def _version(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _parsed(data: bytes, path: Path) -> tuple[Kept, float]:
+def _parsed(data: bytes, path: Path) -> tuple[StoredTokens, float]:
     try:
         found = parse_json(data)
-        kept = Kept(
+        kept = StoredTokens(
             keys=tuple(SigningKey(**row) for row in found["keys"]),
-            issued=tuple(Issued(**row) for row in found["issued"]),
+            issued=tuple(IssuedToken(**row) for row in found["issued"]),
             not_before=float(found.get("not_before", 0.0)),
         )
         return kept, float(found.get("written_at", 0.0))

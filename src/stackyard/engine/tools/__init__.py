@@ -1,6 +1,7 @@
-"""The external programs: which there are, what each is needed for, where they are, and how to get OpenTofu.
+"""The external programs: which exist, what needs them, where they are, and how to get OpenTofu.
 
-`survey` looks at all of them, `find` chooses the engine (OpenTofu or Terraform), `install` brings a managed
-copy of OpenTofu: the project's release archive, else a build from its Go module. Only `install` and the ways
-below it touch the network. Nothing here knows what the programs are run for, beyond a few words for users.
+`survey` checks all of them, `find` selects the engine (OpenTofu or Terraform), `install` installs a managed
+copy of OpenTofu: the project's release archive, else a build from its Go module. Only `install` and the
+modules that it uses access the network. Except for a short text for users, nothing here knows why a program
+is run.
 """

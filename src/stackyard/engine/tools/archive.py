@@ -8,7 +8,7 @@ import zlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from stackyard.engine.tools.ways import ToolReleaseError
+from stackyard.engine.tools.methods import ToolReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

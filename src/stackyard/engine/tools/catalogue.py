@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stackyard import process
+from stackyard.base import process
+from stackyard.base.errors import StackyardError
 from stackyard.engine.version import OLDEST, Flavour, Version, probe_version
-from stackyard.errors import StackyardError
 
-__all__ = ["CATALOGUE", "TERRAFORM", "TOFU", "Ask", "Said", "Tool", "ToolBrokenError"]
+__all__ = ["CATALOGUE", "TERRAFORM", "TOFU", "Ask", "Tool", "ToolBrokenError", "VersionOutput"]
 
 # A program that only says its version has nothing to save.
 _GRACE_S = 1.0
@@ -31,7 +31,7 @@ class ToolBrokenError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class VersionOutput:
     """What a program said of itself.
 
     Attributes:
@@ -43,7 +43,7 @@ class Said:
     version: str
 
 
-Ask = Callable[[Path, float], Coroutine[Any, Any, Said]]
+Ask = Callable[[Path, float], Coroutine[Any, Any, VersionOutput]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +65,16 @@ class Tool:
     minimum: Version | None = None
 
 
-async def _ask_engine(path: Path, timeout_s: float) -> Said:
+async def _ask_engine(path: Path, timeout_s: float) -> VersionOutput:
     flavour, version = await probe_version(path, timeout_s)
-    return Said(product=flavour.value, version=str(version))
+    return VersionOutput(product=flavour.value, version=str(version))
 
 
 def _asking(product: str, argument: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
     """Return how to ask a program that answers in plain text; the version is the pattern's one group."""
     compiled = re.compile(pattern, re.ASCII)
 
-    async def ask(path: Path, timeout_s: float) -> Said:
+    async def ask(path: Path, timeout_s: float) -> VersionOutput:
         command = process.Command(
             argv=(str(path), argument),
             env=process.environment(env),
@@ -90,7 +90,7 @@ def _asking(product: str, argument: str, pattern: str, env: Mapping[str, str] | 
         if match is None:
             said = answer[:_QUOTED_CHARACTERS] or "nothing"
             raise ToolBrokenError(f"`{command.shown}` did not answer with a version, but with: {said}")
-        return Said(product=product, version=match[1])
+        return VersionOutput(product=product, version=match[1])
 
     return ask
 

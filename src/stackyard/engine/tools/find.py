@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.catalogue import TERRAFORM, TOFU
-from stackyard.engine.tools.places import TOFU_VARIABLE, Place, Where, configured_place, places_of
+from stackyard.engine.tools.places import TOFU_VARIABLE, FoundBy, SearchLocation, configured_place, places_of
 from stackyard.engine.tools.probe import PROBE_TIMEOUT_S, Health, probe
 from stackyard.engine.version import Engine, EngineBrokenError, EngineTooOldError, Flavour, Version
-from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.engine.tools.catalogue import Said
+    from stackyard.engine.tools.catalogue import VersionOutput
 
-__all__ = ["EngineMissingError", "FoundEngine", "PassedOver", "find_engine"]
+__all__ = ["EngineMissingError", "FoundEngine", "SkippedLocation", "find_engine"]
 
 
 class EngineMissingError(StackyardError):
@@ -28,7 +28,7 @@ class EngineMissingError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOver:
+class SkippedLocation:
     """A place that came before the one chosen, or was looked at in vain.
 
     Attributes:
@@ -53,8 +53,8 @@ class FoundEngine:
     """
 
     engine: Engine
-    where_found: Where
-    passed_over: tuple[PassedOver, ...]
+    where_found: FoundBy
+    passed_over: tuple[SkippedLocation, ...]
 
 
 async def find_engine(configured: Path | None = None, *, timeout_s: float = PROBE_TIMEOUT_S) -> FoundEngine:
@@ -71,21 +71,21 @@ async def find_engine(configured: Path | None = None, *, timeout_s: float = PROB
     """
     if chosen := configured_place(configured):
         return await _take_configured(chosen, timeout_s)
-    passed_over: list[PassedOver] = []
+    passed_over: list[SkippedLocation] = []
     for place in (*places_of(TOFU), *places_of(TERRAFORM)):
         if place.path is None:
-            passed_over.append(PassedOver(label=place.label, health=Health.MISSING, reason="not there."))
+            passed_over.append(SkippedLocation(label=place.label, health=Health.MISSING, reason="not there."))
             continue
         found = await probe(place.path, place.tool, timeout_s=timeout_s)
         if found.health is Health.OK and found.said is not None:
             return _found(found.path, found.said, place, tuple(passed_over))
-        label = place.label if place.where is Where.MANAGED else f"{place.label} ({place.path})"
-        passed_over.append(PassedOver(label=label, health=found.health, reason=found.reason))
+        label = place.label if place.where is FoundBy.MANAGED else f"{place.label} ({place.path})"
+        passed_over.append(SkippedLocation(label=label, health=found.health, reason=found.reason))
     looked = "\n".join(f"- {place.label}: {place.reason}" for place in passed_over)
     raise EngineMissingError(f"Looked at:\n{looked}")
 
 
-async def _take_configured(place: Place, timeout_s: float) -> FoundEngine:
+async def _take_configured(place: SearchLocation, timeout_s: float) -> FoundEngine:
     """Return the engine that the user chose; when it does not do, another one would be a surprise."""
     remedy = f"Correct the path (unset {TOFU_VARIABLE} to use what is on PATH), or install that program."
     if place.path is None:
@@ -98,6 +98,8 @@ async def _take_configured(place: Place, timeout_s: float) -> FoundEngine:
     return _found(found.path, found.said, place)
 
 
-def _found(path: Path, said: Said, place: Place, passed_over: tuple[PassedOver, ...] = ()) -> FoundEngine:
+def _found(
+    path: Path, said: VersionOutput, place: SearchLocation, passed_over: tuple[SkippedLocation, ...] = ()
+) -> FoundEngine:
     engine = Engine(path=path, flavour=Flavour(said.product), version=Version.parse(said.version))
     return FoundEngine(engine=engine, where_found=place.where, passed_over=passed_over)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.tools import gomod, shipped
 from stackyard.engine.tools.golang import Go, GoSource, go_on_path
 from stackyard.engine.tools.gomod import GoProgram
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stackyard.events import Emit, Step
-    from stackyard.process import Stream
+    from stackyard.base.events import Emit, Step
+    from stackyard.base.process import Stream
 
 __all__ = ["TOFU_PROGRAM", "GoModule", "write_module_files"]
 

@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import process
+from stackyard.base import process
+from stackyard.base.errors import StackyardError
+from stackyard.base.redaction import Redactor
 from stackyard.engine.tools import shipped
+from stackyard.engine.tools.methods import ToolBuildError, ending_of
 from stackyard.engine.tools.places import on_path
 from stackyard.engine.tools.versions import read
-from stackyard.engine.tools.ways import ToolBuildError, ending_of
 from stackyard.engine.version import Version
-from stackyard.errors import StackyardError
-from stackyard.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.events import Step
+    from stackyard.base.events import Step
 
 __all__ = ["Go", "GoSource", "go_on_path"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.engine.tools.ways import ToolBuildError, ending_of
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.engine.tools.methods import ToolBuildError, ending_of
 
 if TYPE_CHECKING:
     from pathlib import Path

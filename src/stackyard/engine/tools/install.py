@@ -7,24 +7,24 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import directories, events
-from stackyard.diagnostics import Diagnostic, Kind
+from stackyard.base import directories, events
+from stackyard.base.diagnostics import Diagnostic, Kind
+from stackyard.base.errors import FileError, Location, StackyardError, UsageError
+from stackyard.base.locks import exclusive
 from stackyard.engine.tools import managed
 from stackyard.engine.tools.catalogue import TOFU
 from stackyard.engine.tools.gobuild import GoModule
-from stackyard.engine.tools.lock import exclusive
+from stackyard.engine.tools.methods import InstallMethod, WayFailedError
 from stackyard.engine.tools.probe import Health, Probe, probe
 from stackyard.engine.tools.release import ReleaseArchive
 from stackyard.engine.tools.shipped import DEFAULT_TOFU_VERSION
-from stackyard.engine.tools.ways import Way, WayFailedError
 from stackyard.engine.version import OLDEST, Flavour, Version
-from stackyard.errors import FileError, Location, StackyardError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stackyard.events import Emit, Step
+    from stackyard.base.events import Emit, Step
 
 __all__ = [
     "DEFAULT_TOFU_VERSION",
@@ -117,7 +117,7 @@ async def install_tofu(
     *,
     emit: Emit,
     releases_url: str | None = None,
-    ways: Sequence[Way] = (),
+    ways: Sequence[InstallMethod] = (),
 ) -> InstalledTool:
     """Put a managed copy of OpenTofu in place, unless one that works is there.
 
@@ -162,7 +162,7 @@ async def _present(version: Version) -> InstalledTool | None:
     return InstalledTool(name=TOFU.name, version=str(version), path=path, way=None)
 
 
-async def _install_once(version: Version, step: Step, ways: Sequence[Way]) -> InstalledTool:
+async def _install_once(version: Version, step: Step, ways: Sequence[InstallMethod]) -> InstalledTool:
     folder = directories.ensure_private(managed.tofu_folder())
     note = f"the stackyard process {os.getpid()}, which installs OpenTofu {version}"
     async with exclusive(folder / ".lock", note, step.waiting):
@@ -173,7 +173,7 @@ async def _install_once(version: Version, step: Step, ways: Sequence[Way]) -> In
             return await _try_each(version, work, step, ways)
 
 
-async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[Way]) -> InstalledTool:
+async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[InstallMethod]) -> InstalledTool:
     failures: list[tuple[str, WayFailedError]] = []
     for number, way in enumerate(ways):
         folder = work / str(number)

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files
+from stackyard.base import directories, files
 from stackyard.engine.version import Version
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import parse_json
-from stackyard.engine.tools.catalogue import Said
-from stackyard.errors import FileError
+from stackyard.base import directories, files
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import FileError
+from stackyard.engine.tools.catalogue import VersionOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ __all__ = ["recall", "remember"]
 _SMALLEST_REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
-def recall(path: Path) -> Said | None:
+def recall(path: Path) -> VersionOutput | None:
     """Return what this very file answered before, if that is known."""
     identity = _identity(path)
     if identity is None:
@@ -39,12 +39,12 @@ def recall(path: Path) -> Said | None:
         return None
     match document:
         case {"identity": known, "product": str(product), "version": str(version)} if known == identity:
-            return Said(product=product, version=version)
+            return VersionOutput(product=product, version=version)
         case _:
             return None
 
 
-def remember(path: Path, said: Said) -> None:
+def remember(path: Path, said: VersionOutput) -> None:
     """Keep what a file answered."""
     identity = _identity(path)
     if identity is None:

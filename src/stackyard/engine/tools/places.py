@@ -11,12 +11,12 @@ from pathlib import Path
 from stackyard.engine.tools import managed
 from stackyard.engine.tools.catalogue import TOFU, Tool
 
-__all__ = ["TOFU_VARIABLE", "Place", "Where", "configured_place", "on_path", "places_of"]
+__all__ = ["TOFU_VARIABLE", "FoundBy", "SearchLocation", "configured_place", "on_path", "places_of"]
 
 TOFU_VARIABLE = "STACKYARD_TOFU"
 
 
-class Where(enum.StrEnum):
+class FoundBy(enum.StrEnum):
     """How a program was found."""
 
     CONFIGURED = "configured"
@@ -25,7 +25,7 @@ class Where(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SearchLocation:
     """One place to look at.
 
     Attributes:
@@ -35,13 +35,13 @@ class Place:
         path: The program, when there is one.
     """
 
-    where: Where
+    where: FoundBy
     label: str
     tool: Tool
     path: Path | None
 
 
-def configured_place(given: Path | None = None) -> Place | None:
+def configured_place(given: Path | None = None) -> SearchLocation | None:
     """Return the engine that the user chose: the one given, else the one in `STACKYARD_TOFU`.
 
     A bare name is looked up on PATH first, as a shell would.
@@ -53,13 +53,13 @@ def configured_place(given: Path | None = None) -> Place | None:
     path = (None if os.sep in text else on_path(text)) or Path(os.path.expanduser(text)).absolute()
     # Not `Path.exists`, which raises for what it may not look at, or for a name that no file can have.
     found = path if os.path.exists(path) else None
-    return Place(where=Where.CONFIGURED, label=label, tool=TOFU, path=found)
+    return SearchLocation(where=FoundBy.CONFIGURED, label=label, tool=TOFU, path=found)
 
 
-def places_of(tool: Tool) -> tuple[Place, ...]:
+def places_of(tool: Tool) -> tuple[SearchLocation, ...]:
     """Return the places of a tool in the order of preference, each with what is there."""
     label = f"{' or '.join(dict.fromkeys(tool.programs))} on PATH"
-    first = Place(where=Where.PATH, label=label, tool=tool, path=on_path(*tool.programs))
+    first = SearchLocation(where=FoundBy.PATH, label=label, tool=tool, path=on_path(*tool.programs))
     return (first, *_managed_places()) if tool is TOFU else (first,)
 
 
@@ -70,11 +70,11 @@ def on_path(*names: str) -> Path | None:
     return Path(found).absolute() if found else None
 
 
-def _managed_places() -> tuple[Place, ...]:
+def _managed_places() -> tuple[SearchLocation, ...]:
     paths: tuple[Path | None, ...] = managed.copies() or (None,)
     return tuple(
-        Place(
-            where=Where.MANAGED,
+        SearchLocation(
+            where=FoundBy.MANAGED,
             label=f"the managed copy {path or f'below {managed.tofu_folder()}'}",
             tool=TOFU,
             path=path,

@@ -6,10 +6,10 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stackyard.base.errors import StackyardError
 from stackyard.engine.tools import memory
-from stackyard.engine.tools.catalogue import CATALOGUE, Said, Tool
+from stackyard.engine.tools.catalogue import CATALOGUE, Tool, VersionOutput
 from stackyard.engine.tools.versions import read
-from stackyard.errors import StackyardError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ class Probe:
 
     path: Path
     health: Health
-    said: Said | None = None
+    said: VersionOutput | None = None
     reason: str = ""
 
 

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, BinaryIO
 import aiohttp
 from yarl import URL
 
-from stackyard import events
+from stackyard.base import events
+from stackyard.base.http_failures import describe_failure
 from stackyard.engine.tools.archive import extracting
-from stackyard.engine.tools.ways import ToolReleaseError
-from stackyard.http_failures import describe_failure
+from stackyard.engine.tools.methods import ToolReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from stackyard.base.events import Emit, Step
     from stackyard.engine.version import Version
-    from stackyard.events import Emit, Step
 
-__all__ = ["RELEASES_URL", "RELEASES_VARIABLE", "Patience", "ReleaseArchive", "platform_name"]
+__all__ = ["RELEASES_URL", "RELEASES_VARIABLE", "HttpTimeouts", "ReleaseArchive", "platform_name"]
 
 RELEASES_URL = "https://github.com/opentofu/opentofu/releases/download"
 RELEASES_VARIABLE = "STACKYARD_RELEASES_URL"
@@ -50,7 +50,7 @@ _ARCHITECTURES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class HttpTimeouts:
     """How long to wait for a server.
 
     Attributes:
@@ -72,7 +72,7 @@ class ReleaseArchive:
     """
 
     base_url: str | None = None
-    patience: Patience = Patience()
+    patience: HttpTimeouts = HttpTimeouts()
 
     @property
     def title(self) -> str:

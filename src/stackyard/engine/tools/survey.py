@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.tools.catalogue import CATALOGUE, TOFU, Tool
-from stackyard.engine.tools.places import Place, Where, configured_place, places_of
+from stackyard.engine.tools.places import FoundBy, SearchLocation, configured_place, places_of
 from stackyard.engine.tools.probe import PROBE_TIMEOUT_S, Health, Probe, probe
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ async def _tell_who_is_slow(asked: dict[str, asyncio.Task[FoundTool]], emit: eve
             _, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _places(tool: Tool, configured: Path | None) -> tuple[Place, ...]:
+def _places(tool: Tool, configured: Path | None) -> tuple[SearchLocation, ...]:
     # What the user chose is used or refused, never replaced.
     chosen = configured_place(configured) if tool is TOFU else None
     return places_of(tool) if chosen is None else (chosen,)
 
 
-async def _look(tool: Tool, places: tuple[Place, ...], timeout_s: float) -> FoundTool:
+async def _look(tool: Tool, places: tuple[SearchLocation, ...], timeout_s: float) -> FoundTool:
     """Look at the places of a tool until one of them has a program that works."""
     first_bad: FoundTool | None = None
     for place in places:
@@ -106,9 +106,9 @@ async def _look(tool: Tool, places: tuple[Place, ...], timeout_s: float) -> Foun
     return first_bad or _missing(tool, places)
 
 
-def _missing(tool: Tool, places: tuple[Place, ...]) -> FoundTool:
+def _missing(tool: Tool, places: tuple[SearchLocation, ...]) -> FoundTool:
     first = places[0]
-    is_chosen = first.where is Where.CONFIGURED
+    is_chosen = first.where is FoundBy.CONFIGURED
     looked = ", ".join(place.label for place in places)
     return FoundTool(
         name=tool.name,
@@ -120,7 +120,7 @@ def _missing(tool: Tool, places: tuple[Place, ...]) -> FoundTool:
     )
 
 
-def _report(place: Place, found: Probe) -> FoundTool:
+def _report(place: SearchLocation, found: Probe) -> FoundTool:
     return FoundTool(
         name=place.tool.name,
         health=found.health,

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, events
-from stackyard.documents.jsontext import parse_json
+from stackyard.base import directories, events
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import FileError
+from stackyard.base.files import replace_file
+from stackyard.base.locks import exclusive
 from stackyard.engine.tools.find import find_engine
-from stackyard.engine.tools.lock import exclusive
-from stackyard.errors import FileError
-from stackyard.files import replace_file
 from stackyard.operator.delegation.environment import Layer, own_layer, with_libraries, world_layer
-from stackyard.operator.delegation.packing import END, write_piece
+from stackyard.operator.delegation.pack import END, write_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

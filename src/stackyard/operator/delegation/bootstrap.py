@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from stackyard.documents.limits import SMALL
-from stackyard.documents.yamltext import parse_yaml
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.documents.yamltext import parse_yaml
 from stackyard.operator.delegation.children_needs import (
     bridges_of,
     choose_datastores,
@@ -19,28 +19,28 @@ from stackyard.operator.delegation.children_needs import (
     images_of,
     make_bridge,
 )
-from stackyard.operator.delegation.granting import make_key, make_token
+from stackyard.operator.delegation.credentials import make_key, make_token
 from stackyard.operator.delegation.inner_host import BASE, InnerHostError
-from stackyard.operator.delegation.sending import runtime_of, send_archive, unpack_archive
 from stackyard.operator.delegation.site_subset import InnerNode, as_tar, site_files
+from stackyard.operator.delegation.upload import runtime_of, send_archive, unpack_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-    from stackyard.manifest.model import Manifest
+    from stackyard.clients.ssh.shell import Shell
     from stackyard.operator.delegation.archive import Archive
     from stackyard.operator.delegation.inner_host import InnerHost, Steps
-    from stackyard.site.load import Site
-    from stackyard.ssh.shell import Shell
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site.load import Site
 
-__all__ = ["Ready", "Wanted", "bootstrap"]
+__all__ = ["InnerHostReady", "InnerHostRequest", "bootstrap"]
 
 _SITES = f"{BASE}/sites"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class InnerHostRequest:
     """What an inner host is made ready for.
 
     Attributes:
@@ -61,7 +61,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class InnerHostReady:
     """An inner host that is ready.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ready:
     site: str
 
 
-async def bootstrap(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
+async def bootstrap(inner: InnerHost, wanted: InnerHostRequest, steps: Steps) -> InnerHostReady:
     """Make an inner host ready; what is there already is left as it is.
 
     Raises:
@@ -88,7 +88,7 @@ async def bootstrap(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
         ) from err
 
 
-async def _make_ready(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
+async def _make_ready(inner: InnerHost, wanted: InnerHostRequest, steps: Steps) -> InnerHostReady:
     with steps.step("check_host", "Looking at the host"):
         name = await _look(inner)
     site = f"{_SITES}/{inner.name}"
@@ -103,7 +103,7 @@ async def _make_ready(inner: InnerHost, wanted: Wanted, steps: Steps) -> Ready:
     with steps.step("send_site", "Sending the part of the site that its guests need") as step:
         if not await _send_site(inner, site, as_tar(site_files(wanted.site, wanted.subtree, node))):
             step.log("Nothing of it has changed.")
-    return Ready(program=f"{runtime_of(wanted.archive)}/bin/stackyard", site=site)
+    return InnerHostReady(program=f"{runtime_of(wanted.archive)}/bin/stackyard", site=site)
 
 
 async def _send(inner: InnerHost, archive: Archive, steps: Steps) -> None:
@@ -114,7 +114,7 @@ async def _send(inner: InnerHost, archive: Archive, steps: Steps) -> None:
         await unpack_archive(inner, archive)
 
 
-async def _needs(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str) -> None:
+async def _needs(inner: InnerHost, wanted: InnerHostRequest, steps: Steps, *, name: str) -> None:
     """Make what its guests need, while stackyard is on its way."""
     with steps.step("make_bridge", "Making the bridges of its guests") as step:
         for bridge in await make_bridge(inner, name, bridges_of(wanted.site, wanted.subtree)):
@@ -149,7 +149,9 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
-async def _node(inner: InnerHost, wanted: Wanted, steps: Steps, *, name: str, site: str) -> InnerNode:
+async def _node(
+    inner: InnerHost, wanted: InnerHostRequest, steps: Steps, *, name: str, site: str
+) -> InnerNode:
     with steps.step("make_key", "Making its key pair"):
         public_key = await make_key(inner)
     with steps.step("create_token", "Making its API token") as step:
@@ -195,7 +197,7 @@ async def _fingerprint(inner: InnerHost, node: str) -> str:
     raise InnerHostError(f"{inner.name} has no certificate for its API.")
 
 
-async def _copy_images(inner: InnerHost, wanted: Wanted, steps: Steps) -> None:
+async def _copy_images(inner: InnerHost, wanted: InnerHostRequest, steps: Steps) -> None:
     volumes = images_of(wanted.site, wanted.subtree)
     with steps.step("copy_images", "Copying the images of its guests") as step:
         if not volumes:

@@ -7,20 +7,20 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stackyard.clients.ssh.channel import open_channel
+from stackyard.clients.ssh.failures import RemoteCommandError, SshError
 from stackyard.operator.delegation.inner_host import InnerHostError
-from stackyard.operator.delegation.sending import receive_stream
-from stackyard.site.images import is_volume, known_images
-from stackyard.ssh.channel import open_channel
-from stackyard.ssh.failures import RemoteCommandError, SshError
+from stackyard.operator.delegation.upload import receive_stream
+from stackyard.sources.site.images import is_volume, known_images
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from stackyard import events
-    from stackyard.manifest.model import Manifest
+    from stackyard.base import events
+    from stackyard.clients.ssh.shell import Shell
     from stackyard.operator.delegation.inner_host import InnerHost
-    from stackyard.site.load import Site
-    from stackyard.ssh.shell import Shell
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site.load import Site
 
 __all__ = ["Datastores", "bridges_of", "choose_datastores", "copy_image", "images_of", "make_bridge"]
 

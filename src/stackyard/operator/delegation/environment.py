@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import stackyard
-from stackyard import process
-from stackyard.errors import StackyardError
+from stackyard.base import process
+from stackyard.base.errors import StackyardError
 from stackyard.operator.delegation.distributions import package_parts, runtime_distributions
 from stackyard.operator.delegation.parts import Part
 
@@ -32,7 +32,7 @@ _UNUSED_LIBRARY = frozenset(
     "__pycache__ test tests idlelib idle_test tkinter turtledemo lib2to3 ensurepip venv pydoc_data "
     "site-packages dist-packages".split()
 )
-_UNUSED_OWN = frozenset({"__pycache__", "lab"})
+_UNUSED_OWN = frozenset({"__pycache__"})
 _UNUSED_MODULES = (
     "_test _xxtest xxlimited _ctypes_test _tkinter _curses readline nis ossaudiodev audioop".split()
 )
@@ -116,7 +116,7 @@ def world_layer(engine: Engine) -> Layer:
 
 
 def own_layer() -> Layer:
-    """Return stackyard itself, without the lab, which nobody starts on an inner host."""
+    """Return stackyard itself; the lab, `pvelab`, is not started on an inner host and stays away."""
     root = Path(stackyard.__file__).resolve().parent
     below = _PYTHON / "lib" / _library_name() / "site-packages" / "stackyard"
     parts = (

@@ -8,17 +8,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import StackyardError
+from stackyard.base import events
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import StackyardError
+from stackyard.base.redaction import NOTHING_SECRET
+from stackyard.clients.ssh.failures import RemoteCommandError
 from stackyard.operator.outcome import Phase, PhaseStatus
-from stackyard.redaction import NOTHING_SECRET
-from stackyard.ssh.failures import RemoteCommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stackyard.ssh.shell import Shell
+    from stackyard.clients.ssh.shell import Shell
 
 __all__ = ["BASE", "InnerHost", "InnerHostError", "Steps"]
 

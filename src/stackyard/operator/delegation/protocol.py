@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import InvalidInputError, StackyardError, UnreachableError
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import InvalidInputError, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,9 +27,9 @@ __all__ = [
     "BEAT",
     "STOP",
     "BrokenRecordsError",
+    "InnerRequest",
     "Kind",
     "LostRecordsError",
-    "Order",
     "Record",
     "Records",
     "RemoteRunError",
@@ -89,7 +89,7 @@ def new_mark() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class InnerRequest:
     """What the inner side is asked to do.
 
     Attributes:
@@ -119,7 +119,7 @@ class Order:
         return line_of(document)
 
     @classmethod
-    def read(cls, line: bytes) -> Order:
+    def read(cls, line: bytes) -> InnerRequest:
         """Return the order that a line holds.
 
         Raises:

@@ -7,22 +7,22 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stackyard import events
-from stackyard.errors import StackyardError
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.operator.delegation.protocol import (
     BEAT,
     STOP,
     BrokenRecordsError,
+    InnerRequest,
     Kind,
     LostRecordsError,
-    Order,
     Record,
     Records,
     RemoteRunError,
 )
-from stackyard.operator.delegation.relaying import masked, relayed
+from stackyard.operator.delegation.relay import masked, relayed
 from stackyard.operator.outcome import RunOutcome
-from stackyard.redaction import NOTHING_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,7 +86,7 @@ class Limits:
 
 async def run_order(
     channel: Channel,
-    order: Order,
+    order: InnerRequest,
     *,
     host: str,
     limits: Limits,
@@ -131,7 +131,7 @@ async def run_order(
     return heard.outcome()
 
 
-async def _talk(channel: Channel, order: Order) -> None:
+async def _talk(channel: Channel, order: InnerRequest) -> None:
     """Give the order, then say every few seconds that we are there; whoever listens notices a failure."""
     with contextlib.suppress(StackyardError):
         await channel.write(order.line())
@@ -151,7 +151,9 @@ async def _stop(channel: Channel, heard: _Heard, limits: Limits) -> None:
 class _Heard:
     """Everything that the inner side has said."""
 
-    def __init__(self, order: Order, host: str, emit: events.Emit, redact: Callable[[str], str]) -> None:
+    def __init__(
+        self, order: InnerRequest, host: str, emit: events.Emit, redact: Callable[[str], str]
+    ) -> None:
         self._records = Records(order.mark)
         self._verb = order.verb
         self._redact = redact

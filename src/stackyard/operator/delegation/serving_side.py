@@ -11,22 +11,22 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import diagnostics, directories, events
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.engine.tools.lock import exclusive
-from stackyard.errors import InternalError, InterruptedRunError, StackyardError
-from stackyard.operator.delegation.protocol import Kind, Order, Record, record_line
-from stackyard.operator.delegation.relaying import as_body, masked
+from stackyard.base import diagnostics, directories, events
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.errors import InternalError, InterruptedRunError, StackyardError
+from stackyard.base.locks import exclusive
+from stackyard.base.redaction import NOTHING_SECRET, Redactor
+from stackyard.operator.delegation.protocol import InnerRequest, Kind, Record, record_line
+from stackyard.operator.delegation.relay import as_body, masked
 from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.request import Request
-from stackyard.redaction import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Ends", "RunVerb", "serve"]
+__all__ = ["ChannelEnds", "RunVerb", "serve"]
 
 RunVerb = Callable[[Verb, Request, events.Emit], Coroutine[Any, Any, RunOutcome]]
 
@@ -38,7 +38,7 @@ _LOCK = "delegated.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class ChannelEnds:
     """Our ends of the channel, as descriptors, and the secrets that must not leave through it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Ends:
     folder: Path | None = None
 
 
-async def serve(ends: Ends, run: RunVerb) -> bool:
+async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
     """Do one order to the end; return whether it went well.
 
     The run is stopped, as by Ctrl-C, by a word of the other side, by the end of the input, by silence, and
@@ -64,7 +64,7 @@ async def serve(ends: Ends, run: RunVerb) -> bool:
         InvalidInputError: There is no order that can be read.
     """
     reader = _reading(ends.reading)
-    order = Order.read(await reader.readline())
+    order = InnerRequest.read(await reader.readline())
     gone = asyncio.Event()
     said = _Said(order.mark, ends, gone)
     listening = asyncio.create_task(_listen(reader, order, gone))
@@ -103,7 +103,7 @@ def _say_ending(said: _Said, work: asyncio.Task[RunOutcome]) -> None:
         said.error(err if isinstance(err, StackyardError) else InternalError(f"{type(err).__name__}: {err}"))
 
 
-async def _work(order: Order, ends: Ends, said: _Said, run: RunVerb) -> RunOutcome:
+async def _work(order: InnerRequest, ends: ChannelEnds, said: _Said, run: RunVerb) -> RunOutcome:
     def emit(event: events.Event) -> None:
         body = as_body(event)
         if body is not None:
@@ -141,7 +141,7 @@ def _reading(descriptor: int) -> asyncio.StreamReader:
     return reader
 
 
-async def _listen(reader: asyncio.StreamReader, order: Order, gone: asyncio.Event) -> None:
+async def _listen(reader: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event) -> None:
     """Wait until the other side says stop, says nothing, or is gone."""
     with contextlib.suppress(TimeoutError, OSError, ValueError):
         while True:
@@ -152,7 +152,7 @@ async def _listen(reader: asyncio.StreamReader, order: Order, gone: asyncio.Even
     gone.set()
 
 
-async def _beat(order: Order, said: _Said) -> None:
+async def _beat(order: InnerRequest, said: _Said) -> None:
     while True:
         await asyncio.sleep(order.beat_s)
         said.say(Kind.BEAT, {})
@@ -161,7 +161,7 @@ async def _beat(order: Order, said: _Said) -> None:
 class _Said:
     """Writes records in a thread: an output that nobody reads must not keep the run from noticing."""
 
-    def __init__(self, mark: str, ends: Ends, gone: asyncio.Event) -> None:
+    def __init__(self, mark: str, ends: ChannelEnds, gone: asyncio.Event) -> None:
         self._mark = mark
         self._descriptor = ends.writing
         self._redactor = ends.redactor

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from stackyard.operator.delegation.granting import KEY_FILE
-from stackyard.site.entities.images import UploadEntry
-from stackyard.site.listing import PLACES
+from stackyard.operator.delegation.credentials import KEY_FILE
+from stackyard.sources.site.entities.images import UploadEntry
+from stackyard.sources.site.names import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stackyard.manifest.model import Manifest
-    from stackyard.site.load import Site
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site.load import Site
 
 __all__ = ["InnerNode", "as_tar", "site_files"]
 

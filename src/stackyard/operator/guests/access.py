@@ -7,8 +7,9 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import ssh
-from stackyard.errors import UnreachableError
+from stackyard.base.backoff import Backoff
+from stackyard.base.errors import UnreachableError
+from stackyard.clients import ssh
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GuestSilentError", "NoKeyError", "logged_in", "sudo"]
 
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
+_BACKOFF = Backoff(0.1, 2.0, growth=1.5)
 
 
 class GuestSilentError(UnreachableError):
@@ -67,8 +67,8 @@ async def logged_in(hosts: Sequence[ssh.Host], ctx: GuestContext) -> AsyncIterat
 async def _first_that_works(
     hosts: Sequence[ssh.Host], ctx: GuestContext, stack: contextlib.AsyncExitStack
 ) -> ssh.Shell:
-    began_s, refused_s, pause_s = time.monotonic(), 0.0, _FIRST_PAUSE_S
-    while True:
+    began_s, refused_s = time.monotonic(), 0.0
+    for pause_s in _BACKOFF:
         failures: list[ssh.SshUnreachableError] = []
         for host in hosts:
             try:
@@ -86,7 +86,7 @@ async def _first_that_works(
             raise GuestSilentError(f"After {now_s - began_s:.0f} s: {said}") from failures[-1]
         # Nothing tells us when the SSH server of a guest is there.
         await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+    raise AssertionError("pauses do not end")
 
 
 def sudo(shell: ssh.Shell) -> bool:

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import events, files, process, ssh
+from stackyard.base import events, files, process
 from stackyard.inventory.ansible import marked
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
-from stackyard.path.reaching import AGENT_VARIABLE
-from stackyard.site.specs import spec_variables
+from stackyard.path.ssh_login import AGENT_VARIABLE
+from stackyard.sources.site.specs import spec_variables
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from stackyard.clients import ssh
     from stackyard.operator.guests.context import GuestContext
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
 __all__ = ["AnsibleMissingError", "find_playbook", "run_playbook"]
 

@@ -8,36 +8,36 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stackyard import ssh
+from stackyard.clients import ssh
 from stackyard.desired import Vm
-from stackyard.manifest.model import NodeType, Scope
-from stackyard.manifest.scopes import env_name, with_scopes
+from stackyard.operator.configured import guest_values, spec_of
 from stackyard.operator.guests.documents import posture_port, push_document
 from stackyard.path.manifests import KIND, first_boots_of
-from stackyard.path.reaching import AGENT_VARIABLE, jump_of, key_files, known_hosts
+from stackyard.path.ssh_login import AGENT_VARIABLE, jump_of, key_files, known_hosts
 from stackyard.path.target import Target
-from stackyard.site.specs import resolve_spec
-from stackyard.site.timeouts import Timeouts
+from stackyard.sources.manifest.model import NodeType
+from stackyard.sources.site.specs import resolve_spec
+from stackyard.sources.site.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+    from stackyard.base.redaction import Redactor
     from stackyard.desired import Guest
-    from stackyard.manifest.model import Manifest, Node
     from stackyard.operator.guests.pull import PullService
     from stackyard.path.first_boots import FirstBoots
-    from stackyard.redaction import Redactor
-    from stackyard.site import ConfigResolver
-    from stackyard.site.hosts import HostConfig
+    from stackyard.sources.manifest.model import Manifest, Node
+    from stackyard.sources.site import ConfigResolver
+    from stackyard.sources.site.hosts import HostConfig
 
-__all__ = ["GuestContext", "Patience", "guest_context"]
+__all__ = ["GuestContext", "GuestTimeouts", "guest_context"]
 
 _ROOT = "root"
 _SSH_PORT = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class GuestTimeouts:
     """How long things may take.
 
     Attributes:
@@ -52,18 +52,18 @@ class Patience:
     boot_s: float = 900.0
     apply_s: float = 1800.0
 
-    def longer(self, seconds: float) -> Patience:
+    def longer(self, seconds: float) -> GuestTimeouts:
         """Return it with some time on top of every wait; who is refused needs no time, but another key."""
-        return Patience(
+        return GuestTimeouts(
             ssh_s=self.ssh_s + seconds,
             refused_s=self.refused_s,
             boot_s=self.boot_s + seconds,
             apply_s=self.apply_s + seconds,
         )
 
-    def limited(self, timeouts: Timeouts) -> Patience:
+    def limited(self, timeouts: Timeouts) -> GuestTimeouts:
         """Return it with what the run or the site says of single phases."""
-        return Patience(
+        return GuestTimeouts(
             ssh_s=timeouts.said.get("wait_ssh", self.ssh_s),
             refused_s=min(self.refused_s, timeouts.said.get("wait_ssh", self.refused_s)),
             boot_s=timeouts.said.get("wait_first_boot", self.boot_s),
@@ -94,7 +94,7 @@ class GuestContext:
     jumps: ssh.Jumps = field(repr=False)
     redactor: Redactor = field(repr=False)
     service: PullService | None = None
-    patience: Patience = Patience()
+    patience: GuestTimeouts = GuestTimeouts()
     settled: set[str] = field(default_factory=set)
 
     @property
@@ -110,16 +110,11 @@ class GuestContext:
     @cached_property
     def values(self) -> Mapping[str, Mapping[str, Any]]:
         """What is said of each guest, merged from all layers, by name."""
-        scoped = with_scopes(self.resolver.site, self.manifest)
-        name = env_name(self.manifest, Scope(host=self.host.name))
-        return {guest.name: guest.values for guest in scoped.guests(name)}
+        return guest_values(self.resolver.site, self.manifest, self.host.name)
 
     def spec_of(self, node: Node) -> str | None:
         """Return the spec of a node, None where it has none."""
-        said = self.values.get(node.name, node.entry).get("spec")
-        if said is not None:
-            return str(said)
-        return node.name if node.mode == "pull" and node.name in self.resolver.site.specs else None
+        return spec_of(self.resolver.site, node, self.values.get(node.name, node.entry))
 
     def document(self, node: Node) -> dict[str, Any] | None:
         """Return what a node should be, with nothing left to look up; None where nothing is applied to it."""
@@ -193,7 +188,7 @@ async def guest_context(
     host: str,
     *,
     service: PullService | None = None,
-    patience: Patience | None = None,
+    patience: GuestTimeouts | None = None,
     timeouts: Timeouts | None = None,
 ) -> AsyncIterator[GuestContext]:
     """Give what is needed to work with guests, for the length of a block.
@@ -217,7 +212,7 @@ async def guest_context(
             jumps=jumps,
             redactor=_redactor(resolver, service),
             service=service,
-            patience=(patience or Patience()).longer(buffer_s).limited(timeouts or Timeouts()),
+            patience=(patience or GuestTimeouts()).longer(buffer_s).limited(timeouts or Timeouts()),
         )
         try:
             yield context

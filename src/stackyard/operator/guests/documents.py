@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.site.postures import posture_of
-from stackyard.site.specs import DEFAULT_TIMEZONE, DEFAULT_USER, joined, resolve_spec
+from stackyard.sources.site.postures import posture_of
+from stackyard.sources.site.specs import DEFAULT_TIMEZONE, DEFAULT_USER, joined, resolve_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.site.load import Site
+    from stackyard.sources.site.load import Site
 
 __all__ = ["posture_port", "push_document"]
 

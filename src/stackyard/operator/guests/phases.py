@@ -7,16 +7,16 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import events
-from stackyard.errors import StackyardError
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
 from stackyard.operator.outcome import Phase, PhaseStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stackyard.redaction import Redactor
+    from stackyard.base.redaction import Redactor
 
-__all__ = ["GuestConfigError", "Noted", "PhaseFailed", "Phases", "last_lines"]
+__all__ = ["GuestConfigError", "PhaseFailed", "PhaseNote", "Phases", "last_lines"]
 
 _QUOTED_LINES = 20
 _LONGEST_LINE = 1_000
@@ -34,7 +34,7 @@ class PhaseFailed(Exception):  # noqa: N818 -- not an error: the phase has it, a
     """A phase has failed, and has been recorded."""
 
 
-class Noted:
+class PhaseNote:
     """What there is to say about a phase that passes."""
 
     def __init__(self) -> None:
@@ -62,13 +62,13 @@ class Phases:
         return tuple(self._done)
 
     @contextlib.contextmanager
-    def phase(self, name: str, title: str) -> Iterator[Noted]:
+    def phase(self, name: str, title: str) -> Iterator[PhaseNote]:
         """Record the block as a phase.
 
         Raises:
             PhaseFailed: It failed with an error of ours, which is recorded.
         """
-        began_s, note = time.monotonic(), Noted()
+        began_s, note = time.monotonic(), PhaseNote()
         try:
             with events.step(self._emit, f"{name} {self._guest}", title):
                 yield note

@@ -10,29 +10,30 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events, ssh
+from stackyard.base import events
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.errors import InvalidInputError
 from stackyard.controller import ControllerOptions, controller
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import SMALL
-from stackyard.errors import InvalidInputError
-from stackyard.manifest.model import NodeType, Scope
-from stackyard.manifest.scopes import env_name, with_scopes
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
 from stackyard.operator.guests.push import run_as_root
 from stackyard.path.first_boots import Pull
 from stackyard.path.manifests import KIND, first_boots_of
 from stackyard.path.target import Target
-from stackyard.site.applying import spec_digest
-from stackyard.site.pulling import boot_parts
+from stackyard.sources.manifest.model import NodeType, Scope
+from stackyard.sources.manifest.scopes import env_name, with_scopes
+from stackyard.sources.site.apply_script import spec_digest
+from stackyard.sources.site.pull import boot_parts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from stackyard.manifest.model import Manifest, Node
+    from stackyard.clients import ssh
     from stackyard.operator.guests.context import GuestContext
-    from stackyard.site import ConfigResolver
-    from stackyard.site.hosts import HostConfig
-    from stackyard.site.load import Site
+    from stackyard.sources.manifest.model import Manifest, Node
+    from stackyard.sources.site import ConfigResolver
+    from stackyard.sources.site.hosts import HostConfig
+    from stackyard.sources.site.load import Site
 
 __all__ = ["CallbackError", "PullService", "pull_service", "wait_for_pull"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import events, ssh
+from stackyard.base import events
+from stackyard.clients import ssh
 from stackyard.operator.guests.access import sudo
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
-from stackyard.site.applying import apply_script, marker_script
+from stackyard.sources.site.apply_script import apply_script, marker_script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +71,7 @@ async def mark_document(shell: ssh.Shell, document: Mapping[str, Any], ctx: Gues
 
 async def run_as_root(
     shell: ssh.Shell, script: str, *, timeout_s: float, tell: ssh.attending.OnLine | None = None
-) -> ssh.Attended:
+) -> ssh.ScriptResult:
     """Run a script as root; it goes through standard input, where no other user can read it.
 
     Raises:
@@ -80,7 +81,7 @@ async def run_as_root(
     return await ssh.attend(shell, given, tell)
 
 
-def _require_end(ended: ssh.Attended, what: str, ctx: GuestContext) -> None:
+def _require_end(ended: ssh.ScriptResult, what: str, ctx: GuestContext) -> None:
     if ended.timed_out:
         raise GuestConfigError(f"{what} within {ctx.patience.apply_s:.0f} s: {last_lines(ended.output)}")
     if ended.status != 0:

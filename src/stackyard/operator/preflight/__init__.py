@@ -1,9 +1,9 @@
-"""Looking at a host before anything is asked of it: everything that would stop a run, found at once.
+"""Checks of a host before a run: everything that would stop the run, found at once.
 
-`inspect` looks and says what it saw; `preflight` does the same and raises when something stands in the way,
-with every finding and not only the first. Checks run side by side: those of this machine (programs, secrets)
-whatever the host does, those of the host as soon as its API has answered. None of them changes anything. What
-a check cannot find out it says as a warning, never as a fault.
+`inspect` checks and returns the results. `preflight` does the same and raises an error with every finding
+if something would stop the run. Checks run in parallel: those of this machine (programs, secrets) always,
+those of the host as soon as its API has answered. None of them changes anything. If a check cannot get a
+result, it reports a warning, never an error.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from stackyard.operator.preflight.model import (
     Report,
     Status,
 )
-from stackyard.operator.preflight.running import inspect, preflight
+from stackyard.operator.preflight.run import inspect, preflight
 from stackyard.operator.preflight.subject import (
+    PreflightSubject,
     Purpose,
-    Subject,
     subject_of,
     subject_of_env,
     subject_of_here,
@@ -27,11 +27,11 @@ from stackyard.operator.preflight.subject import (
 __all__ = [
     "CheckResult",
     "PreflightError",
+    "PreflightSubject",
     "PreflightUnreachableError",
     "Purpose",
     "Report",
     "Status",
-    "Subject",
     "inspect",
     "preflight",
     "subject_of",

@@ -9,22 +9,22 @@ from stackyard.path.foresight import caller_of, read_facts
 from stackyard.path.places import by_label
 
 if TYPE_CHECKING:
-    from stackyard.diagnostics import Diagnostic
-    from stackyard.operator.preflight.scene import Scene
+    from stackyard.base.diagnostics import Diagnostic
+    from stackyard.operator.preflight.reachable_host import ReachableHost
 
 __all__ = ["foreseen"]
 
 
-async def foreseen(scene: Scene, name: str) -> tuple[Diagnostic, ...]:
+async def foreseen(reachable: ReachableHost, name: str) -> tuple[Diagnostic, ...]:
     """Return the findings of the rows of the table that belong to a check.
 
     Raises:
         ProxmoxError: The host does not answer.
     """
     rows = [row for row in TABLE if row.name == name]
-    caller = caller_of(scene.resolved.connection)
-    wanted = questions(scene.implied, scene.cluster, rows)
-    facts = await read_facts(scene.client, scene.cluster, wanted, caller=caller)
-    locate = by_label(scene.resolved.locate, scene.desired)
-    found = find_refusals(scene.implied, facts, rows)
+    caller = caller_of(reachable.resolved.connection)
+    wanted = questions(reachable.implied, reachable.cluster, rows)
+    facts = await read_facts(reachable.client, reachable.cluster, wanted, caller=caller)
+    locate = by_label(reachable.resolved.locate, reachable.desired)
+    found = find_refusals(reachable.implied, facts, rows)
     return tuple(finding.located(locate).diagnostic() for finding in found)

@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import process
-from stackyard.diagnostics import Diagnostics
+from stackyard.base import process
+from stackyard.base.diagnostics import Diagnostics
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.model import Seen
+from stackyard.operator.preflight.model import Observation
 
 if TYPE_CHECKING:
-    from stackyard.operator.preflight.subject import Subject
+    from stackyard.operator.preflight.subject import PreflightSubject
 
 __all__ = ["check_here"]
 
@@ -23,7 +23,7 @@ _ON = frozenset(("Y", "1"))
 _SUDO_S = 10.0
 
 
-async def check_here(subject: Subject) -> Seen:
+async def check_here(subject: PreflightSubject) -> Observation:
     """Look at the system, Proxmox VE, virtualisation, and whether this user can become root."""
     found = Diagnostics()
     proxmox = "Proxmox VE" if shutil.which("pveversion") else "no Proxmox VE"
@@ -33,7 +33,7 @@ async def check_here(subject: Subject) -> Seen:
     if nested == "off":
         found.add(kinds.NESTED_UNKNOWN, "kvm of this machine is loaded without `nested`.")
     text = f"{subject.host.name}, which no file of the site names: {_system()}, {proxmox}, nested {nested}"
-    return Seen(text=text, findings=tuple(found))
+    return Observation(text=text, findings=tuple(found))
 
 
 def _system() -> str:

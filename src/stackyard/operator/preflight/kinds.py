@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stackyard.diagnostics import Kind, Severity
+from stackyard.base.diagnostics import Kind, Severity
 
 __all__ = [
     "CERTIFICATE_ENDS",
@@ -91,10 +91,11 @@ NESTED = Kind(
 )
 LAB_GUESTS = Kind(
     code="E-PREFLIGHT-LAB-GUESTS",
-    summary="A node inside of a guest cannot be set up in this lab",
+    summary="A guest with a spec, or a node inside of a guest, cannot be set up in this lab",
     remedy=(
         "Install bubblewrap (`apt install bubblewrap`) on the machine of the lab and start the lab again "
-        "(`stackyard lab down`, `stackyard lab up`); or use a manifest without nodes of type `pve`."
+        "(`stackyard lab down`, `stackyard lab up`); or use a manifest of virtual machines without "
+        "`spec` and without type `pve`."
     ),
 )
 NESTED_UNKNOWN = Kind(

@@ -6,27 +6,27 @@ import platform
 import shutil
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Diagnostics
+from stackyard.base.errors import StackyardError
 from stackyard.desired import Container
-from stackyard.diagnostics import Diagnostics
 from stackyard.engine.tools.find import find_engine
-from stackyard.errors import StackyardError
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.model import Seen, listed
+from stackyard.operator.preflight.model import Observation, listed
 from stackyard.render import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stackyard.base.errors import Location
     from stackyard.desired import Guest
-    from stackyard.errors import Location
-    from stackyard.operator.preflight.subject import Subject
+    from stackyard.operator.preflight.subject import PreflightSubject
 
 __all__ = ["check_secrets", "check_tools"]
 
 _RUNNER = "ansible-runner"
 
 
-async def check_tools(subject: Subject) -> Seen:
+async def check_tools(subject: PreflightSubject) -> Observation:
     """Check that there is an engine that works, and what the playbook of the site needs where it has one."""
     found = Diagnostics()
     texts = [f"Python {platform.python_version()}"]
@@ -37,10 +37,10 @@ async def check_tools(subject: Subject) -> Seen:
     else:
         texts.append(f"{engine.engine.flavour.label} {engine.engine.version}")
     texts += _ansible(subject, found)
-    return Seen(text=", ".join(texts), findings=tuple(found))
+    return Observation(text=", ".join(texts), findings=tuple(found))
 
 
-def _ansible(subject: Subject, found: Diagnostics) -> Iterator[str]:
+def _ansible(subject: PreflightSubject, found: Diagnostics) -> Iterator[str]:
     """Look for ansible-runner where guests are configured by the site's own playbook."""
     # lazy: the way into guests takes long to import, and few sites have a playbook
     from stackyard.operator.guests.ansible import AnsibleMissingError, find_playbook  # lazy: as above
@@ -59,7 +59,7 @@ def _ansible(subject: Subject, found: Diagnostics) -> Iterator[str]:
         yield _RUNNER
 
 
-async def check_secrets(subject: Subject) -> Seen:
+async def check_secrets(subject: PreflightSubject) -> Observation:
     """Check that every secret that is named has a value, and that somebody can log in to each guest."""
     found = Diagnostics()
     if subject.resolved is None:
@@ -69,7 +69,7 @@ async def check_secrets(subject: Subject) -> Seen:
                 f"There is no API token for {subject.host.name}: `api_tokens` in secrets.yaml.",
                 _token_place(subject),
             )
-        return Seen(text="no token" if len(found) else "none needed", findings=tuple(found))
+        return Observation(text="no token" if len(found) else "none needed", findings=tuple(found))
     desired, secrets = subject.resolved.desired, subject.resolved.secrets
     variables = render(desired, scope=subject.resolved.target.state_name).variables
     for variable in variables:
@@ -81,10 +81,10 @@ async def check_secrets(subject: Subject) -> Seen:
         found.add(kinds.NOBODY, f"No user of {listed(locked)} has a key or a password.")
     count, missing = 1 + len(variables), sum(finding.kind is kinds.SECRET for finding in found)
     text = f"{missing} of {count} missing" if missing else f"{count} named, all readable"
-    return Seen(text=text, findings=tuple(found))
+    return Observation(text=text, findings=tuple(found))
 
 
-def _token_place(subject: Subject) -> Location | None:
+def _token_place(subject: PreflightSubject) -> Location | None:
     node = subject.site.nodes.get(subject.host.name)
     return None if node is None else node.places.place(("api_token",))
 

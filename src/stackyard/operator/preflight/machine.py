@@ -6,21 +6,22 @@ import contextlib
 import dataclasses
 from typing import TYPE_CHECKING
 
+from stackyard.base.diagnostics import Diagnostics
+from stackyard.base.errors import StackyardError
+from stackyard.clients.proxmox import quoted
 from stackyard.desired import Snippet, Vm
-from stackyard.diagnostics import Diagnostics
-from stackyard.errors import StackyardError
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.answering import is_link_local
-from stackyard.operator.preflight.model import Seen
-from stackyard.path.reaching import node_host
-from stackyard.proxmox import quoted
+from stackyard.operator.preflight.api import is_link_local
+from stackyard.operator.preflight.model import Observation
+from stackyard.operator.preflight.subject import Purpose
+from stackyard.path.ssh_login import node_host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stackyard import ssh
-    from stackyard.operator.preflight.scene import Scene
-    from stackyard.operator.preflight.subject import Subject
+    from stackyard.clients import ssh
+    from stackyard.operator.preflight.reachable_host import ReachableHost
+    from stackyard.operator.preflight.subject import PreflightSubject
 
 __all__ = ["check_nested", "check_ssh", "check_ssh_alone"]
 
@@ -38,7 +39,7 @@ class _NoLoginError(Exception):
 
 
 @contextlib.asynccontextmanager
-async def _shell(subject: Subject) -> AsyncIterator[ssh.Shell]:
+async def _shell(subject: PreflightSubject) -> AsyncIterator[ssh.Shell]:
     """Log in to a host.
 
     Raises:
@@ -46,7 +47,7 @@ async def _shell(subject: Subject) -> AsyncIterator[ssh.Shell]:
         SshConfigError: The settings of OpenSSH cannot be read.
         SshUnreachableError: It does not answer or does not accept the login.
     """
-    from stackyard import ssh  # lazy: asyncssh costs half a second, and few preflights need it
+    from stackyard.clients import ssh  # lazy: asyncssh costs half a second, and few preflights need it
 
     host = ssh.resolve_login(node_host(subject.site, subject.host))
     if host.password is None and not host.agent_socket and not host.key_files:
@@ -55,18 +56,18 @@ async def _shell(subject: Subject) -> AsyncIterator[ssh.Shell]:
         yield shell
 
 
-async def check_ssh(scene: Scene) -> Seen:
-    """Check the login to the host, which snippets and nodes inside of it need."""
-    has_snippets = any(isinstance(file, Snippet) for file in scene.desired.files)
-    return await _check_login(scene.subject, is_needed=has_snippets or bool(scene.subject.inner))
+async def check_ssh(reachable: ReachableHost) -> Observation:
+    """Check the login to the host, which snippets and nodes inside of it need, and the guests of a lab."""
+    has_snippets = any(isinstance(file, Snippet) for file in reachable.desired.files)
+    return await _check_login(reachable.subject, is_needed=has_snippets or bool(reachable.subject.inner))
 
 
-async def check_ssh_alone(subject: Subject) -> Seen:
+async def check_ssh_alone(subject: PreflightSubject) -> Observation:
     """Check the login to a machine that has no API."""
     return await _check_login(subject, is_needed=True)
 
 
-async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
+async def _check_login(subject: PreflightSubject, *, is_needed: bool) -> Observation:
     found = Diagnostics()
     host, kind = subject.host, kinds.SSH if is_needed else kinds.SSH_ADVISED
     try:
@@ -74,15 +75,18 @@ async def _check_login(subject: Subject, *, is_needed: bool) -> Seen:
             if is_needed and shell.host.username != "root":
                 await shell.run("sudo -n true", timeout_s=_CONNECT_S)
             await _check_own_name(shell, host.name, found)
-            return Seen(text=f"logged in as {shell.host}", findings=tuple(found))
+            # Of nodes inside of guests the check `nested` says the same.
+            if subject.configured and not subject.inner and subject.purpose is Purpose.CREATE:
+                await _check_lab(shell, subject.configured, found)
+            return Observation(text=f"logged in as {shell.host}", findings=tuple(found))
     except _NoLoginError:
         if not is_needed:
-            return Seen(text="not set up, not needed")
+            return Observation(text="not set up, not needed")
         found.add(kind, _nothing_to_log_in_with(host.name))
-        return Seen(text="no login", findings=tuple(found))
+        return Observation(text="no login", findings=tuple(found))
     except StackyardError as err:
         found.add(kind, err.detail)
-        return Seen(text="no login", findings=tuple(found))
+        return Observation(text="no login", findings=tuple(found))
 
 
 async def _check_own_name(shell: ssh.Shell, host: str, found: Diagnostics) -> None:
@@ -93,24 +97,24 @@ async def _check_own_name(shell: ssh.Shell, host: str, found: Diagnostics) -> No
         found.add(kinds.LINK_LOCAL, f"`getent ahosts` on {host} says that its name is {first}.")
 
 
-async def check_nested(scene: Scene) -> Seen:
+async def check_nested(reachable: ReachableHost) -> Observation:
     """Check that nodes inside the host can run guests: its processors, its kernel, their own processors."""
     found = Diagnostics()
-    for vm in scene.desired.vms:
-        if vm.name in scene.subject.inner:
+    for vm in reachable.desired.vms:
+        if vm.name in reachable.subject.inner:
             _check_cpu_type(vm, found)
-    status = await scene.client.get(f"/nodes/{quoted(scene.node)}/status")
+    status = await reachable.client.get(f"/nodes/{quoted(reachable.node)}/status")
     flags = set(str((status.get("cpuinfo") or {}).get("flags", "")).split())
     if flags and not flags & _VIRTUALISATION:
-        found.add(kinds.NESTED, f"The processors of {scene.node} show neither vmx nor svm.")
-        return Seen(text="no virtualisation", findings=tuple(found))
-    said = await _nested_parameters(scene, found)
+        found.add(kinds.NESTED, f"The processors of {reachable.node} show neither vmx nor svm.")
+        return Observation(text="no virtualisation", findings=tuple(found))
+    said = await _nested_parameters(reachable, found)
     if said and not said & _ON:
-        found.add(kinds.NESTED, f"kvm on {scene.node} is loaded with nested={', '.join(sorted(said))}.")
-        return Seen(text="off", findings=tuple(found))
+        found.add(kinds.NESTED, f"kvm on {reachable.node} is loaded with nested={', '.join(sorted(said))}.")
+        return Observation(text="off", findings=tuple(found))
     if any(finding.kind is kinds.LAB_GUESTS for finding in found):
-        return Seen(text="not in this lab", findings=tuple(found))
-    return Seen(text="on" if said else "cannot tell", findings=tuple(found))
+        return Observation(text="not in this lab", findings=tuple(found))
+    return Observation(text="on" if said else "cannot tell", findings=tuple(found))
 
 
 def _check_cpu_type(vm: Vm, found: Diagnostics) -> None:
@@ -119,13 +123,13 @@ def _check_cpu_type(vm: Vm, found: Diagnostics) -> None:
         found.add(kinds.CPU_TYPE, f"{vm.name} has processors of type {vm.cpu.type}.")
 
 
-async def _nested_parameters(scene: Scene, found: Diagnostics) -> set[str]:
+async def _nested_parameters(reachable: ReachableHost, found: Diagnostics) -> set[str]:
     """Return what the kernel of the host says; nothing, and a warning, where it cannot be asked."""
-    host = scene.subject.host
+    host = reachable.subject.host
     try:
-        async with _shell(scene.subject) as shell:
+        async with _shell(reachable.subject) as shell:
             said = set((await shell.run(f"{_PARAMETERS} || true")).split())
-            _check_lab((await shell.run(f"{_LAB_GUESTS} || true")).strip(), found)
+            await _check_lab(shell, reachable.subject.inner, found)
     except _NoLoginError:
         found.add(kinds.NESTED_UNKNOWN, _nothing_to_log_in_with(host.name))
         return set()
@@ -133,16 +137,20 @@ async def _nested_parameters(scene: Scene, found: Diagnostics) -> set[str]:
         found.add(kinds.NESTED_UNKNOWN, err.detail)
         return set()
     if not said:
-        found.add(kinds.NESTED_UNKNOWN, f"Neither kvm_intel nor kvm_amd is loaded on {scene.node}.")
+        found.add(kinds.NESTED_UNKNOWN, f"Neither kvm_intel nor kvm_amd is loaded on {reachable.node}.")
     return said
 
 
-def _check_lab(guests: str, found: Diagnostics) -> None:
-    """Refuse a lab whose guests run no programs: a node inside of one could not be set up."""
-    kind, _, reason = guests.partition(": ")
+async def _check_lab(shell: ssh.Shell, guests: frozenset[str], found: Diagnostics) -> None:
+    """Refuse a lab whose guests run no programs: in none of them a spec, or a node, can be set up."""
+    kind, _, reason = (await shell.run(f"{_LAB_GUESTS} || true")).strip().partition(": ")
     if kind == _RUNS_NOTHING:
         why = f": {reason} where the lab runs" if reason else ""
-        found.add(kinds.LAB_GUESTS, f"The guests of this lab answer a few commands and run no programs{why}.")
+        found.add(
+            kinds.LAB_GUESTS,
+            f"The guests of this lab answer a few commands and run no programs{why}. "
+            f"{', '.join(sorted(guests))} could not be set up.",
+        )
 
 
 def _nothing_to_log_in_with(host: str) -> str:

@@ -6,13 +6,21 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.diagnostics import Diagnostic, Severity
-from stackyard.errors import ExitStatus, StackyardError, UnreachableError
+from stackyard.base.diagnostics import Diagnostic, Severity
+from stackyard.base.errors import ExitStatus, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["CheckResult", "PreflightError", "PreflightUnreachableError", "Report", "Seen", "Status", "listed"]
+__all__ = [
+    "CheckResult",
+    "Observation",
+    "PreflightError",
+    "PreflightUnreachableError",
+    "Report",
+    "Status",
+    "listed",
+]
 
 _NAMED = 3
 _REMEDY = (
@@ -72,7 +80,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observation:
     """What a check saw, in a few words, and what is wrong with it."""
 
     text: str
@@ -98,7 +106,7 @@ class CheckResult:
     took_s: float = 0.0
 
     @classmethod
-    def of(cls, name: str, seen: Seen, *, took_s: float) -> CheckResult:
+    def of(cls, name: str, seen: Observation, *, took_s: float) -> CheckResult:
         """Return what a check saw, with the status that its findings give it."""
         severities = {finding.kind.severity for finding in seen.findings}
         status = Status.OK

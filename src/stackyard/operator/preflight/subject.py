@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Desired
 from stackyard.guard.rights import Purpose
-from stackyard.manifest.model import NodeType, Scope
+from stackyard.operator.configured import configured_guests
 from stackyard.path.environment import EnvironmentSource, NoTokenError, resolved_on
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Target
-from stackyard.site.hosts import unnamed_host
+from stackyard.sources.manifest.model import NodeType, Scope
+from stackyard.sources.site.hosts import unnamed_host
 
 if TYPE_CHECKING:
-    from stackyard.manifest.model import Manifest
     from stackyard.path.target import Resolved
-    from stackyard.site import ConfigResolver
-    from stackyard.site.hosts import HostConfig
-    from stackyard.site.load import Site
+    from stackyard.sources.manifest.model import Manifest
+    from stackyard.sources.site import ConfigResolver
+    from stackyard.sources.site.hosts import HostConfig
+    from stackyard.sources.site.load import Site
 
-__all__ = ["Purpose", "Subject", "subject_of", "subject_of_env", "subject_of_here"]
+__all__ = ["PreflightSubject", "Purpose", "subject_of", "subject_of_env", "subject_of_here"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class PreflightSubject:
     """What is looked at.
 
     Attributes:
@@ -34,6 +35,7 @@ class Subject:
         resolved: What is to be there and how to reach the API; None where there is no API or no token.
         target: What is to be there, in a word; empty for the host alone.
         inner: The nodes of type `pve` among it, which are to run guests themselves.
+        configured: The guests among it in which programs have to run, as a spec is applied in them.
         purpose: What follows.
     """
 
@@ -42,6 +44,7 @@ class Subject:
     resolved: Resolved | None
     target: str = ""
     inner: frozenset[str] = field(default_factory=frozenset)
+    configured: frozenset[str] = field(default_factory=frozenset)
     purpose: Purpose = Purpose.CREATE
     # Whether it is this machine, and no file of the site names it.
     is_here: bool = False
@@ -69,7 +72,7 @@ def subject_of(
     manifest: Manifest | None = None,
     *,
     purpose: Purpose = Purpose.CREATE,
-) -> Subject:
+) -> PreflightSubject:
     """Return a host, with what a manifest has on it where one is given.
 
     Raises:
@@ -77,21 +80,24 @@ def subject_of(
         InvalidInputError: The manifest does not fit there, or has nothing there.
     """
     found = resolver.resolve_host(host)
-    inner: frozenset[str] = frozenset()
+    inner = configured = frozenset[str]()
     if manifest is not None:
-        here = manifest.on(host).scopes.get(Scope(host=host), ())
+        placed = manifest.on(host)
+        here = placed.scopes.get(Scope(host=host), ())
         inner = frozenset(node.name for node in here if node.type is NodeType.PVE)
-    return Subject(
+        configured = configured_guests(resolver.site, placed, host)
+    return PreflightSubject(
         site=resolver.site,
         host=found,
         resolved=None if found.is_host_only else _resolved(resolver, host, manifest),
         target="" if manifest is None else f"manifest:{manifest.name}",
         inner=inner,
+        configured=configured,
         purpose=purpose,
     )
 
 
-def subject_of_here(resolver: ConfigResolver) -> Subject:
+def subject_of_here(resolver: ConfigResolver) -> PreflightSubject:
     """Return this machine: the host of the site that has its name, else one that no file names.
 
     Raises:
@@ -100,12 +106,12 @@ def subject_of_here(resolver: ConfigResolver) -> Subject:
     site, name = resolver.site, socket.gethostname().partition(".")[0]
     if name in {*site.nodes, *site.hosts, *site.broken["nodes"], *site.broken["hosts"]}:
         return subject_of(resolver, name)
-    return Subject(site=site, host=unnamed_host(site, name), resolved=None, is_here=True)
+    return PreflightSubject(site=site, host=unnamed_host(site, name), resolved=None, is_here=True)
 
 
 def subject_of_env(
     resolver: ConfigResolver, env: str, said: str | None, *, purpose: Purpose = Purpose.CREATE
-) -> Subject:
+) -> PreflightSubject:
     """Return the host of an env, with what the env has on it.
 
     Args:
@@ -124,7 +130,9 @@ def subject_of_env(
     except NoTokenError:
         resolved = None
     found = resolver.resolve_host(host)
-    return Subject(site=resolver.site, host=found, resolved=resolved, target=str(target), purpose=purpose)
+    return PreflightSubject(
+        site=resolver.site, host=found, resolved=resolved, target=str(target), purpose=purpose
+    )
 
 
 def _resolved(resolver: ConfigResolver, host: str, manifest: Manifest | None) -> Resolved | None:

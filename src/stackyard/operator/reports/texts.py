@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stackyard.visible import visible
+from stackyard.base.visible import visible
 
 __all__ = ["as_block", "as_cell", "as_line", "as_xml"]
 

@@ -1,7 +1,7 @@
-"""Guests that are already there: chosen on a cluster, written into a site, and put into its state.
+"""Import of existing guests: select them on a cluster, write them into a site, and put them into its state.
 
-`choosing` says which guests are meant, `managed` which of them a state has already. `configuration`, `vm` and
-`container` turn what Proxmox says of a guest into the model, and name every key that the model cannot carry.
-`trial` proves in a state of its own that a plan for these guests is empty; only then `taking` writes the file
-and the state, and proves it once more. Nothing here ever writes to the cluster.
+`choosing` selects the guests, and `managed` finds those that are already in a state. `configuration`, `vm`
+and `container` convert the configuration of Proxmox to the model, and name every key that the model does
+not support. `trial` proves in a temporary state that a plan for these guests is empty. Only then `taking`
+writes the file and the state, and proves it once more. Nothing here ever writes to the cluster.
 """

@@ -6,23 +6,23 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.path.importing.configuration import Lack, Translated
+from stackyard.clients.proxmox import quoted
+from stackyard.path.importing.configuration import TranslatedGuest, Unsupported
 from stackyard.path.importing.container import translate_container
 from stackyard.path.importing.vm import translate_vm
-from stackyard.proxmox import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from stackyard.proxmox import Client
+    from stackyard.clients.proxmox import Client
 
-__all__ = ["Listed", "list_cluster", "translate"]
+__all__ = ["ClusterListing", "list_cluster", "translate"]
 
 _AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ClusterListing:
     """What a cluster lists.
 
     Attributes:
@@ -36,7 +36,7 @@ class Listed:
     guests: tuple[Mapping[str, Any], ...]
 
 
-async def list_cluster(client: Client) -> Listed:
+async def list_cluster(client: Client) -> ClusterListing:
     """Return what a cluster has.
 
     Raises:
@@ -44,7 +44,7 @@ async def list_cluster(client: Client) -> Listed:
     """
     rows = await client.get("/cluster/resources")
     nodes = [row for row in rows if row["type"] == "node"]
-    return Listed(
+    return ClusterListing(
         nodes=frozenset(row["node"] for row in nodes),
         online=frozenset(row["node"] for row in nodes if row.get("status") == "online"),
         guests=tuple(row for row in rows if row["type"] in ("qemu", "lxc")),
@@ -52,8 +52,8 @@ async def list_cluster(client: Client) -> Listed:
 
 
 async def translate(
-    client: Client, listed: Listed, chosen: Sequence[Mapping[str, Any]], left_alone: Collection[str]
-) -> list[Translated]:
+    client: Client, listed: ClusterListing, chosen: Sequence[Mapping[str, Any]], left_alone: Collection[str]
+) -> list[TranslatedGuest]:
     """Return guests in terms of the model, each with everything that stands against it.
 
     Args:
@@ -67,7 +67,7 @@ async def translate(
     """
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(row: Mapping[str, Any]) -> Translated:
+    async def one(row: Mapping[str, Any]) -> TranslatedGuest:
         if row["node"] not in listed.online:
             return _unreachable(row)
         async with slots:
@@ -78,9 +78,9 @@ async def translate(
     return list(await asyncio.gather(*(one(row) for row in chosen)))
 
 
-def _unreachable(row: Mapping[str, Any]) -> Translated:
-    lack = Lack(key="node", text=f"{row['node']} is offline, and nobody else knows its configuration")
-    return Translated(
+def _unreachable(row: Mapping[str, Any]) -> TranslatedGuest:
+    lack = Unsupported(key="node", text=f"{row['node']} is offline, and nobody else knows its configuration")
+    return TranslatedGuest(
         vm_id=int(row["vmid"]),
         name=str(row.get("name") or row["vmid"]),
         node=row["node"],

@@ -11,32 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from stackyard.addresses import parse_interface
+from stackyard.base.addresses import parse_interface
+from stackyard.fields.properties import flag, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stackyard.desired import Guest
+    from stackyard.fields.table import Row, Table
 
 __all__ = [
-    "GIB",
     "Configuration",
-    "Lack",
     "Parts",
     "SpellingError",
-    "Translated",
+    "TranslatedGuest",
+    "Unsupported",
     "as_address",
-    "as_flag",
-    "size_bytes",
+    "put_row",
 ]
-
-GIB = 1024**3
-_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": GIB, "T": 1024**4}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class Unsupported:
     """Something of a guest that the model cannot carry.
 
     Attributes:
@@ -49,7 +45,7 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translated:
+class TranslatedGuest:
     """A guest of a cluster in terms of the model.
 
     Attributes:
@@ -65,19 +61,8 @@ class Translated:
     name: str
     node: str
     guest: Guest | None
-    lacks: tuple[Lack, ...] = ()
+    lacks: tuple[Unsupported, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def as_flag(text: str) -> bool:
-    """Return a truth as Proxmox writes it."""
-    return text.lower() in ("1", "on", "yes", "true")
-
-
-def size_bytes(text: str) -> int:
-    """Return a size such as `8G` in bytes; 0 where the text is none."""
-    found = _SIZE.fullmatch(text)
-    return int(float(found[1]) * _UNITS[found[2]]) if found else 0
 
 
 class SpellingError(ValueError):
@@ -98,8 +83,25 @@ def as_address(text: str) -> str:
     return usual
 
 
-def _complaint(value: str, err: ValueError) -> str:
-    return str(err) if isinstance(err, SpellingError) else f"{value!r} is not understood"
+def _put(
+    place: Configuration | Parts, fields: dict[str, Any], field: str, name: str, read: Callable[[str], Any]
+) -> None:
+    value = place.take(name)
+    if value is None:
+        return
+    try:
+        fields[field] = read(value)
+    except ValueError as err:
+        place.lack(name, str(err) if isinstance(err, SpellingError) else f"{value!r} is not understood")
+
+
+def put_row(place: Configuration | Parts, fields: dict[str, Any], row: Row, name: str) -> None:
+    """Put the field of a row, from what a place has under a name; what is not set is left to the model."""
+    if not row.field:
+        return
+    _put(place, fields, row.field, name, row.import_value)
+    if row.differs:
+        fields.setdefault(row.field, row.import_value(None))
 
 
 class Configuration:
@@ -113,7 +115,7 @@ class Configuration:
     def __init__(self, values: Mapping[str, Any], left_alone: Iterable[str] = ()) -> None:
         alone = set(left_alone)
         self._left = {key: value for key, value in values.items() if key not in alone}
-        self.lacks: list[Lack] = []
+        self.lacks: list[Unsupported] = []
         self.notes: list[str] = []
 
     def take(self, key: str) -> str | None:
@@ -124,7 +126,7 @@ class Configuration:
     def take_flag(self, key: str, *, default: bool = False) -> bool:
         """Return a truth."""
         value = self.take(key)
-        return default if value is None else as_flag(value)
+        return flag(value, default)
 
     def take_list(self, key: str) -> list[Any]:
         """Return a list of lines."""
@@ -134,17 +136,24 @@ class Configuration:
     def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
         """Put values that are set under other names, each read its own way: `cores=("cores", int)`."""
         for field, (key, read) in named.items():
-            value = self.take(key)
-            if value is not None:
-                self._put(fields, field, key, value, read)
+            _put(self, fields, field, key, read)
 
-    def _put(
-        self, fields: dict[str, Any], field: str, key: str, value: str, read: Callable[[str], Any]
-    ) -> None:
-        try:
-            fields[field] = read(value)
-        except ValueError as err:
-            self.lack(key, _complaint(value, err))
+    def take_rows(self, fields: dict[str, Any], rows: Iterable[Row], parts: Parts | None = None) -> None:
+        """Put the fields of rows that are set.
+
+        Args:
+            fields: Where to put them.
+            rows: The rows.
+            parts: The parts of a value that some of the rows are in.
+        """
+        for row in rows:
+            place: Configuration | Parts = parts if parts and row.property_name in parts else self
+            put_row(place, fields, row, row.property_name)
+
+    def take_table(self, key: str, table: Table, *ignored: str) -> dict[str, Any] | None:
+        """Return the fields of a value that is a property string; None where it is not set."""
+        parts = self.take_parts(key, table.bare)
+        return None if parts is None else parts.take_rows({}, table, *ignored)
 
     def take_parts(self, key: str, first: str) -> Parts | None:
         """Return a value that has parts (`local-lvm:vm-1-disk-0,size=8G`); None where it is not set."""
@@ -182,7 +191,7 @@ class Configuration:
 
     def lack(self, key: str, text: str) -> None:
         """Report something that cannot be carried."""
-        self.lacks.append(Lack(key=key, text=text))
+        self.lacks.append(Unsupported(key=key, text=text))
 
     def note(self, text: str) -> None:
         """Report something that is taken for something else."""
@@ -190,7 +199,7 @@ class Configuration:
 
     def translated(
         self, row: Mapping[str, Any], model: Callable[[dict[str, Any]], Guest], fields: dict[str, Any]
-    ) -> Translated:
+    ) -> TranslatedGuest:
         """Return the guest, or everything that stands against it."""
         for key in sorted(self._left):
             self.lack(key, "the model has nothing for it")
@@ -203,7 +212,7 @@ class Configuration:
             for error in said:
                 where = ".".join(map(str, error["loc"])) or "configuration"
                 self.lack(where, error["msg"].removeprefix("Value error, "))
-        return Translated(
+        return TranslatedGuest(
             vm_id=int(row["vmid"]),
             name=str(fields.get("name") or row.get("name") or row["vmid"]),
             node=str(row["node"]),
@@ -219,10 +228,7 @@ class Parts:
     def __init__(self, config: Configuration, key: str, text: str, first: str) -> None:
         self._config = config
         self.key = key
-        self._left: dict[str, str] = {}
-        for part in text.split(","):
-            name, equals, value = part.strip().partition("=")
-            self._left.update({name: value} if equals else {first: name})
+        self._left = parse(text, first)
 
     def __contains__(self, name: str) -> bool:
         return name in self._left
@@ -239,21 +245,17 @@ class Parts:
         """Return a part; None where it is not set."""
         return self._left.pop(name, None)
 
-    def take_flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a truth."""
-        value = self.take(name)
-        return default if value is None else as_flag(value)
-
     def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
         """Put parts that are set under other names, each read its own way."""
         for field, (name, read) in named.items():
-            value = self.take(name)
-            if value is None:
-                continue
-            try:
-                fields[field] = read(value)
-            except ValueError as err:
-                self.lack(name, _complaint(value, err))
+            _put(self, fields, field, name, read)
+
+    def take_rows(self, fields: dict[str, Any], rows: Iterable[Row], *ignored: str) -> dict[str, Any]:
+        """Put the fields of rows that are set, and report every part that nobody took, but for these."""
+        for row in rows:
+            put_row(self, fields, row, row.property_name)
+        self.done(*ignored)
+        return fields
 
     def lack(self, name: str, text: str) -> None:
         """Report a part that cannot be carried."""

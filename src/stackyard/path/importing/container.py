@@ -5,22 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Container
-from stackyard.path.importing.configuration import GIB, Configuration, as_address, as_flag, size_bytes
-from stackyard.path.importing.shared import base_fields, dns_of, number, without_only_mac
+from stackyard.fields.container import (
+    CONSOLE,
+    CPU,
+    DEVICE,
+    FEATURES,
+    INTERFACE,
+    MEMORY,
+    MOUNT_POINT,
+    ROOT_DISK,
+)
+from stackyard.fields.properties import GIB, parse_size
+from stackyard.path.importing.configuration import Configuration, as_address
+from stackyard.path.importing.shared import base_fields, dns_of, without_only_mac
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.path.importing.configuration import Parts, Translated
+    from stackyard.path.importing.configuration import Parts, TranslatedGuest
 
 __all__ = ["translate_container"]
-
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def translate_container(
     row: Mapping[str, Any], values: Mapping[str, Any], left_alone: Iterable[str] = ()
-) -> Translated:
+) -> TranslatedGuest:
     """Return a container in terms of the model, or everything that stands against it.
 
     Args:
@@ -38,13 +47,13 @@ def translate_container(
     fields["root_disk"] = _root_disk(config)
     fields["mounts"] = [_mount(config, parts) for _, parts in config.take_numbered("mp", "volume")]
     fields["nics"] = _nics(config)
-    fields["devices"] = [_device(parts) for _, parts in config.take_numbered("dev", "path")]
+    fields["devices"] = [parts.take_rows({}, DEVICE) for _, parts in config.take_numbered("dev", DEVICE.bare)]
     fields["id_maps"] = _id_maps(config)
-    _features(config, fields)
-    console: dict[str, Any] = {}
-    config.take_into(console, enabled=("console", as_flag), tty_count=("tty", int), type=("cmode", str))
-    if console:
-        fields["console"] = console
+    features = config.take_table("features", FEATURES)
+    if features is not None:
+        fields["features"] = features
+    fields["console"] = console = dict[str, Any]()
+    config.take_rows(console, CONSOLE)
     dns = dns_of(config)
     if dns is not None:
         fields["dns"] = dns
@@ -53,16 +62,7 @@ def translate_container(
 
 def _cpu(config: Configuration) -> dict[str, Any]:
     cpu: dict[str, Any] = {}
-    config.take_into(
-        cpu,
-        cores=("cores", int),
-        limit=("cpulimit", number),
-        units=("cpuunits", int),
-        architecture=("arch", str),
-    )
-    architecture = cpu.pop("architecture", "amd64")
-    if architecture != "amd64":
-        cpu["architecture"] = _ARCHITECTURES.get(architecture, architecture)
+    config.take_rows(cpu, CPU)
     if "cores" not in cpu:
         config.note(
             "has no number of cores (Proxmox means all of the node's), and the provider takes that for 1"
@@ -72,7 +72,7 @@ def _cpu(config: Configuration) -> dict[str, Any]:
 
 def _memory(config: Configuration) -> dict[str, Any]:
     memory: dict[str, Any] = {"swap_mib": 0}
-    config.take_into(memory, dedicated_mib=("memory", int), swap_mib=("swap", int))
+    config.take_rows(memory, MEMORY)
     if "dedicated_mib" not in memory:
         config.lack("memory", "it is not set, and the provider takes that for none: set it")
     elif memory["swap_mib"] == memory["dedicated_mib"]:
@@ -89,24 +89,12 @@ def _root_disk(config: Configuration) -> dict[str, Any]:
     store, colon, _ = volume.partition(":")
     if not colon:
         config.lack("rootfs", "it is a path of the node, which is no volume of a storage")
-    size = size_bytes(parts.take("size") or "")
+    size = parse_size(parts.take("size")) or 0
     if size < GIB:
         config.lack("rootfs.size", "a disk has at least one GiB")
     elif size % GIB:
         config.note(f"has {size / GIB:.2f} GiB on rootfs, which counts as {size // GIB}")
-    disk: dict[str, Any] = {
-        "datastore": store,
-        "size_gib": max(1, size // GIB),
-        "quota": parts.take_flag("quota"),
-    }
-    parts.take_into(
-        disk,
-        acl=("acl", as_flag),
-        replicate=("replicate", as_flag),
-        mount_options=("mountoptions", lambda text: text.split(";")),
-    )
-    parts.done()
-    return disk
+    return parts.take_rows({"datastore": store, "size_gib": max(1, size // GIB)}, ROOT_DISK)
 
 
 def _mount(config: Configuration, parts: Parts) -> dict[str, Any]:
@@ -115,24 +103,12 @@ def _mount(config: Configuration, parts: Parts) -> dict[str, Any]:
     mount: dict[str, Any] = {"volume": volume}
     size = parts.take("size")
     if colon:
-        found = size_bytes(size or "")
+        found = parse_size(size) or 0
         mount |= {"volume": store, "size_gib": found // GIB}
         if found < GIB or found % GIB:
             parts.lack("size", f"{size} is no whole number of GiB")
             mount["size_gib"] = 1
-    parts.take_into(
-        mount,
-        path=("mp", str),
-        backup=("backup", as_flag),
-        read_only=("ro", as_flag),
-        shared=("shared", as_flag),
-        acl=("acl", as_flag),
-        quota=("quota", as_flag),
-        replicate=("replicate", as_flag),
-        mount_options=("mountoptions", lambda text: text.split(";")),
-    )
-    parts.done()
-    return mount
+    return parts.take_rows(mount, MOUNT_POINT)
 
 
 def _nics(config: Configuration) -> list[dict[str, Any]]:
@@ -146,49 +122,11 @@ def _nics(config: Configuration) -> list[dict[str, Any]]:
 
 def _nic(parts: Parts) -> dict[str, Any]:
     card: dict[str, Any] = {}
-    parts.take_into(
-        card,
-        name=("name", str),
-        mac=("hwaddr", str),
-        bridge=("bridge", str),
-        vlan=("tag", int),
-        firewall=("firewall", as_flag),
-        rate_limit_mb=("rate", float),
-        mtu=("mtu", int),
-        ipv4=("ip", as_address),
-        gateway4=("gw", str),
-        ipv6=("ip6", as_address),
-        gateway6=("gw6", str),
-    )
+    parts.take_into(card, ipv4=("ip", as_address), ipv6=("ip6", as_address))
+    parts.take_rows(card, INTERFACE, "type")
     if "bridge" not in card:
         parts.lack("bridge", "a card without a bridge is in no network that could be named")
-    parts.done("type")
     return card
-
-
-def _device(parts: Parts) -> dict[str, Any]:
-    device: dict[str, Any] = {}
-    parts.take_into(
-        device,
-        path=("path", str),
-        mode=("mode", str),
-        uid=("uid", int),
-        gid=("gid", int),
-        deny_write=("deny-write", as_flag),
-    )
-    parts.done()
-    return device
-
-
-def _features(config: Configuration, fields: dict[str, Any]) -> None:
-    parts = config.take_parts("features", "")
-    if parts is None:
-        return
-    features: dict[str, Any] = {}
-    fields["features"] = features
-    parts.take_into(features, **{name: (name, as_flag) for name in ("nesting", "keyctl", "fuse", "mknod")})
-    parts.take_into(features, mount=("mount", lambda text: text.split(";")))
-    parts.done()
 
 
 def _id_maps(config: Configuration) -> list[dict[str, Any]]:

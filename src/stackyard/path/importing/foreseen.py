@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.desired import Container, Desired, Vm
 from stackyard.guard.foresight import find_refusals, questions
-from stackyard.guard.implied import Implied
+from stackyard.guard.implied import ImpliedCalls
 from stackyard.path.foresight import caller_of, read_facts
 from stackyard.path.places import by_label
 from stackyard.path.survey import survey
@@ -32,7 +32,7 @@ async def foresee(resolved: Resolved, guests: Sequence[Guest]) -> tuple[Finding,
         vms=tuple(guest for guest in guests if isinstance(guest, Vm)),
         containers=tuple(guest for guest in guests if isinstance(guest, Container)),
     )
-    implied = Implied.of_existing(desired)
+    implied = ImpliedCalls.of_existing(desired)
     async with proxmox.Client(resolved.connection) as client:
         cluster = await survey(client, {guest.node for guest in guests})
         wanted = questions(implied, cluster)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.render.references import CONTAINER, VM
-from stackyard.state import StateDeletedError
-from stackyard.state.inside import read_view
+from stackyard.state.guests import indexed_vm_ids
+from stackyard.state.inside import EncryptedStateError
+from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from stackyard.site import ConfigResolver
+    from stackyard.sources.site import ConfigResolver
     from stackyard.state import StateService
 
 __all__ = ["managed_guests"]
@@ -31,22 +31,17 @@ def managed_guests(
     Raises:
         EncryptedStateError: A state cannot be looked into, so that nobody can say what it has.
     """
-    found: dict[int, str] = {}
-    for name in states.names():
-        if _is_elsewhere(name, resolver, nodes, endpoint):
-            continue
-        try:
-            content = states.contents.read(name)
-        except StateDeletedError:
-            continue
-        if content is None:
-            continue
-        for instance in read_view(content.body.data).instances.values():
-            vm_id, node = (instance.attributes.get(key) for key in ("vm_id", "node_name"))
-            # An id is the only one of its cluster, wherever there the guest has gone since.
-            if instance.type in (VM, CONTAINER) and node in nodes and isinstance(vm_id, int):
-                found[vm_id] = name
-    return found
+    managed = read_managed(states)
+    for name in managed.unreadable:
+        if not _is_elsewhere(name, resolver, nodes, endpoint):
+            raise EncryptedStateError(f"{name} may have guests of this cluster, and cannot be looked into.")
+    # An id is the only one of its cluster, wherever there the guest has gone since.
+    return {
+        vm_id: name
+        for name, held in managed.holdings.items()
+        if not _is_elsewhere(name, resolver, nodes, endpoint)
+        for vm_id in indexed_vm_ids(held, nodes)
+    }
 
 
 def _is_elsewhere(name: str, resolver: ConfigResolver, nodes: Collection[str], endpoint: str) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.guest import DNS, STARTUP
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.path.importing.configuration import Configuration
 
-__all__ = ["base_fields", "dns_of", "number", "tags_of", "without_only_mac"]
+__all__ = ["base_fields", "dns_of", "tags_of", "without_only_mac"]
 
 
 def base_fields(config: Configuration, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,12 +37,9 @@ def base_fields(config: Configuration, row: Mapping[str, Any]) -> dict[str, Any]
         config.lack(
             "description", "it begins or ends with blanks, which the providers take away: remove them"
         )
-    startup = config.take_parts("startup", "order")
+    startup = config.take_table("startup", STARTUP)
     if startup is not None:
-        said: dict[str, Any] = {}
-        fields["startup"] = said
-        startup.take_into(said, order=("order", int), up_delay_s=("up", int), down_delay_s=("down", int))
-        startup.done()
+        fields["startup"] = startup
     lock = config.take("lock")
     if lock is not None:
         config.lack("lock", f"it is locked ({lock}) and about to change: wait until that is over")
@@ -57,14 +56,8 @@ def tags_of(text: str) -> list[str]:
 def dns_of(config: Configuration) -> dict[str, Any] | None:
     """Return how the guest finds names; None where it is not told."""
     dns: dict[str, Any] = {}
-    config.take_into(dns, servers=("nameserver", str.split), domain=("searchdomain", str))
+    config.take_rows(dns, DNS)
     return dns or None
-
-
-def number(text: str) -> int | float:
-    """Return a number, whole where it is."""
-    found = float(text)
-    return int(found) if found.is_integer() else found
 
 
 def without_only_mac(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:

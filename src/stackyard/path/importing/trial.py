@@ -2,7 +2,7 @@
 
 The engine imports the guests by `import` blocks while it may change nothing of them (`ignore_changes = all`),
 so that the cluster is only read. An imported state lacks what only the provider knows (timeouts, how to stop
-a guest): the values that a plan would give those are put into it. A plan that follows reads every guest anew,
+a guest): the values that a plan would give those are put into it. A later plan reads every guest again,
 so that whatever Proxmox has otherwise than the configuration says shows as a change.
 """
 
@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import events, files
+from stackyard.base import events, files
+from stackyard.base.diagnostics import Diagnostic, Kind
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import StackyardError
 from stackyard.desired import Container, Desired, Vm
-from stackyard.diagnostics import Diagnostic, Kind
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
 from stackyard.engine import statefile, tofu
 from stackyard.engine.changes import Action, read_changes
 from stackyard.engine.version import EngineBrokenError
-from stackyard.errors import StackyardError
 from stackyard.guard.subjects import describe
-from stackyard.path import planning
-from stackyard.path.run import opened
+from stackyard.path import plan
+from stackyard.path.adjustments import expected_values
+from stackyard.path.run import open_run
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.render.terms import label
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from stackyard.path.run import Run, Settings
     from stackyard.path.target import Resolved
 
-__all__ = ["ImportDiffersError", "Proven", "changes_of", "planned_document", "prove", "require_nothing"]
+__all__ = ["ImportDiffersError", "ProvenState", "changes_of", "planned_document", "prove", "require_nothing"]
 
 DIFFERS = Kind(
     code="E-IMPORT-DIFFERS",
@@ -73,12 +74,12 @@ def _differences(change: Change) -> Iterator[str]:
     if not change.differences:
         yield f"{who}: the plan would {change.action.value} it."
     for one in change.differences:
-        forces = ", for which it would be made anew" if one.forces_replace else ""
+        forces = ", for which it would be replaced" if one.forces_replace else ""
         yield f"{who}: `{one.name}` is {one.before!r} and would become {one.after!r}{forces}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proven:
+class ProvenState:
     """The state of guests for which a plan is empty; its representation shows nothing of it."""
 
     document: Mapping[str, Any]
@@ -89,7 +90,7 @@ class Proven:
 
 async def prove(
     resolved: Resolved, settings: Settings, guests: Sequence[Guest], *, emit: events.Emit = events.ignore
-) -> Proven:
+) -> ProvenState:
     """Import guests into a state that is thrown away, and show that a plan for them is empty.
 
     Args:
@@ -110,7 +111,7 @@ async def prove(
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         elsewhere = dataclasses.replace(settings, base=Path(folder))
         trial = dataclasses.replace(resolved, desired=desired)
-        async with opened(trial, elsewhere, emit=emit) as run:
+        async with open_run(trial, elsewhere, emit=emit) as run:
             title = f"Importing {len(guests)} guests into a trial state"
             with events.step(emit, "import", title), _import_blocks(run, alone):
                 await _import(run)
@@ -121,7 +122,7 @@ async def prove(
                 document = await planned_document(run)
                 require_nothing(read_changes(document).planned, str(resolved.target))
             found = _read(run)
-    return Proven(document={**found, "outputs": _outputs(document)})
+    return ProvenState(document={**found, "outputs": _outputs(document)})
 
 
 @contextlib.contextmanager
@@ -133,6 +134,9 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
         kind = CONTAINER if isinstance(guest, Container) else VM
         kept.setdefault(kind, {})[label(guest.key)] = {"lifecycle": {"ignore_changes": "all"}}
     wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
+    if run.served is not None:
+        # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
+        run.served.expected.update(expected_values(run.rendered, {"import": imports}))
     try:
         for name, content in wanted.items():
             files.replace_file(run.workdir.folder / name, orjson.dumps(content))
@@ -147,7 +151,7 @@ async def _import(run: Run) -> None:
         path = Path(folder) / "plan"
         options = tofu.PlanOptions(parallelism=run.settings.parallelism)
         await tofu.plan(run.workdir, path, options=options)
-        changes = await planning.changes_of(run, path)
+        changes = await plan.changes_of(run, path)
         # Nothing may be done to a guest here, whatever a provider makes of the rule not to.
         require_nothing(changes.planned, str(run.resolved.target))
         await tofu.apply(run.workdir, path, parallelism=run.settings.parallelism)

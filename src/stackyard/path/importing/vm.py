@@ -5,15 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Vm
+from stackyard.fields.vm import (
+    AGENT,
+    AUDIO,
+    BASICS,
+    CARD,
+    CPU,
+    DISPLAY,
+    MEMORY,
+    NUMA_NODE,
+    PCI_DEVICE,
+    RANDOM_NUMBERS,
+    USB_DEVICE,
+    WATCHDOG,
+)
 from stackyard.path.importing.cloud_init import tell_cloud_init
-from stackyard.path.importing.configuration import Configuration, as_flag
+from stackyard.path.importing.configuration import Configuration, put_row
 from stackyard.path.importing.drives import drives_of
-from stackyard.path.importing.shared import base_fields, number, without_only_mac
+from stackyard.path.importing.shared import base_fields, without_only_mac
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.path.importing.configuration import Parts, Translated
+    from stackyard.fields.table import Table
+    from stackyard.path.importing.configuration import Parts, TranslatedGuest
 
 __all__ = ["translate_vm"]
 
@@ -22,7 +37,7 @@ _CARD_MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "vmxnet3")
 
 def translate_vm(
     row: Mapping[str, Any], values: Mapping[str, Any], left_alone: Iterable[str] = ()
-) -> Translated:
+) -> TranslatedGuest:
     """Return a virtual machine in terms of the model, or everything that stands against it.
 
     Args:
@@ -49,20 +64,9 @@ def translate_vm(
 
 
 def _basics(config: Configuration, fields: dict[str, Any]) -> None:
-    config.take_into(
-        fields,
-        machine=("machine", str),
-        bios=("bios", str),
-        acpi=("acpi", as_flag),
-        hotplug=("hotplug", str),
-        scsi_hardware=("scsihw", str),
-        tablet=("tablet", as_flag),
-        keyboard_layout=("keyboard", str),
-    )
+    config.take_rows(fields, BASICS)
+    config.take_into(fields, hotplug=("hotplug", str))
     fields["os_type"] = config.take("ostype") or "other"
-    arguments = (config.take("args") or "").strip()
-    if arguments:
-        fields["kvm_arguments"] = arguments
     boot = config.take_parts("boot", "legacy")
     if boot is not None:
         order = boot.take("order")
@@ -87,134 +91,62 @@ def _forget_usual_order(fields: dict[str, Any]) -> None:
 
 
 def _processing(config: Configuration, fields: dict[str, Any]) -> None:
-    cpu: dict[str, Any] = {"numa": config.take_flag("numa")}
+    fields["cpu"] = cpu = dict[str, Any]()
     emulated = config.take_parts("cpu", "cputype")
     if emulated is None:
-        cpu["type"] = "qemu64"
         config.note("has no CPU type (Proxmox means kvm64), and the provider takes that for qemu64")
-    else:
-        cpu["type"] = emulated.take("cputype") or "qemu64"
-        emulated.take_into(cpu, flags=("flags", lambda text: text.split(";")))
+    config.take_rows(cpu, CPU, emulated)
+    if emulated is not None:
         emulated.done()
-    config.take_into(
-        cpu,
-        cores=("cores", int),
-        sockets=("sockets", int),
-        hotplugged=("vcpus", int),
-        limit=("cpulimit", number),
-        units=("cpuunits", int),
-        affinity=("affinity", str),
-        architecture=("arch", str),
-    )
-    fields["cpu"] = cpu
-    memory: dict[str, Any] = {"dedicated_mib": 512}
-    size = config.take_parts("memory", "current")
-    if size is not None:
-        size.take_into(memory, dedicated_mib=("current", int))
-        size.done()
-    config.take_into(
-        memory,
-        floating_mib=("balloon", int),
-        hugepages=("hugepages", str),
-        keep_hugepages=("keephugepages", as_flag),
-    )
-    shared = config.take_parts("ivshmem", "size")
-    if shared is not None:
-        shared.take_into(memory, shared_mib=("size", int))
-        shared.done("name")
-    fields["memory"] = memory
-    fields["numa_nodes"] = [
-        _numa_node(config, place, parts) for place, parts in config.take_numbered("numa", "cpus", gaps=True)
+    fields["memory"] = memory = dict[str, Any]()
+    sizes = {"memory": ("current",), "ivshmem": ("size", "name")}
+    for row in MEMORY:
+        part, *ignored = sizes.get(row.property_name, ("",))
+        parts = config.take_parts(row.property_name, part) if part else None
+        if parts is not None:
+            put_row(parts, memory, row, part)
+            parts.done(*ignored)
+    config.take_rows(memory, MEMORY)
+    fields["numa_nodes"] = _numbered(config, "numa", NUMA_NODE)
+
+
+def _numbered(config: Configuration, prefix: str, table: Table) -> list[dict[str, Any]]:
+    """Return devices that have their number in a field of their own."""
+    return [
+        parts.take_rows({"device": f"{prefix}{place}"}, table)
+        for place, parts in config.take_numbered(prefix, table.bare, gaps=True)
     ]
-
-
-def _numa_node(config: Configuration, place: int, parts: Parts) -> dict[str, Any]:
-    node: dict[str, Any] = {"device": f"numa{place}"}
-    parts.take_into(
-        node,
-        cpus=("cpus", str),
-        memory_mib=("memory", int),
-        host_nodes=("hostnodes", str),
-        policy=("policy", str),
-    )
-    parts.done()
-    return node
 
 
 def _devices(config: Configuration, fields: dict[str, Any]) -> None:
-    fields["agent"] = agent = {"enabled": False}
-    found = config.take_parts("agent", "enabled")
-    if found is not None:
-        found.take_into(
-            agent, enabled=("enabled", as_flag), trim=("fstrim_cloned_disks", as_flag), type=("type", str)
-        )
-        found.done()
+    fields["agent"] = config.take_table("agent", AGENT) or {"enabled": False}
     serials = config.take_numbered("serial", "device")
     fields["serials"] = [{"device": parts.take("device")} for _, parts in serials]
-    display = config.take_parts("vga", "type")
-    if display is not None:
-        card: dict[str, Any] = {}
-        display.take_into(card, type=("type", str), memory_mib=("memory", int), clipboard=("clipboard", str))
-        display.done()
-        if card not in ({}, {"type": "std"}):
-            fields["display"] = card
+    display = config.take_table("vga", DISPLAY)
+    if display not in (None, {}, {"type": "std"}):
+        fields["display"] = display
     _small_devices(config, fields)
-    fields["pci_devices"] = [
-        _pci(place, parts) for place, parts in config.take_numbered("hostpci", "id", gaps=True)
-    ]
-    fields["usb_devices"] = [_usb(parts) for _, parts in config.take_numbered("usb", "host")]
+    fields["pci_devices"] = _numbered(config, "hostpci", PCI_DEVICE)
+    fields["usb_devices"] = [_usb(parts) for _, parts in config.take_numbered("usb", USB_DEVICE.bare)]
 
 
 def _small_devices(config: Configuration, fields: dict[str, Any]) -> None:
-    audio = config.take_parts("audio0", "device")
+    audio = config.take_parts("audio0", AUDIO.bare)
     if audio is not None:
-        card: dict[str, Any] = {}
-        fields["audio"] = card
         if "driver" not in audio:
             audio.lack("driver", "it is not set, and the providers take that for a difference: set it")
-        audio.take_into(card, device=("device", str), driver=("driver", str))
-        audio.done()
-    numbers = config.take_parts("rng0", "source")
-    if numbers is not None:
-        source: dict[str, Any] = {}
-        fields["random_numbers"] = source
-        numbers.take_into(
-            source, source=("source", str), max_bytes=("max_bytes", int), period_ms=("period", int)
-        )
-        numbers.done()
-    watchdog = config.take_parts("watchdog", "model")
-    if watchdog is not None:
-        dog: dict[str, Any] = {}
-        fields["watchdog"] = dog
-        watchdog.take_into(dog, model=("model", str), action=("action", str))
-        watchdog.done()
-
-
-def _pci(place: int, parts: Parts) -> dict[str, Any]:
-    device: dict[str, Any] = {"device": f"hostpci{place}"}
-    parts.take_into(
-        device,
-        id=("id", str),
-        mapping=("mapping", str),
-        mdev=("mdev", str),
-        pcie=("pcie", as_flag),
-        rombar=("rombar", as_flag),
-        rom_file=("romfile", str),
-        primary_gpu=("x-vga", as_flag),
-    )
-    host = parts.take("host")
-    if host is not None:
-        device["id"] = host
-    parts.done()
-    return device
+        fields["audio"] = audio.take_rows({}, AUDIO)
+    devices = {
+        "random_numbers": config.take_table("rng0", RANDOM_NUMBERS),
+        "watchdog": config.take_table("watchdog", WATCHDOG),
+    }
+    fields.update((name, device) for name, device in devices.items() if device is not None)
 
 
 def _usb(parts: Parts) -> dict[str, Any]:
-    device: dict[str, Any] = {}
-    parts.take_into(device, host=("host", str), mapping=("mapping", str), usb3=("usb3", as_flag))
+    device = parts.take_rows({}, USB_DEVICE)
     if device.get("host") == "spice":
         parts.lack("host", "a port for SPICE is none of the node's devices")
-    parts.done()
     return device
 
 
@@ -227,20 +159,7 @@ def _nic(parts: Parts) -> dict[str, Any]:
     model = next((name for name in parts.names() if name in _CARD_MODELS), None)
     if model is not None:
         card |= {"model": model, "mac": parts.take(model)}
-    parts.take_into(
-        card,
-        model=("model", str),
-        mac=("macaddr", str),
-        bridge=("bridge", str),
-        vlan=("tag", int),
-        firewall=("firewall", as_flag),
-        rate_limit_mb=("rate", float),
-        mtu=("mtu", int),
-        queues=("queues", int),
-        trunks=("trunks", str),
-        disconnected=("link_down", as_flag),
-    )
+    parts.take_rows(card, CARD)
     if "bridge" not in card:
         parts.lack("bridge", "a card without a bridge is in no network that could be named")
-    parts.done()
     return card

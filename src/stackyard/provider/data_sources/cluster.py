@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider.kinds import DataSource
 from stackyard.provider.resources.pool import pool_values
 

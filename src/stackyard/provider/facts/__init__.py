@@ -1,6 +1,6 @@
-"""What bpg/proxmox declares, as data: types, nesting, defaults and replace rules of what we have of it.
+"""What bpg/proxmox declares, as data: types, nesting, defaults and replace rules of the supported resources.
 
-`scripts/generate_provider_facts.py` writes `bpg.json`; nobody edits it by hand.
+`scripts/generate_provider_facts.py` writes `bpg.json`; do not edit it by hand.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The resources, one file each or one file for a family: `ALL` lists them.
+"""The resources, one file for each resource or family: `ALL` lists them.
 
-To add one: declare a `Resource` in a file here (its names as bpg spells them, its rules, its four operations)
-and put it in `ALL`; its schema comes from the facts, to which `scripts/generate_provider_facts.py` adds it.
+To add one, declare a `Collection` (a row of a list) or a `Resource` (anything else) in a file here, with
+its names as in bpg and its rules, and put it in `ALL`. Its schema comes from the facts;
+`scripts/generate_provider_facts.py` adds it there.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider.checks import matches, one_of
-from stackyard.provider.creating import is_unsure, note_seen, subject_named
+from stackyard.provider.create_once import is_unsure, note_seen, subject_named
 from stackyard.provider.datastore_files import (
-    Place,
+    NodeDatastore,
     VolumeId,
     find_file,
     identify_file,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
-    from stackyard.provider.planning import Planned
+    from stackyard.provider.plan import PlanDraft
 
 __all__ = ["DOWNLOAD_FILE"]
 
@@ -41,8 +41,8 @@ _SOURCE = "source"
 _LOGGED = re.compile(r"downloading (\S+) to /(?:.*/)?([^/]+)")
 
 
-def _place(state: Object) -> Place:
-    return Place(node=state["node_name"], datastore=state["datastore_id"])
+def _place(state: Object) -> NodeDatastore:
+    return NodeDatastore(node=state["node_name"], datastore=state["datastore_id"])
 
 
 async def _metadata(work: Work, state: Object) -> dict[str, Any]:
@@ -206,7 +206,7 @@ async def _delete(work: Work, state: Object) -> None:
     await remove_file(work, _place(state), state["id"])
 
 
-def _plan_size(planned: Planned) -> None:
+def _plan_size(planned: PlanDraft) -> None:
     """Plan another download when the file was changed, here or at its source, and may be overwritten."""
     prior = planned.prior
     if prior is None or not planned.values["overwrite"]:

@@ -12,12 +12,12 @@ import shlex
 import urllib.parse
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
 from stackyard.provider import sources
 from stackyard.provider.checks import matches, one_of
-from stackyard.provider.creating import note_seen, subject_named, was_not_done
+from stackyard.provider.create_once import note_seen, subject_named, was_not_done
 from stackyard.provider.datastore_files import (
-    Place,
+    NodeDatastore,
     VolumeId,
     find_file,
     identify_file,
@@ -34,10 +34,10 @@ from stackyard.provider.values import UNKNOWN, Object, is_whole
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from stackyard.errors import StackyardError
+    from stackyard.base.errors import StackyardError
     from stackyard.provider.journal import Entry
     from stackyard.provider.kinds import Work
-    from stackyard.provider.planning import Planned
+    from stackyard.provider.plan import PlanDraft
 
 __all__ = ["FILE"]
 
@@ -60,8 +60,8 @@ _TASK = "imgcopy"
 _FOLDERS = {"backup": "dump", "iso": "template/iso", "vztmpl": "template/cache"}
 
 
-def _place(state: Object) -> Place:
-    return Place(node=state["node_name"], datastore=state["datastore_id"])
+def _place(state: Object) -> NodeDatastore:
+    return NodeDatastore(node=state["node_name"], datastore=state["datastore_id"])
 
 
 def _block(state: Object, name: str) -> Object:
@@ -178,7 +178,7 @@ async def _begins_alike(
     return said == beginning.decode(errors="replace")
 
 
-async def _left_nothing(work: Work, place: Place, volume: VolumeId, err: StackyardError) -> bool:
+async def _left_nothing(work: Work, place: NodeDatastore, volume: VolumeId, err: StackyardError) -> bool:
     """Tell whether an upload that failed wrote no file and will write none."""
     if not isinstance(err, proxmox.RefusedError | proxmox.TaskFailedError):
         return False
@@ -298,7 +298,7 @@ async def _delete(work: Work, state: Object) -> None:
     await remove_file(work, _place(state), state["id"])
 
 
-def _plan(planned: Planned) -> None:
+def _plan(planned: PlanDraft) -> None:
     """Plan what the content of the configuration tells, without waiting for the apply."""
     named = [planned.values["source_file"], planned.values["source_raw"]]
     if planned.is_new and not planned.is_configured("content_type") and is_whole(named):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
+from stackyard.fields.properties import flag
 from stackyard.provider.checks import at_least, is_address, is_cidr, matches
-from stackyard.provider.creating import create_object, note_seen
-from stackyard.provider.fields import FLAG, NUMBER, TEXT, TRIMMED, Field, Form, changes, params, values
-from stackyard.provider.kinds import Resource
+from stackyard.provider.crud import Collection, both_names
+from stackyard.provider.fields import FLAG, NUMBER, TEXT, TRIMMED, Field, Form
 from stackyard.provider.problems import ImportIdError, Problem
 from stackyard.provider.schema import Rule
 from stackyard.provider.values import UNKNOWN, Object
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stackyard.provider.kinds import Work
-    from stackyard.provider.planning import Planned
+    from stackyard.provider.plan import PlanDraft
 
 __all__ = ["BRIDGE", "VLAN"]
+
+OwnState = Callable[[Object, Mapping[str, Any]], Object]
 
 _RELOAD_S = 100
 # What `ifreload` ends with while another one is still at work.
@@ -38,17 +41,6 @@ _SHARED = (
     Field(attribute="autostart", form=FLAG, clears=False),
     Field(attribute="mtu", form=NUMBER),
     Field(attribute="comment", key="comments", form=TRIMMED),
-)
-_BRIDGE_FIELDS = (
-    *_SHARED,
-    Field(attribute="ports", key="bridge_ports", form=_PORTS),
-    Field(attribute="vlan_aware", key="bridge_vlan_aware", form=FLAG),
-    Field(attribute="vids", key="bridge_vids", form=TEXT),
-)
-_VLAN_FIELDS = (
-    *_SHARED,
-    Field(attribute="interface", key="vlan-raw-device", form=TRIMMED, clears=False),
-    Field(attribute="vlan", key="vlan-id", form=NUMBER, clears=False),
 )
 _SHARED_RULES = {
     "id": Rule(keep=True),
@@ -69,83 +61,19 @@ _VLAN_IDS = matches(
 )
 
 
-class _Interface:
-    """What both kinds do, by their table of fields."""
-
-    def __init__(self, kind: str, fields: Sequence[Field]) -> None:
-        self._kind = kind
-        self._fields = fields
-
-    async def create(self, work: Work, planned: Object) -> Object:
-        node, name = planned["node_name"], planned["name"]
-        sent = {"iface": name, "type": self._kind, **self._sent(params(self._fields, planned))}
-        state = {**planned, "id": _identity(planned)}
-        was_there = await create_object(
-            work,
-            state["id"],
-            sent=sent,
-            make=lambda: work.client.post(f"/nodes/{node}/network", sent),
-            look=lambda: self._find(work, planned),
-        )
-        if was_there:
-            return await self.update(work, self._state(state, await self._find(work, state) or {}), state)
-        return await self._finish(work, state)
-
-    async def read(self, work: Work, state: Object) -> Object | None:
-        await note_seen(work, _identity(state))
-        found = await self._find(work, state)
-        return None if found is None else self._state(state, found)
-
-    async def update(self, work: Work, prior: Object, planned: Object) -> Object:
-        sent, unset = changes(self._fields, prior, planned)
-        if sent.get("bridge_vlan_aware") is False and prior.get("vlan_aware"):
-            unset.append("bridge_vlan_aware")
-        body = {"type": self._kind, **self._sent(sent), "delete": ",".join(unset) or None}
-        await work.client.put(f"/nodes/{prior['node_name']}/network/{proxmox.quoted(prior['name'])}", body)
-        return await self._finish(work, planned)
-
-    async def delete(self, work: Work, state: Object) -> None:
-        await note_seen(work, _identity(state))
-        path = f"/nodes/{state['node_name']}/network/{proxmox.quoted(state['name'])}"
-        try:
-            await work.client.delete(path)
-        except proxmox.RefusedError as err:
-            if "interface does not exist" not in err.text:
-                raise
-            work.warn("The interface was gone already", f"{state['name']} did not exist any more.")
-            return
-        await _reload(work, state)
-
-    async def _finish(self, work: Work, planned: Object) -> Object:
-        state = self._state(planned, await self._find(work, planned) or {})
-        work.keep(state)
-        await _reload(work, state)
-        return state
-
-    async def _find(self, work: Work, state: Object) -> dict[str, Any] | None:
-        listed = await work.client.get(f"/nodes/{state['node_name']}/network", max_age_s=0.5)
-        return next((one for one in listed if one.get("iface") == state["name"]), None)
-
-    def _state(self, known: Object, found: dict[str, Any]) -> Object:
-        read = values(self._fields, found)
-        read["autostart"] = bool(read["autostart"])
-        # An empty comment is not stored, and ports are stored in the order of their names.
-        if read["comment"] is None and known.get("comment") == "":
-            read["comment"] = ""
-        if "ports" in read:
-            read["vlan_aware"] = bool(read["vlan_aware"])
-            if sorted(read["ports"] or ()) == sorted(known.get("ports") or ()):
-                read["ports"] = known.get("ports")
-        return {**known, **read}
-
-    def _sent(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return parameters without what stands for "not set" there."""
-        off = {"bridge_vlan_aware": False, "bridge_ports": ""}
-        return {name: value for name, value in given.items() if name not in off or value != off[name]}
+def _state(known: Object, row: Mapping[str, Any]) -> Object:
+    read: Object = {"autostart": flag(row.get("autostart"))}
+    # An empty comment is not stored, and ports are stored in the order of their names.
+    if row.get("comments") is None and known.get("comment") == "":
+        read["comment"] = ""
+    return read
 
 
-def _identity(state: Object) -> str:
-    return f"{state['node_name']}:{state['name']}"
+def _bridge_state(known: Object, row: Mapping[str, Any]) -> Object:
+    read = {**_state(known, row), "vlan_aware": flag(row.get("bridge_vlan_aware"))}
+    if sorted(str(row.get("bridge_ports") or "").split()) == sorted(known.get("ports") or ()):
+        read["ports"] = known.get("ports")
+    return read
 
 
 async def _reload(work: Work, state: Object) -> None:
@@ -173,7 +101,7 @@ def _identify(given: str) -> Object:
     return {"id": given, "node_name": node, "name": name}
 
 
-def _plan_vids(planned: Planned) -> None:
+def _plan_vids(planned: PlanDraft) -> None:
     """Plan the VLAN ids of a bridge: Proxmox fills them in where it is aware of VLANs, and only there."""
     if planned.is_configured("vids"):
         return
@@ -191,15 +119,30 @@ def _check_bridge(config: Object) -> Iterator[Problem]:
         yield Problem(path=("vids",), detail="`vids` has a meaning only with `vlan_aware = true`.")
 
 
-_bridge = _Interface("bridge", _BRIDGE_FIELDS)
-_vlan = _Interface("vlan", _VLAN_FIELDS)
+def _interfaces(kind: str, fields: Sequence[Field], own_state: OwnState) -> Collection:
+    return Collection(
+        path=lambda state: f"/nodes/{state['node_name']}/network",
+        key="iface",
+        attribute="name",
+        identity=lambda state: f"{state['node_name']}:{state['name']}",
+        named={"type": kind},
+        fields=(*_SHARED, *fields),
+        own_state=own_state,
+        finish=_reload,
+        gone="The interface was gone already",
+    )
 
-BRIDGE = Resource(
-    names=("proxmox_network_linux_bridge", "proxmox_virtual_environment_network_linux_bridge"),
-    create=_bridge.create,
-    read=_bridge.read,
-    update=_bridge.update,
-    delete=_bridge.delete,
+
+BRIDGE = _interfaces(
+    "bridge",
+    (
+        Field(attribute="ports", key="bridge_ports", form=_PORTS, off=[]),
+        Field(attribute="vlan_aware", key="bridge_vlan_aware", form=FLAG, off=False),
+        Field(attribute="vids", key="bridge_vids", form=TEXT),
+    ),
+    _bridge_state,
+).resource(
+    both_names("network_linux_bridge"),
     identify=_identify,
     rules={
         **_SHARED_RULES,
@@ -210,12 +153,15 @@ BRIDGE = Resource(
     plan=_plan_vids,
     validate=_check_bridge,
 )
-VLAN = Resource(
-    names=("proxmox_network_linux_vlan", "proxmox_virtual_environment_network_linux_vlan"),
-    create=_vlan.create,
-    read=_vlan.read,
-    update=_vlan.update,
-    delete=_vlan.delete,
+VLAN = _interfaces(
+    "vlan",
+    (
+        Field(attribute="interface", key="vlan-raw-device", form=TRIMMED, clears=False),
+        Field(attribute="vlan", key="vlan-id", form=NUMBER, clears=False),
+    ),
+    _state,
+).resource(
+    both_names("network_linux_vlan"),
     identify=_identify,
     rules={
         **_SHARED_RULES,

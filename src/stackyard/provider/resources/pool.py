@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.provider.creating import create_object, note_seen
+from stackyard.clients import proxmox
+from stackyard.provider.create_once import create_object, note_seen
 from stackyard.provider.kinds import Resource
 
 if TYPE_CHECKING:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
+from stackyard.fields.properties import parse
 from stackyard.provider.checks import is_address, is_cidr, matches, one_of
-from stackyard.provider.creating import create_object, note_seen
-from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, Form, changes, params, values
+from stackyard.provider.crud import Collection, both_names
+from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, Form
 from stackyard.provider.kinds import Resource
 from stackyard.provider.problems import ImportIdError, Problem
 from stackyard.provider.schema import Rule
-from stackyard.provider.values import UNKNOWN, Object, given
+from stackyard.provider.values import Object, given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from stackyard.provider.kinds import Work
 
@@ -26,93 +26,22 @@ __all__ = ["ALL"]
 _APPLY_S = 300.0
 # What a pending change shows for a property that is to be removed.
 _DELETED = "deleted"
+_PENDING = {"pending": 1}
 _SDN_ID = matches("[A-Za-z][A-Za-z0-9]{1,7}", "be 2 to 8 letters and digits and begin with a letter")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Object:
-    """A kind of SDN object: where it is, and what it has.
-
-    Attributes:
-        collection: The path of the list for an object's state.
-        key: The name of its id in the API.
-        wire_id: Returns the id to make it with.
-        kind: Its type, for zones.
-        fields: Its attributes and properties.
-        own_state: Adds attributes that have no property.
-    """
-
-    collection: Callable[[Object], str]
-    key: str
-    fields: Sequence[Field]
-    wire_id: Callable[[Object], str]
-    kind: str = ""
-    own_state: Callable[[Object, Mapping[str, Any]], Object]
-
-    async def create(self, work: Work, planned: Object) -> Object:
-        sent: dict[str, Any] = {self.key: self.wire_id(planned), **params(self.fields, planned)}
-        if self.kind:
-            sent["type"] = self.kind
-        was_there = await create_object(
-            work,
-            self._identity(planned),
-            # A subnet is made by its CIDR and listed under a name with its zone.
-            sent={name: value for name, value in sent.items() if name != self.key},
-            make=lambda: work.client.post(self.collection(planned), sent),
-            look=lambda: self._find(work, planned),
-        )
-        state = self._state(planned, await self._find(work, planned) or {})
-        work.keep(state)
-        return await self.update(work, state, {**planned, "id": state["id"]}) if was_there else state
-
-    def _identity(self, state: Object) -> str:
-        """Return what names the object among all of its kind, as an import is given it."""
-        return f"{state['vnet']}/{state['cidr']}" if "vnet" in state else str(state["id"])
-
-    async def read(self, work: Work, state: Object) -> Object | None:
-        await note_seen(work, self._identity(state))
-        found = await self._find(work, state)
-        return None if found is None else self._state(state, found)
-
-    async def update(self, work: Work, prior: Object, planned: Object) -> Object:
-        sent, unset = changes(self.fields, prior, planned)
-        await work.client.put(self._path(prior), {**sent, "delete": ",".join(unset) or None})
-        found = await self._find(work, prior) or {}
-        return self._state(planned, found)
-
-    async def delete(self, work: Work, state: Object) -> None:
-        await note_seen(work, self._identity(state))
-        await work.client.delete(self._path(state))
-
-    def _path(self, state: Object) -> str:
-        return f"{self.collection(state)}/{proxmox.quoted(state['id'])}"
-
-    async def _find(self, work: Work, state: Object) -> dict[str, Any] | None:
-        """Find the object in the list of its kind, which one call for all of them reads."""
-        try:
-            listed = await work.client.get(self.collection(state), {"pending": 1}, max_age_s=0.5)
-        except proxmox.MissingError:
-            return None
-        wanted = self._wanted(state)
-        return next((one for one in listed if wanted(one) and one.get("state") != _DELETED), None)
-
-    def _wanted(self, state: Object) -> Callable[[Mapping[str, Any]], bool]:
-        if state.get("id") not in (None, UNKNOWN):
-            return lambda one: one.get(self.key) == state["id"]
-        suffix = "-" + self.wire_id(state).replace("/", "-")
-        return lambda one: str(one.get(self.key, "")).endswith(suffix)
-
-    def _state(self, known: Object, found: Mapping[str, Any]) -> Object:
-        pending = found.get("pending") or {}
-        merged = {**found, **pending}
-        current = {name: value for name, value in merged.items() if value != _DELETED}
-        return {**known, **values(self.fields, current), **self.own_state(known, found)}
+def _current(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return an object with what is pending; None when its removal is."""
+    if row.get("state") == _DELETED:
+        return None
+    merged = {**row, **(row.get("pending") or {})}
+    return {name: value for name, value in merged.items() if value != _DELETED}
 
 
 def _zone_state(known: Object, found: Mapping[str, Any]) -> Object:
     pending = found.get("pending") or {}
     is_pending = any(value not in (None, "", 0) for value in pending.values())
-    return {"id": known["id"], "state": found.get("state") or None, "pending": True if is_pending else None}
+    return {"state": found.get("state") or None, "pending": True if is_pending else None}
 
 
 _ZONE_FIELDS = (
@@ -127,29 +56,23 @@ _ZONE_FIELDS = (
 
 
 def _zone(kind: str, *fields: Field, rules: Mapping[str, Rule] | None = None) -> Resource:
-    zone = _Object(
-        collection=lambda _: "/cluster/sdn/zones",
+    return Collection(
+        path="/cluster/sdn/zones",
         key="zone",
-        wire_id=lambda state: str(state["id"]),
-        kind=kind,
+        made_with={"type": kind},
         fields=(*_ZONE_FIELDS, *fields),
         own_state=_zone_state,
-    )
-    return Resource(
-        names=(f"proxmox_sdn_zone_{kind}", f"proxmox_virtual_environment_sdn_zone_{kind}"),
-        create=zone.create,
-        read=zone.read,
-        update=zone.update,
-        delete=zone.delete,
-        identify=lambda given: {"id": given},
+        query=_PENDING,
+        current=_current,
+    ).resource(
+        both_names(f"sdn_zone_{kind}"),
         rules={"id": Rule(replace=True, check=_SDN_ID), "mtu": Rule(keep=True), **(rules or {})},
     )
 
 
-_vnet = _Object(
-    collection=lambda _: "/cluster/sdn/vnets",
+_VNET = Collection(
+    path="/cluster/sdn/vnets",
     key="vnet",
-    wire_id=lambda state: str(state["id"]),
     fields=(
         Field(attribute="zone", form=TEXT, clears=False),
         Field(attribute="alias", form=TEXT),
@@ -157,15 +80,10 @@ _vnet = _Object(
         Field(attribute="tag", form=NUMBER),
         Field(attribute="vlan_aware", key="vlanaware", form=FLAG),
     ),
-    own_state=lambda known, _: {"id": known["id"]},
-)
-_VNET = Resource(
-    names=("proxmox_sdn_vnet", "proxmox_virtual_environment_sdn_vnet"),
-    create=_vnet.create,
-    read=_vnet.read,
-    update=_vnet.update,
-    delete=_vnet.delete,
-    identify=lambda given: {"id": given},
+    query=_PENDING,
+    current=_current,
+).resource(
+    both_names("sdn_vnet"),
     rules={
         "id": Rule(replace=True, check=_SDN_ID),
         "zone": Rule(check=_SDN_ID),
@@ -184,7 +102,7 @@ def _read_range(ranges: Any) -> Object | None:
     first = ranges[0] if isinstance(ranges, list) and ranges else ranges
     # A pending range comes as it was written, one in force in its parts.
     if isinstance(first, str):
-        first = dict(part.partition("=")[::2] for part in first.split(","))
+        first = parse(first, "")
     if not isinstance(first, dict):
         return None
     return {"start_address": first.get("start-address"), "end_address": first.get("end-address")}
@@ -196,20 +114,11 @@ def _subnet_state(known: Object, found: Mapping[str, Any]) -> Object:
     return {"id": wire_id, "vnet": found.get("vnet") or known["vnet"], "cidr": network.replace("-", "/")}
 
 
-_subnet = _Object(
-    collection=lambda state: f"/cluster/sdn/vnets/{proxmox.quoted(state['vnet'])}/subnets",
-    key="subnet",
-    wire_id=lambda state: str(state["cidr"]),
-    kind="subnet",
-    fields=(
-        Field(attribute="dhcp_dns_server", key="dhcp-dns-server", form=TEXT),
-        Field(attribute="dhcp_range", key="dhcp-range", form=Form(write=_write_range, read=_read_range)),
-        Field(attribute="dns_zone_prefix", key="dnszoneprefix", form=TEXT),
-        Field(attribute="gateway", form=TEXT),
-        Field(attribute="snat", form=FLAG),
-    ),
-    own_state=_subnet_state,
-)
+def _is_subnet(state: Object, row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is a subnet, which is made by its CIDR and listed under a name with its zone."""
+    if given(state, "id") is not None:
+        return bool(row.get("subnet") == state["id"])
+    return str(row.get("subnet", "")).endswith("-" + str(state["cidr"]).replace("/", "-"))
 
 
 def _identify_subnet(given_id: str) -> Object:
@@ -243,15 +152,29 @@ def _check_subnet(config: Object) -> Iterator[Problem]:
         yield Problem(path=("dhcp_range",), detail=f"The range begins at {first}, after its end at {last}.")
 
 
-_SUBNET = Resource(
-    names=("proxmox_sdn_subnet", "proxmox_virtual_environment_sdn_subnet"),
-    create=_subnet.create,
-    read=_subnet.read,
-    update=_subnet.update,
-    delete=_subnet.delete,
+_SUBNET = Collection(
+    path=lambda state: f"/cluster/sdn/vnets/{proxmox.quoted(state['vnet'])}/subnets",
+    key="subnet",
+    attribute="cidr",
+    listed_as="id",
+    identity=lambda state: f"{state['vnet']}/{state['cidr']}",
+    made_with={"type": "subnet"},
+    fields=(
+        Field(attribute="dhcp_dns_server", key="dhcp-dns-server", form=TEXT),
+        Field(attribute="dhcp_range", key="dhcp-range", form=Form(write=_write_range, read=_read_range)),
+        Field(attribute="dns_zone_prefix", key="dnszoneprefix", form=TEXT),
+        Field(attribute="gateway", form=TEXT),
+        Field(attribute="snat", form=FLAG),
+    ),
+    own_state=_subnet_state,
+    query=_PENDING,
+    is_row=_is_subnet,
+    current=_current,
+).resource(
+    both_names("sdn_subnet"),
     identify=_identify_subnet,
     rules={
-        # bpg makes a subnet anew for any change, because it forgets its id; Proxmox changes it in place.
+        # bpg replaces a subnet for any change, because it forgets its id; Proxmox changes it in place.
         "id": Rule(keep=True),
         "cidr": Rule(replace=True, check=is_cidr),
         "vnet": Rule(replace=True, check=_SDN_ID),

@@ -1,1 +1,1 @@
-"""The actions of scenarios, each a dataclass called VerbNoun that does one piece of work on a machine."""
+"""The actions of scenarios, each a dataclass named VerbNoun that does one piece of work on a machine."""

@@ -6,13 +6,13 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.operator.delegation.granting import PRIVILEGES
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.operator.delegation.credentials import PRIVILEGES
 from stackyard.scenario.actions.node_file import known_name
 from stackyard.scenario.actions.setup import asked_json
 from stackyard.scenario.failures import MachineUnfitError
 from stackyard.scenario.model import ActionResult
-from stackyard.site.editing import put_api_token
+from stackyard.sources.site.edit import put_api_token
 
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context

@@ -22,7 +22,7 @@ _REFRESH_S = 600.0
 
 
 async def refresh_packages(context: Context) -> None:
-    """Read the lists of packages anew.
+    """Read the lists of packages again.
 
     Raises:
         CommandFailedError: A repository does not answer.

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.operator.delegation.archive import find_archive
 from stackyard.scenario.actions.apt import APT_GET
 from stackyard.scenario.actions.setup import read_json

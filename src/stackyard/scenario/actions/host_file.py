@@ -9,7 +9,7 @@ from stackyard.scenario.actions.node_file import known_name, merged_message
 from stackyard.scenario.actions.setup import read_json
 from stackyard.scenario.machines import Remote
 from stackyard.scenario.model import ActionResult
-from stackyard.site.editing import merge_host
+from stackyard.sources.site.edit import merge_host
 
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context

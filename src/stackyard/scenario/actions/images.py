@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard import directories, events
-from stackyard.errors import UsageError
+from stackyard.base import directories, events
+from stackyard.base.errors import UsageError
 from stackyard.scenario.actions.packer import iso_folder
 from stackyard.scenario.failures import PhaseFailedError
 from stackyard.scenario.model import ActionResult
 from stackyard.scenario.releases import ReleasedImages
 from stackyard.scenario.sums import hash_of
-from stackyard.site.hosts import DEFAULT_RELEASE
+from stackyard.sources.site.hosts import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context
@@ -36,7 +36,7 @@ def release_of(context: Context) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadImages:
-    """Downloads images of a release here; what came before is gone on with, and everything is checked."""
+    """Downloads images of a release here; what came before is continued, and everything is checked."""
 
     async def run(self, context: Context) -> ActionResult:
         """Download those that are named."""

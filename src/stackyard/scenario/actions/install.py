@@ -60,7 +60,7 @@ _RELEASES = {
 class EnsurePve:
     """Installs Proxmox VE where it is not.
 
-    Each step looks first, so that a run that was stopped is gone on with: after the restart that the new
+    Each step looks first, so that a run that was stopped is resumed: after the restart that the new
     kernel needs, too.
 
     Attributes:

@@ -6,11 +6,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import usable_address
+from stackyard.base.addresses import usable_address
 from stackyard.scenario.actions.setup import asked_json
 from stackyard.scenario.failures import MachineUnfitError
 from stackyard.scenario.model import ActionResult
-from stackyard.site.editing import merge_node
+from stackyard.sources.site.edit import merge_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

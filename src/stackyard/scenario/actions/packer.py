@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.errors import UsageError
-from stackyard.scenario.actions.sending import send_folder
+from stackyard.base.errors import UsageError
+from stackyard.scenario.actions.send_folder import send_folder
 from stackyard.scenario.failures import CommandFailedError, MachineUnfitError, PhaseFailedError
 from stackyard.scenario.model import ActionResult
 from stackyard.scenario.sums import hash_of
@@ -137,7 +137,7 @@ class PublishImages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchImages:
-    """Fetches images that were built; one that came only in part is gone on with."""
+    """Fetches images that were built; one that came only in part is continued."""
 
     async def run(self, context: Context) -> ActionResult:
         """Copy each here and compare its checksum with that over there."""
@@ -160,7 +160,7 @@ async def _fetch(context: Context, image: str, target: Path, wanted: str) -> Non
     before = await hash_of(partial)
     await context.machine.receive(image, partial)
     if before and await hash_of(partial) != wanted:
-        # What was left of an earlier run belongs to an image that was built anew since.
+        # What was left of an earlier run belongs to an image that was built again since.
         partial.unlink()
         await context.machine.receive(image, partial)
     if (actual := await hash_of(partial)) != wanted:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import parse_json
+from stackyard.base.documents.jsontext import parse_json
 from stackyard.scenario.actions.apt import install_packages, refresh_packages
 from stackyard.scenario.actions.install import write_sources
 from stackyard.scenario.failures import MachineUnfitError

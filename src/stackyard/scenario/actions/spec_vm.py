@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import UsageError
+from stackyard.base.serving import AddressInUseError
 from stackyard.controller import ControllerOptions, controller
 from stackyard.controller.options import DEFAULT_PORT
-from stackyard.documents.jsontext import parse_json
-from stackyard.errors import UsageError
-from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.guests.access import logged_in
 from stackyard.operator.guests.context import guest_context
 from stackyard.operator.guests.push import run_as_root
@@ -24,17 +24,17 @@ from stackyard.path.manifests import resolve_manifest
 from stackyard.scenario.actions.images import DownloadImages, InstallImages
 from stackyard.scenario.failures import PhaseFailedError
 from stackyard.scenario.model import ActionResult
-from stackyard.serving import AddressInUseError
-from stackyard.site import ConfigResolver
-from stackyard.site.pulling import SETTINGS_PATH
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site import ConfigResolver
+from stackyard.sources.site.pull import SETTINGS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stackyard import ssh
-    from stackyard.manifest.model import Manifest
+    from stackyard.clients import ssh
     from stackyard.operator.outcome import NodeOutcome, RunOutcome
     from stackyard.scenario.context import Context
+    from stackyard.sources.manifest.model import Manifest
 
 __all__ = [
     "CheckConfig",
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 NAME = "spec-vm"
-# What the guest was called in the env that this scenario took of old.
+# What the guest was called in the env that this scenario used before.
 _OTHER_NAMES = ("test",)
 _VM_ID = 99900
 _IMAGE = "debian-12"
@@ -79,7 +79,7 @@ def _host(context: Context) -> str:
 
 
 def _manifest(context: Context, resolver: ConfigResolver) -> Manifest:
-    return find_manifest(resolver.site, Wanted(text=context.values["manifest"]))
+    return find_manifest(resolver.site, ManifestRequest(text=context.values["manifest"]))
 
 
 def _request(context: Context) -> Request:

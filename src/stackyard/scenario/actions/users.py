@@ -7,11 +7,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.scenario.actions.apt import install_packages, refresh_packages
 from stackyard.scenario.failures import PhaseFailedError
 from stackyard.scenario.model import ActionResult
-from stackyard.site.specs import DEFAULT_USER
+from stackyard.sources.site.specs import DEFAULT_USER
 
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context

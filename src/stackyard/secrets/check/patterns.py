@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import bisect
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from stackyard.base.documents.lines import LineIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,13 +76,13 @@ def find_secrets(text: str) -> Iterator[Match]:
     """Yield every secret of a text, up to a thousand; binary files have none that could be told."""
     if "\0" in text[:8000]:
         return
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
-    allowed = _allowed_lines(text, starts)
+    lines = LineIndex(text)
+    allowed = _allowed_lines(text, lines)
     seen: set[tuple[str, int]] = set()
     likely = ((name, one) for name, words, one in _COMPILED if any(word in text for word in words))
     for name, pattern in likely:
         for match in pattern.finditer(text):
-            line = bisect.bisect_right(starts, match.start())
+            line = lines.line_of(match.start())
             if (name, line) in seen or line in allowed or _is_stand_in(match[0]):
                 continue
             if len(seen) == _MOST_MATCHES:
@@ -90,10 +91,10 @@ def find_secrets(text: str) -> Iterator[Match]:
             yield Match(name=name, line=line)
 
 
-def _allowed_lines(text: str, starts: list[int]) -> frozenset[int]:
+def _allowed_lines(text: str, lines: LineIndex) -> frozenset[int]:
     """Return the lines that say themselves, or below one that says, that what they hold is no secret."""
     marks = (match.start() for match in re.finditer(re.escape(ALLOWED), text))
-    said = {bisect.bisect_right(starts, mark) for mark in marks}
+    said = {lines.line_of(mark) for mark in marks}
     return frozenset(said | {line + 1 for line in said})
 
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 from stackyard.secrets.base import SecretsKind
 from stackyard.secrets.layout import Leaf, SecretsSyntaxError, leaves
-from stackyard.secrets.opening import detect
+from stackyard.secrets.protected_file import detect
 from stackyard.secrets.sops.cipher import looks_encrypted
 from stackyard.secrets.sops.config import SopsConfig, parse_config
 from stackyard.secrets.sops.metadata import read_metadata

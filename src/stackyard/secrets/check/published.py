@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.secrets.check.patterns import find_secrets
 from stackyard.secrets.check.scan import holds_secret
 from stackyard.secrets.sops.config import SopsConfig, parse_config
@@ -13,7 +13,7 @@ from stackyard.secrets.sops.config import SopsConfig, parse_config
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stackyard.git.history import Candidate
+    from stackyard.clients.git.history import Candidate
 
 __all__ = ["find_secret_candidates", "read_rules"]
 

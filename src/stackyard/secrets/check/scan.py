@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from stackyard import git
-from stackyard.diagnostics import Diagnostic, Kind
-from stackyard.errors import Location, StackyardError
-from stackyard.git.hook import upgrade_hook
+from stackyard.base.diagnostics import Diagnostic, Kind
+from stackyard.base.errors import Location, StackyardError
+from stackyard.clients import git
+from stackyard.clients.git.hook import upgrade_hook
 from stackyard.secrets.check.patterns import ALLOWED, find_secrets
 from stackyard.secrets.check.promises import CONFIG_NAME, broken_promises, configs_of
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.errors import Location
+from stackyard.base.errors import Location
 from stackyard.secrets.layout import (
     Branch,
+    Comment,
     Document,
     Entry,
     Layout,
     Leaf,
-    Place,
-    Remark,
+    Position,
     SecretsSyntaxError,
 )
 
@@ -32,22 +32,24 @@ def parse_dotenv(text: str, path: str) -> Layout:
         SecretsSyntaxError: A line is neither empty nor a comment nor has an equals sign.
     """
     entries: list[Entry] = []
-    remarks: list[Remark] = []
+    remarks: list[Comment] = []
     start = 0
     for number, line in enumerate(text.split("\n"), start=1):
         end = start + len(line)
-        place = Place(number, 1)
+        place = Position(number, 1)
         if line.startswith("#"):
-            remarks.append(Remark(text=line[1:], start=start, end=end, place=place, guesses=((),)))
+            remarks.append(Comment(text=line[1:], start=start, end=end, place=place, guesses=((),)))
         elif line:
             entries.append(_entry(line, start, place, path, tuple(remarks)))
             remarks = []
         start = end + 1
-    root = Branch(entries=tuple(entries), start=0, end=len(text), place=Place(1, 1), remarks=tuple(remarks))
+    root = Branch(
+        entries=tuple(entries), start=0, end=len(text), place=Position(1, 1), remarks=tuple(remarks)
+    )
     return Layout(text=text, documents=(Document(root=root, end=len(text)),))
 
 
-def _entry(line: str, start: int, place: Place, path: str, remarks: tuple[Remark, ...]) -> Entry:
+def _entry(line: str, start: int, place: Position, path: str, remarks: tuple[Comment, ...]) -> Entry:
     key, equals, value = line.partition("=")
     if not equals:
         raise SecretsSyntaxError(
@@ -59,7 +61,7 @@ def _entry(line: str, start: int, place: Place, path: str, remarks: tuple[Remark
         value=value.replace("\\n", "\n"),
         start=value_start,
         end=value_start + len(value),
-        place=Place(place.line, len(key) + 2),
+        place=Position(place.line, len(key) + 2),
     )
     return Entry(key=key, node=leaf, start=start, place=place, remarks=remarks)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from stackyard.documents.jsontext import STRING, parse_json_pairs
-from stackyard.errors import Location
+from stackyard.base.documents.jsontext import next_token, parse_json_pairs
+from stackyard.base.documents.lines import LineIndex
+from stackyard.base.errors import Location
 from stackyard.secrets.layout import (
     Branch,
     Document,
@@ -18,7 +17,7 @@ from stackyard.secrets.layout import (
     Leaf,
     Listing,
     Node,
-    Place,
+    Position,
     SecretsSyntaxError,
 )
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["json_scalar", "parse_json"]
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_TOKEN = re.compile(rf"{STRING}|[-+.0-9a-zA-Z]+|[\[\]{{}},:]")
 _DEEPEST = 100
 _LEAST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
 
@@ -68,7 +65,7 @@ class _Reader:
         self._text = text
         self._path = path
         self._at = 0
-        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._lines = LineIndex(text)
 
     def node(self, depth: int) -> Node:
         start, word = self._next()
@@ -82,7 +79,7 @@ class _Reader:
         value = self._value(word, place)
         return Leaf(value=value, start=start, end=self._at, place=place, is_flow=True)
 
-    def _object(self, start: int, place: Place, depth: int) -> Branch:
+    def _object(self, start: int, place: Position, depth: int) -> Branch:
         entries: dict[str, Entry] = {}
         while True:
             key_start, word = self._next()
@@ -101,7 +98,7 @@ class _Reader:
             self._next()
             entries[key] = Entry(key=key, node=self.node(depth + 1), start=key_start, place=key_place)
 
-    def _array(self, start: int, place: Place, depth: int) -> Listing:
+    def _array(self, start: int, place: Position, depth: int) -> Listing:
         items: list[Item] = []
         while True:
             at = self._at
@@ -114,18 +111,16 @@ class _Reader:
                 items.append(Item(node=node, start=node.start))
 
     def _next(self) -> tuple[int, str]:
-        space = _SPACE.match(self._text, self._at)
-        match = _TOKEN.match(self._text, space.end() if space else self._at)
-        if match is None:
+        token = next_token(self._text, self._at)
+        if token is None:
             raise SecretsSyntaxError(f"{self._path} is not valid JSON.", where=Location(self._path))
-        self._at = match.end()
-        return match.start(), match[0]
+        self._at = token[0] + len(token[1])
+        return token
 
-    def _place(self, index: int) -> Place:
-        line = bisect_right(self._lines, index)
-        return Place(line, index - self._lines[line - 1] + 1)
+    def _place(self, index: int) -> Position:
+        return Position(*self._lines.find(index))
 
-    def _value(self, word: str, place: Place) -> Scalar:
+    def _value(self, word: str, place: Position) -> Scalar:
         value: Scalar = json.loads(word)
         if type(value) is int and not _LEAST_INT <= value <= _LARGEST_INT:
             try:
@@ -134,7 +129,7 @@ class _Reader:
                 raise self._refused("a number is too large", place) from err
         return value
 
-    def _refused(self, why: str, place: Place) -> SecretsSyntaxError:
+    def _refused(self, why: str, place: Position) -> SecretsSyntaxError:
         return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
 
 

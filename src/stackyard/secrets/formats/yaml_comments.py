@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.secrets.layout import Leaf, Place, Remark, SecretsSyntaxError
+from stackyard.base.documents.lines import LineIndex
+from stackyard.secrets.layout import Comment, Leaf, Position, SecretsSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +66,7 @@ def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[in
         else:
             box = around.of_own_line(place.column - 1, is_foot=lines.is_foot(place))
         guesses = tuple(dict.fromkeys([box.path, *around.paths()]))
-        remark = Remark(text=text[start + 1 : end], start=start, end=end, place=place, guesses=guesses)
+        remark = Comment(text=text[start + 1 : end], start=start, end=end, place=place, guesses=guesses)
         if id(box) not in slot_starts:
             slot_starts[id(box)] = [slot.start for slot in box.slots]
         _hang(box, slot_starts[id(box)], remark, is_inline=is_inline)
@@ -78,16 +79,15 @@ class _Lines:
     """
 
     def __init__(self, text: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._index = LineIndex(text)
         self._lines = text.split("\n")
         # The run that was followed last: its column, its first line and the one behind it, from zero.
         self._run = (-1, 0, 0)
 
-    def place(self, index: int) -> Place:
-        line = bisect.bisect_right(self._starts, index)
-        return Place(line, index - self._starts[line - 1] + 1)
+    def place(self, index: int) -> Position:
+        return Position(*self._index.find(index))
 
-    def is_foot(self, place: Place) -> bool:
+    def is_foot(self, place: Position) -> bool:
         """Tell whether a comment stands right below something, with an empty line below itself.
 
         Further lines of the same comment are in the same column.
@@ -190,7 +190,7 @@ class _Around:
         yield self.root.path
 
 
-def _hang(box: Box, starts: list[int], remark: Remark, *, is_inline: bool) -> None:
+def _hang(box: Box, starts: list[int], remark: Comment, *, is_inline: bool) -> None:
     following = bisect.bisect_right(starts, remark.start)
     # A comment behind a value comes before it in the tree of SOPS.
     if is_inline and following and box.slots[following - 1].node.end <= remark.start:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from stackyard.documents.limits import Limits
-from stackyard.documents.yamltext import parse_events
-from stackyard.errors import Location
+from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.lines import LineIndex
+from stackyard.base.documents.yamltext import parse_events
+from stackyard.base.errors import Location
 from stackyard.secrets.formats.yaml_comments import attach_comments
 from stackyard.secrets.layout import (
     Branch,
+    Comment,
     Document,
     Entry,
     Item,
@@ -20,8 +22,7 @@ from stackyard.secrets.layout import (
     Leaf,
     Listing,
     Node,
-    Place,
-    Remark,
+    Position,
     SecretsSyntaxError,
 )
 from stackyard.secrets.values import UnknownTypeError, resolve_plain, resolve_tagged
@@ -42,10 +43,10 @@ class Slot:
     """A place in a mapping or list: its key, if it has one, and what is there."""
 
     start: int
-    place: Place
+    place: Position
     node: Box | Leaf
     key: str | None = None
-    remarks: list[Remark] = field(default_factory=list)
+    remarks: list[Comment] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -56,12 +57,12 @@ class Box:
     is_mapping: bool
     is_flow: bool
     start: int
-    place: Place
+    place: Position
     column: int
     end: int = 0
     height: int = 1
     slots: list[Slot] = field(default_factory=list)
-    remarks: list[Remark] = field(default_factory=list)
+    remarks: list[Comment] = field(default_factory=list)
 
 
 def parse_yaml(text: str, path: str) -> Layout:
@@ -86,16 +87,10 @@ def parse_yaml(text: str, path: str) -> Layout:
     except yaml.YAMLError as err:
         # The reader's own error: a character that YAML does not allow.
         position = getattr(err, "position", 0)
-        line, column = _line_column(text, position)
         raise SecretsSyntaxError(
             f"{path} is not valid YAML: it holds a character that YAML does not allow.",
-            where=Location(path, line, column),
+            where=Location(path, *LineIndex(text).find(position)),
         ) from err
-
-
-def _line_column(text: str, position: int) -> tuple[int, int]:
-    before = text[:position]
-    return before.count("\n") + 1, position - before.rfind("\n")
 
 
 class _Reader:
@@ -125,7 +120,7 @@ class _Reader:
     def _without_content(self) -> Document:
         """Return the one document of a file that holds nothing, or nothing but comments."""
         end = len(self._text)
-        root = Box((), True, False, end, Place(1, 1), 0, end=end)
+        root = Box((), True, False, end, Position(1, 1), 0, end=end)
         return self._closed(root, 0, end, [])
 
     def _document(self, began: int) -> Document:
@@ -160,7 +155,7 @@ class _Reader:
     def _node(
         self, event: Any, path: tuple[str, ...], *, depth: int, indent: int, is_flow: bool = False
     ) -> Box | Leaf:
-        place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
+        place = Position(event.start_mark.line + 1, event.start_mark.column + 1)
         if depth > _DEEPEST:
             raise self._refused(f"it is nested deeper than {_DEEPEST} levels", place)
         if isinstance(event, yaml.AliasEvent):
@@ -173,7 +168,7 @@ class _Reader:
             self._anchors[event.anchor] = made
         return made
 
-    def _leaf(self, event: Any, place: Place, *, indent: int, is_flow: bool) -> Leaf:
+    def _leaf(self, event: Any, place: Position, *, indent: int, is_flow: bool) -> Leaf:
         self._spans.append((event.start_mark.index, event.end_mark.index))
         is_plain = event.implicit[0]
         try:
@@ -199,7 +194,7 @@ class _Reader:
         end: int = event.end_mark.index
         return start + len(self._text[start:end].rstrip(" \t\r\n")) if event.style in ("|", ">") else end
 
-    def _alias(self, event: Any, place: Place, depth: int) -> Box | Leaf:
+    def _alias(self, event: Any, place: Position, depth: int) -> Box | Leaf:
         made = self._anchors.get(event.anchor)
         if made is None:
             raise self._refused(f"the alias `*{event.anchor}` stands before its anchor", place)
@@ -212,11 +207,11 @@ class _Reader:
         self._aliases.append((event.start_mark.index, event.end_mark.index, made))
         return made
 
-    def _box(self, event: Any, path: tuple[str, ...], place: Place, *, depth: int) -> Box:
+    def _box(self, event: Any, path: tuple[str, ...], place: Position, *, depth: int) -> Box:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         start = event.start_mark.index
         box = Box(path, is_mapping, bool(event.flow_style), start, place, place.column - 1)
-        seen: dict[str, Place] = {}
+        seen: dict[str, Position] = {}
         for child in self._events:
             ended: int = child.end_mark.index
             if isinstance(child, yaml.MappingEndEvent | yaml.SequenceEndEvent):
@@ -229,8 +224,8 @@ class _Reader:
                 self._item(box, child, depth)
         raise self._refused("it ends too early", place)
 
-    def _entry(self, box: Box, event: Any, seen: dict[str, Place], depth: int) -> None:
-        place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
+    def _entry(self, box: Box, event: Any, seen: dict[str, Position], depth: int) -> None:
+        place = Position(event.start_mark.line + 1, event.start_mark.column + 1)
         if not box.slots and not box.is_flow:
             # An anchor or a tag may stand before the first key, on a line of its own.
             box.column = place.column - 1
@@ -242,7 +237,7 @@ class _Reader:
         node = self._node(child, (*box.path, key), depth=depth + 1, indent=box.column, is_flow=box.is_flow)
         box.slots.append(Slot(event.start_mark.index, place, node, key))
 
-    def _key(self, event: Any, place: Place) -> str:
+    def _key(self, event: Any, place: Position) -> str:
         if isinstance(event, yaml.ScalarEvent):
             leaf = self._leaf(event, place, indent=0, is_flow=True)
             if event.anchor:
@@ -256,7 +251,7 @@ class _Reader:
         raise self._refused("a key is not a string; put it in quotes", place)
 
     def _item(self, box: Box, event: Any, depth: int) -> None:
-        place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
+        place = Position(event.start_mark.line + 1, event.start_mark.column + 1)
         node = self._node(event, box.path, depth=depth + 1, indent=box.column, is_flow=box.is_flow)
         start = event.start_mark.index
         if not box.is_flow:
@@ -264,7 +259,7 @@ class _Reader:
             start = max(self._text.rfind("-", 0, start), box.start)
         box.slots.append(Slot(start, place, node))
 
-    def _refused(self, why: str, place: Place) -> SecretsSyntaxError:
+    def _refused(self, why: str, place: Position) -> SecretsSyntaxError:
         return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
 
 

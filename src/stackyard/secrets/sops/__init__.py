@@ -1,7 +1,7 @@
-"""SOPS files, read and written natively: one data key a file, wrapped for each age recipient.
+"""SOPS files, read and written natively: one data key for each file, wrapped for each age recipient.
 
-`cipher` is one value, `rules` says which values are encrypted, `metadata` is the part that SOPS adds to a
-file, `text` puts all of it into YAML, JSON and dotenv, `tree` walks over the values and makes the MAC,
+`cipher` encrypts one value, `rules` selects the values to encrypt, `metadata` is the part that SOPS adds to
+a file, `text` writes all of it as YAML, JSON and dotenv, `tree` walks over the values and computes the MAC,
 `config` reads `.sops.yaml`, and `file` joins these. Keys of other services (PGP, KMS, ...) are kept and
 named, never used.
 """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyrage  # type: ignore[import-untyped]
 
-from stackyard import directories, files
-from stackyard.errors import FileError, InvalidInputError
+from stackyard.base import directories, files, locks
+from stackyard.base.errors import FileError, InvalidInputError
 from stackyard.secrets.keyring import AgeIdentity, Keyring, KeyringError, run_key_command
 from stackyard.secrets.sops.metadata import AgeKey
 
@@ -226,7 +226,7 @@ def user_recipient(keyring: Keyring) -> tuple[str, Path | None]:
     path = keyring.age_keys_file
     directories.ensure_private(path.parent)
     # Another process may make the first key at the same moment; neither key may be lost.
-    with files.hold_folder(path.parent):
+    with locks.hold_folder(path.parent):
         keyring.cache.pop("age", None)
         known = recipient_of(keyring)
         if known is not None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from stackyard import files
-from stackyard.documents.limits import SMALL
-from stackyard.documents.yamltext import YamlLimitError, parse_yaml
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base import files
+from stackyard.base.documents.limits import SMALL
+from stackyard.base.documents.yamltext import YamlLimitError, parse_yaml
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.sops.age import check_recipient
 from stackyard.secrets.sops.rules import DEFAULT_RULE, Rule, check_pattern, rule_from
 

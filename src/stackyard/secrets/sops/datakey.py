@@ -12,7 +12,7 @@ from stackyard.secrets.sops.shamir import combine, split
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stackyard.errors import Location
+    from stackyard.base.errors import Location
     from stackyard.secrets.keyring import Keyring
 
 __all__ = ["data_key", "wrapped_groups"]

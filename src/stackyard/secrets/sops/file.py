@@ -9,9 +9,9 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.base import SecretsKind, secret_texts
-from stackyard.secrets.layout import Layout, Leaf, Remark, SecretsSyntaxError, Splice, leaves, spliced
+from stackyard.secrets.layout import Comment, Layout, Leaf, SecretsSyntaxError, Splice, leaves, spliced
 from stackyard.secrets.sops.cipher import CipherError, DataCipher, looks_encrypted
 from stackyard.secrets.sops.datakey import data_key, wrapped_groups
 from stackyard.secrets.sops.expand import replaced_leaves, without_aliases
@@ -23,7 +23,7 @@ from stackyard.secrets.sops.metadata import (
     read_metadata,
 )
 from stackyard.secrets.sops.text import FileFormat, TextFormat, text_format
-from stackyard.secrets.sops.tree import Mac, Visit, context_of, visits
+from stackyard.secrets.sops.tree import Mac, TreeEntry, context_of, visits
 from stackyard.secrets.values import Scalar, to_bytes, type_name
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OpenedSops:
 
     @property
     def plain(self) -> bytes:
-        """The decrypted file; made anew each time, because whoever wants values needs none of it."""
+        """The decrypted file; made again each time, because whoever wants values needs none of it."""
         if self.format is FileFormat.BINARY:
             return _content(self._encrypted, self._opening)
         return self._opening.plain(self._encrypted)
@@ -210,12 +210,12 @@ class _Opening:
 
     def take(self, layout: Layout) -> None:
         for visit in visits(layout, self._metadata.rule):
-            if isinstance(visit.thing, Remark):
+            if isinstance(visit.thing, Comment):
                 self._take_remark(visit.thing)
             else:
                 self._take_leaf(visit.thing, visit)
 
-    def _take_leaf(self, leaf: Leaf, visit: Visit) -> None:
+    def _take_leaf(self, leaf: Leaf, visit: TreeEntry) -> None:
         value = leaf.value
         if visit.is_encrypted and value is not None and value != "":
             context = context_of(visit.path)
@@ -230,7 +230,7 @@ class _Opening:
             raise self._damaged("it is encrypted where the rules of the file say that it is not", leaf)
         self.mac.add(value, is_encrypted=visit.is_encrypted)
 
-    def _take_item_comment(self, leaf: Leaf, visit: Visit, comment: str) -> None:
+    def _take_item_comment(self, leaf: Leaf, visit: TreeEntry, comment: str) -> None:
         """Turn an item of a list back into the comment that SOPS made it of; the MAC leaves it out."""
         if visit.item_start is None or leaf.is_flow or "\n" in comment:
             raise self._damaged("a comment was put in the place of a value", leaf)
@@ -252,7 +252,7 @@ class _Opening:
             where=leaf.place.location(self.path),
         )
 
-    def _take_remark(self, remark: Remark) -> None:
+    def _take_remark(self, remark: Comment) -> None:
         if not looks_encrypted(remark.text):
             return
         for path in remark.guesses:
@@ -318,7 +318,7 @@ def _sealed(
     mac = Mac(is_only_encrypted=metadata.is_mac_only_encrypted)
     for visit in visits(layout, metadata.rule):
         thing, context = visit.thing, context_of(visit.path)
-        if isinstance(thing, Remark):
+        if isinstance(thing, Comment):
             if visit.is_encrypted:
                 splices += _sealed_remark(thing, visit, cipher, known)
             continue
@@ -341,7 +341,7 @@ def _refuse_inexact(leaf: Leaf, text: str) -> None:
         )
 
 
-def _sealed_remark(remark: Remark, visit: Visit, cipher: DataCipher, known: _Known) -> list[Splice]:
+def _sealed_remark(remark: Comment, visit: TreeEntry, cipher: DataCipher, known: _Known) -> list[Splice]:
     if not remark.text or looks_encrypted(remark.text):
         return []
     context = context_of(visit.path)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.sops.rules import Rule, rule_from
 
 __all__ = [

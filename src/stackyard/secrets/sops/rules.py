@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stackyard.errors import InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError, Location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Protocol
 
-from stackyard.errors import Location
+from stackyard.base.errors import Location
 from stackyard.secrets.formats.dotenv_layout import dotenv_scalar, parse_dotenv
 from stackyard.secrets.formats.json_layout import json_scalar, parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml

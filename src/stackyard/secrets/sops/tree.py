@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.secrets.layout import Branch, Layout, Leaf, Listing, Node, Remark
+from stackyard.secrets.layout import Branch, Comment, Layout, Leaf, Listing, Node
 from stackyard.secrets.values import Scalar, to_bytes
 
 if TYPE_CHECKING:
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from stackyard.secrets.sops.rules import Rule
 
-__all__ = ["Mac", "Visit", "context_of", "visits"]
+__all__ = ["Mac", "TreeEntry", "context_of", "visits"]
 
 # What SOPS begins a MAC with that leaves out values in clear, so that the two sorts never agree.
 _ONLY_ENCRYPTED = hashlib.sha256(b"sops").digest()
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class TreeEntry:
     """A value or a comment on the way through a file.
 
     Attributes:
@@ -31,7 +31,7 @@ class Visit:
         item_start: Where its item begins, if it stands in a list: SOPS makes items of comments there.
     """
 
-    thing: Leaf | Remark
+    thing: Leaf | Comment
     path: tuple[str, ...]
     is_encrypted: bool
     item_start: int | None = None
@@ -42,7 +42,7 @@ def context_of(path: tuple[str, ...]) -> str:
     return ":".join(path) + ":"
 
 
-def visits(layout: Layout, rule: Rule) -> Iterator[Visit]:
+def visits(layout: Layout, rule: Rule) -> Iterator[TreeEntry]:
     """Yield every value and comment of all documents."""
     for document in layout.documents:
         yield from _collection(document.root, (), rule, is_marked=False)
@@ -50,20 +50,20 @@ def visits(layout: Layout, rule: Rule) -> Iterator[Visit]:
 
 def _collection(
     node: Branch | Listing, path: tuple[str, ...], rule: Rule, *, is_marked: bool
-) -> Iterator[Visit]:
+) -> Iterator[TreeEntry]:
     for remarks, inner_path, inner, start in _children(node, path):
         before = after = is_marked
         for remark in remarks:
             before, after = after, after or rule.marks(remark.text)
             is_encrypted = rule.encrypts(path, is_marked=after if rule.marks_itself else before)
-            yield Visit(remark, path, is_encrypted, start)
+            yield TreeEntry(remark, path, is_encrypted, start)
         if isinstance(inner, Leaf):
-            yield Visit(inner, inner_path, rule.encrypts(inner_path, is_marked=after), start)
+            yield TreeEntry(inner, inner_path, rule.encrypts(inner_path, is_marked=after), start)
         elif inner is not None:
             yield from _collection(inner, inner_path, rule, is_marked=after)
 
 
-Child = tuple[tuple[Remark, ...], tuple[str, ...], Node | None, int | None]
+Child = tuple[tuple[Comment, ...], tuple[str, ...], Node | None, int | None]
 
 
 def _children(node: Branch | Listing, path: tuple[str, ...]) -> Iterator[Child]:

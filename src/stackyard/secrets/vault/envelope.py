@@ -12,20 +12,19 @@ from cryptography.hazmat.primitives import hashes, hmac, padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
+from stackyard.secrets.vault.marker import START
 
 __all__ = [
     "DEFAULT_LABEL",
-    "Envelope",
+    "VaultEnvelope",
     "VaultFormatError",
     "WrongPasswordError",
-    "is_vault",
     "parse_envelope",
     "seal",
 ]
 
 DEFAULT_LABEL = "default"
-_START = "$ANSIBLE_VAULT;"
 _HEADER = re.compile(r"\$ANSIBLE_VAULT;(?P<version>[^;\s]+);(?P<cipher>[^;\s]+)(?:;(?P<label>[^\s;]+))?")
 _SALT_BYTES = 32
 _KEY_BYTES = 32
@@ -47,7 +46,7 @@ class WrongPasswordError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class VaultEnvelope:
     """An encrypted text, taken apart."""
 
     label: str | None
@@ -76,12 +75,7 @@ class Envelope:
             raise WrongPasswordError from err
 
 
-def is_vault(text: str) -> bool:
-    """Tell whether a text is, or was, encrypted by Ansible Vault."""
-    return text.lstrip().startswith(_START)
-
-
-def parse_envelope(text: str, named: str) -> Envelope:
+def parse_envelope(text: str, named: str) -> VaultEnvelope:
     """Take an encrypted text apart.
 
     Args:
@@ -104,7 +98,7 @@ def parse_envelope(text: str, named: str) -> Envelope:
         )
     except (binascii.Error, ValueError) as err:
         raise VaultFormatError(f"{named} is cut off or changed.") from err
-    return Envelope(match["label"], salt, signature, data)
+    return VaultEnvelope(match["label"], salt, signature, data)
 
 
 def _printable(text: str) -> str:
@@ -124,7 +118,7 @@ def seal(plain: bytes, password: bytes, label: str | None = None) -> str:
     inside = b"\n".join(binascii.hexlify(part) for part in (salt, signer.finalize(), data))
     body = binascii.hexlify(inside).decode()
     is_labelled = label is not None and label != DEFAULT_LABEL
-    header = f"{_START}1.2;AES256;{label}" if is_labelled else f"{_START}1.1;AES256"
+    header = f"{START}1.2;AES256;{label}" if is_labelled else f"{START}1.1;AES256"
     lines = [body[start : start + _LINE_CHARACTERS] for start in range(0, len(body), _LINE_CHARACTERS)]
     return "\n".join([header, *lines]) + "\n"
 

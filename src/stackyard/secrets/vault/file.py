@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from stackyard.errors import Location
+from stackyard.base.errors import Location
 from stackyard.secrets.base import SecretsKind, secret_texts
 from stackyard.secrets.formats.json_layout import parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.formats.yaml_scalar import yaml_scalar
 from stackyard.secrets.layout import Layout, Leaf, SecretsSyntaxError, Splice, is_one_line, leaves, spliced
 from stackyard.secrets.sops.expand import replaced_leaves
-from stackyard.secrets.vault.envelope import VaultFormatError, is_vault, parse_envelope, seal
+from stackyard.secrets.vault.envelope import VaultFormatError, parse_envelope, seal
+from stackyard.secrets.vault.marker import is_vault
 from stackyard.secrets.vault.passwords import VaultPassword, encryption_password, open_envelope
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.errors import FileError
+from stackyard.base.errors import FileError
 from stackyard.secrets.base import SecretsLockedError
 from stackyard.secrets.keyring import Keyring, KeyringError, run_key_command
-from stackyard.secrets.vault.envelope import DEFAULT_LABEL, Envelope, WrongPasswordError
+from stackyard.secrets.vault.envelope import DEFAULT_LABEL, VaultEnvelope, WrongPasswordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ def _of_file(name: str, label: str, named: str, keyring: Keyring) -> VaultPasswo
     return VaultPassword(label=label, place=str(path), password=password)
 
 
-def open_envelope(envelope: Envelope, keyring: Keyring, named: str) -> tuple[bytes, VaultPassword]:
+def open_envelope(envelope: VaultEnvelope, keyring: Keyring, named: str) -> tuple[bytes, VaultPassword]:
     """Decrypt a text with whichever password opens it, those of its label first.
 
     Raises:

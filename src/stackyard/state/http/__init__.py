@@ -1,8 +1,9 @@
 """The `http` backend protocol of OpenTofu and Terraform, in front of `StateService`.
 
-`StateApp.handle` is a handler for `stackyard.serving`. It knows who asks (`auth`), what they may do, how the
-engines understand an answer, and nothing of how states are kept. Nothing but a state that was never written
-is ever answered with 404: an engine takes that for "no state yet" and would build everything anew.
+`StateApp.handle` is a handler for `stackyard.base.serving`. It authenticates the client (`auth`), checks
+its rights, and answers in the form that engines understand. It does not know how states are stored. Only a
+state that was never written is answered with 404: an engine reads 404 as "no state yet" and would create
+everything again.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from stackyard import diagnostics, serving
-from stackyard.errors import InvalidInputError, StackyardError
-from stackyard.objects import StoreBusyError, StoreError
+from stackyard.base import diagnostics, serving
+from stackyard.base.errors import InvalidInputError, StackyardError
+from stackyard.clients.objects import StoreBusyError, StoreError
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import BodyTooLargeError
 from stackyard.state.lockinfo import LockInfo, make_lock_info

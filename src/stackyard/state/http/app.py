@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
-from stackyard import serving
-from stackyard.errors import StackyardError
-from stackyard.objects import StoreBusyError, StoreError
+from stackyard.base import serving
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import StoreBusyError, StoreError
 from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body
@@ -23,6 +23,7 @@ from stackyard.state.http.layouts import LocksOfConnection, is_engine, read_addr
 from stackyard.state.http.metrics import Metrics
 from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
+from stackyard.state.lock_rules import POLLS_OF_A_WAITER
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Actor, Version
 from stackyard.state.principals import Right
@@ -54,8 +55,6 @@ _LOCK_BYTES = 64 * 1024
 _SMALL_BYTES = 1024
 # Another process may release a lock; nothing tells us, so we look.
 _LOOK_EVERY_S = 1.0
-# A client that asked this often waits for the lock (`-lock-timeout`), and is told as soon as it is free.
-_POLLS_OF_A_WAITER = 2
 
 
 @dataclass(slots=True)
@@ -228,7 +227,7 @@ class StateApp:
                 if self._on_wait is not None:
                     self._on_wait(name, err)
                 left_s = until - time.monotonic()
-                if err.polls < _POLLS_OF_A_WAITER or left_s <= 0 or _is_gone(request):
+                if err.polls < POLLS_OF_A_WAITER or left_s <= 0 or _is_gone(request):
                     raise
                 has_waited = True
                 await self._wait(woken, min(left_s, _LOOK_EVERY_S))

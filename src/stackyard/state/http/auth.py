@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stackyard import serving
-from stackyard.errors import StackyardError
+from stackyard.base import serving
+from stackyard.base.errors import StackyardError
 from stackyard.state.http.credentials import Credentials, Scheme, read_credentials
 from stackyard.state.http.throttle import Throttle
 from stackyard.state.principals import (

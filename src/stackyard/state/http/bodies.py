@@ -8,7 +8,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.errors import StackyardError
+from stackyard.base.errors import StackyardError
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:

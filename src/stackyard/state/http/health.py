@@ -11,13 +11,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from stackyard.objects import ANYTHING, StoreBusyError, StoreError
+from stackyard.clients.objects import ANYTHING, StoreBusyError, StoreError
 from stackyard.state import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.objects import Objects
+    from stackyard.clients.objects import Objects
 
 __all__ = ["StoreHealth"]
 

@@ -18,8 +18,8 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard import serving
-from stackyard.errors import ExitStatus
+from stackyard.base import serving
+from stackyard.base.errors import ExitStatus
 from stackyard.state.names import check_name
 from stackyard.state.refusals import StateRefusedError
 

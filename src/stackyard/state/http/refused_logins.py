@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.objects import StoreBusyError, StoreError
+from stackyard.clients.objects import StoreBusyError, StoreError
 from stackyard.state.model import Action, Actor
 
 if TYPE_CHECKING:

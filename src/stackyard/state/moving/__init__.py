@@ -1,9 +1,9 @@
-"""Taking states from one place to another: files, `http` backends, the engine's own S3 backend, our stores.
+"""Moves states between files, `http` backends, the engine's own S3 backend and stackyard's stores.
 
-`move_state` locks both places, copies, reads back what it wrote, and puts the source out of use, so that
-nobody goes on with the old copy. It keeps a journal: killed at any point, it completes when it is repeated. A
-`Place` is one end of a move; each kind has a module of its own, and `parse_address` tells which kind a user
-means. This package knows the engines' ways to lock, and nothing of command lines.
+`move_state` locks both places, copies, reads back what it wrote, and puts the source out of use, so that no
+client continues with the old copy. It keeps a journal: if it is killed at any point, the same call
+completes it. A `StateLocation` is one end of a move. Each kind has its own module, and `parse_address`
+selects the kind from the user's text. This package knows how engines lock, and does not know command lines.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from stackyard.state.moving.addresses import Address, AddressKind, parse_address
 from stackyard.state.moving.base import (
     MoveRefusedError,
     NothingToMoveError,
-    Place,
     PlaceError,
     PlaceLockedError,
+    StateLocation,
 )
 from stackyard.state.moving.journal import MoveJournal, MoveUnderWayError, Phase
 from stackyard.state.moving.move import Moved, move_state
@@ -28,9 +28,9 @@ __all__ = [
     "Moved",
     "NothingToMoveError",
     "Phase",
-    "Place",
     "PlaceError",
     "PlaceLockedError",
+    "StateLocation",
     "move_state",
     "parse_address",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 
 __all__ = ["Address", "AddressKind", "parse_address"]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
     from stackyard.state.document import Document
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "MoveRefusedError",
     "NothingToMoveError",
-    "Place",
     "PlaceError",
     "PlaceLockedError",
+    "StateLocation",
     "is_marker",
     "make_marker",
 ]
@@ -61,7 +61,7 @@ class PlaceError(UnreachableError):
     )
 
 
-class Place(Protocol):
+class StateLocation(Protocol):
     """Where a state is, or is to be. Every method raises a `StackyardError` when the place cannot be used."""
 
     @property

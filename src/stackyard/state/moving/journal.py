@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import fcntl
 import hashlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard import directories, files
-from stackyard.documents.jsontext import JsonError, parse_json
-from stackyard.errors import BusyError, FileError, InvalidInputError, Location
+from stackyard.base import directories, files, locks
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.errors import BusyError, InvalidInputError, Location
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.refusals import BodyRefusedError
 
@@ -104,20 +102,11 @@ class MoveJournal:
             MoveUnderWayError: One makes it already.
         """
         directories.ensure_private(self.path.parent)
-        lock = self.path.with_suffix(".lock")
-        try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as err:
-            raise FileError.from_os_error(err, "open", lock) from err
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as err:
+        with locks.open_file_lock(self.path.with_suffix(".lock")) as lock:
+            if not lock.try_acquire():
                 new = self._new
-                raise MoveUnderWayError(f"Another process moves {new.source} to {new.destination}.") from err
+                raise MoveUnderWayError(f"Another process moves {new.source} to {new.destination}.")
             yield
-        finally:
-            os.close(descriptor)
 
     def read(self) -> Entry:
         """Return what was written down, or a new entry.

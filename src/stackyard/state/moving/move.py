@@ -13,12 +13,12 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.documents.jsontext import parse_json
-from stackyard.documents.limits import LARGE
-from stackyard.errors import StackyardError
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import StackyardError
 from stackyard.state.document import Document, read_document
 from stackyard.state.lockinfo import LockInfo, make_lock_info
-from stackyard.state.moving.base import MoveRefusedError, NothingToMoveError, Place
+from stackyard.state.moving.base import MoveRefusedError, NothingToMoveError, StateLocation
 from stackyard.state.moving.journal import Entry, MoveJournal, Phase
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Moved:
 
 
 def move_state(
-    source: Place,
-    destination: Place,
+    source: StateLocation,
+    destination: StateLocation,
     *,
     keep_source: bool = False,
     journal: MoveJournal | None = None,
@@ -83,8 +83,8 @@ def move_state(
 class _Move:
     """A move that is under way."""
 
-    source: Place
-    destination: Place
+    source: StateLocation
+    destination: StateLocation
     journal: MoveJournal
     note: Callable[[str], None]
     keep_source: bool
@@ -188,7 +188,7 @@ def _locks(entry: Entry) -> tuple[LockInfo, LockInfo]:
     return entry.source_lock, entry.destination_lock
 
 
-def _lock_info(place: Place) -> LockInfo:
+def _lock_info(place: StateLocation) -> LockInfo:
     now = datetime.datetime.now(datetime.UTC)
     try:
         user = getpass.getuser()
@@ -206,7 +206,9 @@ def _lock_info(place: Place) -> LockInfo:
     return make_lock_info(info)
 
 
-def _needs_writing(destination: Place, data: bytes, document: Document, *, may_be_newer: bool) -> bool:
+def _needs_writing(
+    destination: StateLocation, data: bytes, document: Document, *, may_be_newer: bool
+) -> bool:
     """Tell whether the destination lacks the state, or stop where it holds something else.
 
     Args:
@@ -237,7 +239,7 @@ def _needs_writing(destination: Place, data: bytes, document: Document, *, may_b
     return found.serial < document.serial
 
 
-def _verify(destination: Place, data: bytes, document: Document) -> None:
+def _verify(destination: StateLocation, data: bytes, document: Document) -> None:
     there = destination.read()
     found = None if there is None else read_document(there)
     if (

@@ -9,7 +9,7 @@ import pytest
 from tests.support.releases import zipped
 
 from stackyard.engine.tools.archive import extracting
-from stackyard.engine.tools.ways import ToolReleaseError
+from stackyard.engine.tools.methods import ToolReleaseError
 
 
 def extract(data: bytes, folder: Path) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.programs import LONG_S, engine_script, write_program
 
-from stackyard.engine.tools.catalogue import CATALOGUE, Said, ToolBrokenError
+from stackyard.engine.tools.catalogue import CATALOGUE, ToolBrokenError, VersionOutput
 
 TOOLS = {tool.name: tool for tool in CATALOGUE}
 
@@ -31,7 +31,7 @@ def test_the_version_is_read_from_what_the_program_really_prints(
     name: str, answer: str, version: str, redirect: str, tmp_path: Path
 ) -> None:
     program = write_program(tmp_path / "program", f"echo '{answer}'{redirect}")
-    assert asyncio.run(TOOLS[name].ask(program, LONG_S)) == Said(product=name, version=version)
+    assert asyncio.run(TOOLS[name].ask(program, LONG_S)) == VersionOutput(product=name, version=version)
 
 
 @pytest.mark.parametrize("name", [name for name in TOOLS if name not in ("tofu", "terraform")])
@@ -48,7 +48,7 @@ def test_an_engine_is_what_its_answer_says_whatever_its_file_is_called(
 ) -> None:
     program = write_program(tmp_path / name, engine_script("1.11.4", terraform=terraform))
     said = asyncio.run(TOOLS[name].ask(program, LONG_S))
-    assert said == Said(product="terraform" if terraform else "tofu", version="1.11.4")
+    assert said == VersionOutput(product="terraform" if terraform else "tofu", version="1.11.4")
 
 
 def test_the_catalogue_has_each_program_once_and_says_what_needs_it() -> None:

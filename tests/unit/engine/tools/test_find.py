@@ -8,7 +8,7 @@ import pytest
 from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
 from stackyard.engine.tools.find import EngineMissingError, FoundEngine, find_engine
-from stackyard.engine.tools.places import Where
+from stackyard.engine.tools.places import FoundBy
 from stackyard.engine.tools.probe import Health
 from stackyard.engine.version import EngineBrokenError, EngineTooOldError, Flavour, Version
 
@@ -30,14 +30,14 @@ def test_the_order_is_configured_then_path_then_managed_then_terraform(
     assert (found.engine.path, found.engine.flavour, found.where_found) == (
         terraform,
         Flavour.TERRAFORM,
-        Where.PATH,
+        FoundBy.PATH,
     )
     managed = managed_copy(cache, "1.12.6")
-    assert (find().engine.path, find().where_found) == (managed, Where.MANAGED)
+    assert (find().engine.path, find().where_found) == (managed, FoundBy.MANAGED)
     tofu = write_program(path_folder / "tofu", TOFU)
-    assert (find().engine.path, find().where_found) == (tofu, Where.PATH)
+    assert (find().engine.path, find().where_found) == (tofu, FoundBy.PATH)
     configured = write_program(tmp_path / "mine", TOFU)
-    assert (find(configured).engine.path, find(configured).where_found) == (configured, Where.CONFIGURED)
+    assert (find(configured).engine.path, find(configured).where_found) == (configured, FoundBy.CONFIGURED)
 
 
 def test_the_engine_has_its_version_as_numbers(path_folder: Path) -> None:

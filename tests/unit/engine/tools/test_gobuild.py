@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.unit.engine.tools.goproxy import GOMOD, TINY, GoProxy
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.tools.gobuild import GoModule, write_module_files
 from stackyard.engine.tools.golang import GoSource
-from stackyard.engine.tools.ways import ToolBuildError
+from stackyard.engine.tools.methods import ToolBuildError
 from stackyard.engine.version import Version
 
 pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="there is no go on PATH")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.support.programs import write_program
 
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.tools.golang import Go, GoSource, go_on_path
-from stackyard.engine.tools.ways import ToolBuildError
+from stackyard.engine.tools.methods import ToolBuildError
 from stackyard.engine.version import Version
 
 NEEDED = Version(1, 26, 6)

@@ -12,8 +12,9 @@ import pytest
 from tests.support.programs import LONG_S, engine_script, managed_copy
 from tests.support.releases import ReleaseServer, archive_name, zipped
 
-from stackyard import events
-from stackyard.diagnostics import describe
+from stackyard.base import events
+from stackyard.base.diagnostics import describe
+from stackyard.base.errors import ExitStatus, FileError
 from stackyard.engine.tools.install import (
     DEFAULT_TOFU_VERSION,
     InstalledTool,
@@ -22,15 +23,14 @@ from stackyard.engine.tools.install import (
     install_tofu,
     read_tofu_version,
 )
-from stackyard.engine.tools.release import Patience, ReleaseArchive
-from stackyard.errors import ExitStatus, FileError
+from stackyard.engine.tools.release import HttpTimeouts, ReleaseArchive
 
 VERSION = "1.12.6"
 
 # Installs from the server that the first argument names, and tells how it gets on.
 INSTALLER = """
 import asyncio, sys
-from stackyard import events
+from stackyard.base import events
 from stackyard.engine.tools.install import install_tofu
 from stackyard.engine.tools.release import ReleaseArchive
 
@@ -44,7 +44,7 @@ print("way", asyncio.run(install_tofu("1.12.6", emit=tell, ways=ways)).way, flus
 
 
 def archive_way(releases: ReleaseServer) -> ReleaseArchive:
-    return ReleaseArchive(base_url=releases.url, patience=Patience(connect_s=LONG_S, stall_s=LONG_S))
+    return ReleaseArchive(base_url=releases.url, patience=HttpTimeouts(connect_s=LONG_S, stall_s=LONG_S))
 
 
 def install(
@@ -231,7 +231,7 @@ def test_a_write_that_the_system_refuses_is_one_clear_error_and_leaves_nothing(
     limited = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n{INSTALLER}"
     argv = [sys.executable, "-c", limited, releases.url]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LONG_S, check=False)
-    assert done.stderr.splitlines()[-1].startswith("stackyard.errors.FileError: Cannot install into ")
+    assert done.stderr.splitlines()[-1].startswith("stackyard.base.errors.FileError: Cannot install into ")
     assert "File too large" in done.stderr
     assert what_is_there(cache) == [".lock"]
 

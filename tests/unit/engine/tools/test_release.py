@@ -22,22 +22,22 @@ from tests.support.releases import (
     zipped,
 )
 
-from stackyard import events
-from stackyard.engine.tools.release import Patience, ReleaseArchive
-from stackyard.engine.tools.ways import ToolReleaseError
+from stackyard.base import events
+from stackyard.engine.tools.methods import ToolReleaseError
+from stackyard.engine.tools.release import HttpTimeouts, ReleaseArchive
 from stackyard.engine.version import Version
 
 VERSION = "1.12.6"
 
 
 def provide(
-    url: str, folder: Path, emit: events.Emit = events.ignore, patience: Patience | None = None
+    url: str, folder: Path, emit: events.Emit = events.ignore, patience: HttpTimeouts | None = None
 ) -> Path:
-    way = ReleaseArchive(base_url=url, patience=patience or Patience(connect_s=LONG_S, stall_s=LONG_S))
+    way = ReleaseArchive(base_url=url, patience=patience or HttpTimeouts(connect_s=LONG_S, stall_s=LONG_S))
     return asyncio.run(way.provide(Version.parse(VERSION), folder, emit))
 
 
-def reason(releases: ReleaseServer, folder: Path, patience: Patience | None = None) -> str:
+def reason(releases: ReleaseServer, folder: Path, patience: HttpTimeouts | None = None) -> str:
     with pytest.raises(ToolReleaseError) as caught:
         provide(releases.url, folder, patience=patience)
     assert not (folder / "tofu").exists()
@@ -73,7 +73,7 @@ def test_the_address_comes_from_the_environment_when_none_is_given(
 ) -> None:
     releases.publish(VERSION)
     monkeypatch.setenv("STACKYARD_RELEASES_URL", releases.url)
-    way = ReleaseArchive(patience=Patience(connect_s=LONG_S, stall_s=LONG_S))
+    way = ReleaseArchive(patience=HttpTimeouts(connect_s=LONG_S, stall_s=LONG_S))
     assert asyncio.run(way.provide(Version.parse(VERSION), tmp_path, events.ignore)).is_file()
 
 
@@ -109,7 +109,7 @@ def test_a_connection_that_dies_before_any_word_is_a_reason(releases: ReleaseSer
 
 def test_a_server_that_stalls_is_left_alone(releases: ReleaseServer, tmp_path: Path) -> None:
     releases.publish(VERSION, serve=releases.stalling)
-    said = reason(releases, tmp_path, Patience(connect_s=LONG_S, stall_s=2.0))
+    said = reason(releases, tmp_path, HttpTimeouts(connect_s=LONG_S, stall_s=2.0))
     assert releases.stalled.is_set()
     assert "sent nothing for too long" in said
 
@@ -161,7 +161,7 @@ def test_a_server_that_accepts_and_never_speaks_is_left_alone(tmp_path: Path) ->
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ToolReleaseError, match="sent nothing for too long, after 0 bytes"):
-            provide(url, tmp_path, patience=Patience(connect_s=LONG_S, stall_s=0.3))
+            provide(url, tmp_path, patience=HttpTimeouts(connect_s=LONG_S, stall_s=0.3))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
-from stackyard import events
-from stackyard.engine.tools.catalogue import CATALOGUE, Said, Tool
+from stackyard.base import events
+from stackyard.engine.tools.catalogue import CATALOGUE, Tool, VersionOutput
 from stackyard.engine.tools.probe import Health
 from stackyard.engine.tools.survey import FoundTool, survey
 
@@ -174,7 +174,7 @@ def test_a_defect_in_one_look_ends_the_others_and_is_passed_on(path_folder: Path
     """The hanging program is ended: were it left, the end of the event loop would wait for ever."""
     write_program(path_folder / "git", HANGS)
 
-    async def fail(path: Path, timeout_s: float) -> Said:
+    async def fail(path: Path, timeout_s: float) -> VersionOutput:
         raise ZeroDivisionError
 
     hangs = next(tool for tool in CATALOGUE if tool.name == "git")

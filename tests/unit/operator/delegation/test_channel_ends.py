@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from stackyard import events
-from stackyard.errors import InvalidInputError
-from stackyard.operator.delegation.protocol import LostRecordsError, Order, RemoteRunError
+from stackyard.base import events
+from stackyard.base.errors import InvalidInputError
+from stackyard.base.redaction import Redactor
+from stackyard.clients.ssh.failures import SshError
+from stackyard.operator.delegation.protocol import InnerRequest, LostRecordsError, RemoteRunError
 from stackyard.operator.delegation.remote import DelegationTimeoutError, Limits, run_order
-from stackyard.operator.delegation.serving_side import Ends, RunVerb, serve
+from stackyard.operator.delegation.serving_side import ChannelEnds, RunVerb, serve
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
 from stackyard.operator.request import Request
-from stackyard.redaction import Redactor
-from stackyard.ssh.failures import SshError
 
 PATIENCE_S = 60.0
 SECRET = "very-secret-value"
@@ -92,7 +92,7 @@ def outcome(request: Request, *, success: bool = True) -> RunOutcome:
 @contextlib.asynccontextmanager
 async def served(run: RunVerb, folder: Path | None = None) -> AsyncIterator[tuple[Pipes, asyncio.Task[bool]]]:
     pipes = Pipes()
-    ends = Ends(reading=pipes.order, writing=pipes.records, redactor=Redactor([SECRET]), folder=folder)
+    ends = ChannelEnds(reading=pipes.order, writing=pipes.records, redactor=Redactor([SECRET]), folder=folder)
 
     async def to_the_end() -> bool:
         try:
@@ -112,8 +112,8 @@ async def served(run: RunVerb, folder: Path | None = None) -> AsyncIterator[tupl
         pipes.shut()
 
 
-def order(**request: Any) -> Order:
-    return Order(verb="create", request=Request(host="inner", **request).as_json(), beat_s=0.05)
+def order(**request: Any) -> InnerRequest:
+    return InnerRequest(verb="create", request=Request(host="inner", **request).as_json(), beat_s=0.05)
 
 
 LIMITS = Limits(whole_s=PATIENCE_S, stopping_s=PATIENCE_S)
@@ -234,7 +234,9 @@ def test_an_inner_run_ends_by_itself_when_nobody_is_there_any_more(lose: Callabl
     async def scenario() -> None:
         run = Endless()
         async with served(run) as (pipes, task):
-            silent = Order(verb="create", request=Request(host="inner").as_json(), beat_s=0.05, silence_s=0.3)
+            silent = InnerRequest(
+                verb="create", request=Request(host="inner").as_json(), beat_s=0.05, silence_s=0.3
+            )
             await pipes.write(silent.line())
             await run.begun.wait()
             lose(pipes)
@@ -279,7 +281,7 @@ def test_a_program_that_ends_without_a_word_of_ours_is_quoted_with_what_it_said_
 def test_silence_of_the_inner_side_is_noticed() -> None:
     async def scenario() -> None:
         async with served(Endless()) as (pipes, _):
-            slow = Order(verb="create", request=Request(host="inner").as_json(), beat_s=PATIENCE_S)
+            slow = InnerRequest(verb="create", request=Request(host="inner").as_json(), beat_s=PATIENCE_S)
             limits = Limits(whole_s=PATIENCE_S, silence_s=0.2)
             with pytest.raises(LostRecordsError, match="said nothing"):
                 await run_order(pipes, slow, host="inner", limits=limits, emit=events.ignore)

@@ -12,17 +12,18 @@ import orjson
 import pytest
 from tests.support.ssh_hosts import real_shell
 
-from stackyard import events, ssh
-from stackyard.errors import StackyardError
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.clients import ssh
+from stackyard.clients.ssh import shell as ssh_shell
+from stackyard.clients.ssh.failures import SshError
+from stackyard.clients.ssh.known_hosts import KnownHosts, forget_hosts
 from stackyard.operator.delegation import bootstrap, protocol, remote
 from stackyard.operator.delegation.inner_host import InnerHost, InnerHostError, Steps
-from stackyard.operator.delegation.protocol import BrokenRecordsError, Order, Records, RemoteRunError
-from stackyard.operator.delegation.relaying import relayed
+from stackyard.operator.delegation.protocol import BrokenRecordsError, InnerRequest, Records, RemoteRunError
+from stackyard.operator.delegation.relay import relayed
 from stackyard.operator.delegation.remote import Limits, run_order
 from stackyard.operator.outcome import NodeOutcome
-from stackyard.ssh import shell as ssh_shell
-from stackyard.ssh.failures import SshError
-from stackyard.ssh.known_hosts import KnownHosts, forget_hosts
 
 MARK = "0123456789abcdef"
 STEP = {"type": "step.progressed", "step": "s", "done": 1, "total": 2, "unit": "bytes"}
@@ -55,7 +56,7 @@ def record(number: Any, kind: str, body: Any) -> bytes:
 
 
 def heard(channel: Saying, emitted: list[events.Event] | None = None) -> Any:
-    order = Order(verb="create", request={}, mark=MARK)
+    order = InnerRequest(verb="create", request={}, mark=MARK)
     emit = (lambda _: None) if emitted is None else emitted.append
     return asyncio.run(run_order(channel, order, host="inner", limits=Limits(whole_s=60), emit=emit))
 

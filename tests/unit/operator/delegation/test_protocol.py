@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError
 from stackyard.operator.delegation.protocol import (
     BrokenRecordsError,
+    InnerRequest,
     Kind,
     LostRecordsError,
-    Order,
     Record,
     Records,
     new_mark,
@@ -80,13 +80,13 @@ def test_a_record_that_is_no_json_is_an_error() -> None:
 
 
 def test_an_order_comes_back_as_it_was_given_whatever_its_size() -> None:
-    order = Order(verb="create", request={"text": "x" * 5_000_000, "depth": None}, beat_s=1.5)
+    order = InnerRequest(verb="create", request={"text": "x" * 5_000_000, "depth": None}, beat_s=1.5)
     line = order.line()
     assert line.count(b"\n") == 1
-    assert Order.read(line) == order
+    assert InnerRequest.read(line) == order
 
 
 @pytest.mark.parametrize("line", [b"", b"{}\n", b"[1]\n", b'{"version":99}\n', b'{"version":1,"verb":'])
 def test_what_is_no_order_is_refused(line: bytes) -> None:
     with pytest.raises(InvalidInputError):
-        Order.read(line)
+        InnerRequest.read(line)

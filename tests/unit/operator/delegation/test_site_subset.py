@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from stackyard.manifest.model import Manifest
-from stackyard.manifest.reading import Wanted, find_manifest
 from stackyard.operator.delegation.children_needs import bridges_of, images_of
-from stackyard.operator.delegation.delegating import time_for
+from stackyard.operator.delegation.delegate import time_for
 from stackyard.operator.delegation.site_subset import InnerNode, as_tar, site_files
-from stackyard.site.load import Site
+from stackyard.sources.manifest.model import Manifest
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.load import Site
 
 FILES = {
     "site.yaml": "defaults: {domain: a.test, ssh_user: admin, spec_server: 'https://c.test:44443'}\n"
@@ -65,7 +65,7 @@ def site(tmp_path: Path) -> Site:
 
 def subtree(site: Site, *nodes: dict[str, Any], **settings: Any) -> Manifest:
     document = {"schema_version": 2, "name": "m", "nodes": [HOST, *nodes], "settings": settings}
-    return find_manifest(site, Wanted(text=json.dumps(document))).subtree("inner")
+    return find_manifest(site, ManifestRequest(text=json.dumps(document))).subtree("inner")
 
 
 LEAF = {"name": "leaf", "type": "vm", "parent": "inner", "template": "web"}

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from stackyard import lab
-from stackyard.operator.delegation import granting
+from stackyard.operator.delegation import credentials
 
 
 def ask(running: lab.Running, token: str, pin: str) -> subprocess.CompletedProcess[str]:
     """Run the script of the check as an inner host does, with the port of a lab."""
-    script = granting._ASK.replace("8006", str(urlsplit(running.url).port))
+    script = credentials._ASK.replace("8006", str(urlsplit(running.url).port))
     return subprocess.run(
         [sys.executable, "-I", "-c", script],
         input=f"{token}\n{pin}\n",
@@ -41,4 +41,4 @@ def test_a_token_is_shown_to_the_pinned_api_alone() -> None:
 
 @pytest.mark.parametrize("word", ["_create_unverified_context", "urllib.request"])
 def test_the_check_has_no_way_around_the_pin(word: str) -> None:
-    assert word not in granting._ASK
+    assert word not in credentials._ASK

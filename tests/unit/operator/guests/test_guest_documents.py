@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from tests.support.site import SEED, write_site
 
-from stackyard.manifest.reading import Wanted, find_manifest
-from stackyard.operator.guests import GuestContext, Patience, guest_context, pull_service
+from stackyard.operator.guests import GuestContext, GuestTimeouts, guest_context, pull_service
 from stackyard.operator.guests.pull import CallbackError
 from stackyard.path.manifests import resolve_manifest
 from stackyard.render.userdata import cloud_config
-from stackyard.site.pulling import OWN_KEY_FILE
-from stackyard.site.resolver import ConfigResolver
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.pull import OWN_KEY_FILE
+from stackyard.sources.site.resolver import ConfigResolver
 
 SITE = SEED["site.yaml"].replace("  spec_server: https://controller:44443\n", "")
 HARD = """\
@@ -42,10 +42,10 @@ def resolver_of(folder: Path, **changed: str) -> ConfigResolver:
 
 def context_of(resolver: ConfigResolver, *nodes: dict[str, Any], host: str = "father") -> GuestContext:
     document = {"schema_version": 2, "name": "m", "nodes": list(nodes), "settings": {"timeout_buffer": 5}}
-    manifest = find_manifest(resolver.site, Wanted(text=json.dumps(document)))
+    manifest = find_manifest(resolver.site, ManifestRequest(text=json.dumps(document)))
 
     async def opened() -> GuestContext:
-        async with guest_context(resolver, manifest, host, patience=Patience(ssh_s=1.0)) as context:
+        async with guest_context(resolver, manifest, host, patience=GuestTimeouts(ssh_s=1.0)) as context:
             return context
 
     return asyncio.run(opened())
@@ -132,7 +132,7 @@ def test_host_keys_are_in_the_user_data_by_the_names_of_their_secrets(tmp_path: 
 def served(resolver: ConfigResolver, host: str, mode: str = "pull") -> str | None:
     node = {"name": "web", **VM, "spec": "hard", "execution": {"mode": mode}}
     document = {"schema_version": 2, "name": "m", "nodes": [node]}
-    manifest = find_manifest(resolver.site, Wanted(text=json.dumps(document)))
+    manifest = find_manifest(resolver.site, ManifestRequest(text=json.dumps(document)))
 
     async def go() -> str | None:
         async with pull_service(resolver, manifest, host) as service:

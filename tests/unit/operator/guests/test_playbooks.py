@@ -14,12 +14,13 @@ import pytest
 from tests.support.site import SEED, write_site
 from tests.support.ssh_hosts import real_shell
 
-from stackyard import events, ssh
-from stackyard.manifest.reading import Wanted, find_manifest
+from stackyard.base import events
+from stackyard.clients import ssh
 from stackyard.operator.guests import GuestContext, guest_context
 from stackyard.operator.guests.ansible import AnsibleMissingError, find_playbook, run_playbook
 from stackyard.operator.guests.phases import GuestConfigError
-from stackyard.site.resolver import ConfigResolver
+from stackyard.sources.manifest.read import ManifestRequest, find_manifest
+from stackyard.sources.site.resolver import ConfigResolver
 
 PLAYBOOK = "- hosts: all\n  tasks: []\n"
 MANIFEST = {
@@ -61,7 +62,7 @@ def runner(folder: Path, monkeypatch: pytest.MonkeyPatch, *, status: int = 0) ->
 
 @contextlib.asynccontextmanager
 async def at_work(resolver: ConfigResolver, folder: Path) -> AsyncIterator[tuple[GuestContext, ssh.Shell]]:
-    manifest = find_manifest(resolver.site, Wanted(text=json.dumps(MANIFEST)))
+    manifest = find_manifest(resolver.site, ManifestRequest(text=json.dumps(MANIFEST)))
     async with (
         guest_context(resolver, manifest, "pve") as context,
         real_shell(folder) as host,

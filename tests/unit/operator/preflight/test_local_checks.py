@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.site import write_site
 
-from stackyard.diagnostics import Diagnostic
-from stackyard.errors import ExitStatus
+from stackyard.base.diagnostics import Diagnostic
+from stackyard.base.errors import ExitStatus
 from stackyard.operator.preflight import (
     CheckResult,
     PreflightError,
@@ -22,8 +22,8 @@ from stackyard.operator.preflight import (
     preflight,
     subject_of,
 )
-from stackyard.operator.preflight.model import Seen
-from stackyard.site import ConfigResolver
+from stackyard.operator.preflight.model import Observation
+from stackyard.sources.site import ConfigResolver
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_run_is_refused_with_every_finding_and_ends_as_its_worst(site: Path) -
 
 
 def check(*findings: Diagnostic) -> CheckResult:
-    return CheckResult.of("x", Seen(text="seen", findings=findings), took_s=0.0)
+    return CheckResult.of("x", Observation(text="seen", findings=findings), took_s=0.0)
 
 
 def test_warnings_stop_nothing_and_errors_come_first() -> None:

@@ -9,7 +9,7 @@ import pytest
 from stackyard.desired import Desired
 from stackyard.guard import Cluster
 from stackyard.guard.facts import PERMISSIONS, VERSION, VNETS, Facts
-from stackyard.guard.implied import Implied
+from stackyard.guard.implied import ImpliedCalls
 from stackyard.guard.privileges import ask_rights, find_lacking, missing
 from stackyard.guard.rights import Grant, Purpose, Right, needed, needed_for
 
@@ -133,9 +133,12 @@ def test_a_path_without_an_entry_has_what_the_nearest_one_above_passes_on() -> N
 def test_a_thousand_guests_are_asked_about_once() -> None:
     vms = [{**VM, "key": f"v{n}", "name": f"v{n}", "vm_id": 100 + n} for n in range(1000)]
     desired = Desired.model_validate({"vms": vms})
-    implied = Implied(desired=desired, created=frozenset(vm["key"] for vm in vms))
+    implied = ImpliedCalls(desired=desired, created=frozenset(vm["key"] for vm in vms))
     asked = list(ask_rights(implied, Cluster(nodes=(), storages=(), guests=())))
-    assert asked == [PERMISSIONS, VERSION, VNETS]
+    # What they share is asked about by itself, too: rights can be taken away on a deeper path.
+    shared = [dict(one.params)["path"] for one in asked if one.params]
+    assert shared == ["/sdn/zones/localnetwork/vmbr0/7", "/storage/tank"]
+    assert [one for one in asked if not one.params] == [PERMISSIONS, VERSION, VNETS]
     found = list(find_lacking(needed(desired, zones={}), facts({})))
     assert len(found) < 20
     assert "/vms/100, /vms/1000, /vms/1001 and 997 more" in found[0].detail + found[3].detail
@@ -143,7 +146,7 @@ def test_a_thousand_guests_are_asked_about_once() -> None:
 
 def test_a_change_needs_what_its_attributes_need_and_no_more() -> None:
     desired = Desired.model_validate({"vms": [VM]})
-    implied = Implied(desired=desired, changed={"web": frozenset(("cpu", "description"))})
+    implied = ImpliedCalls(desired=desired, changed={"web": frozenset(("cpu", "description"))})
     found = {str(grant) for right in needed_for(implied, zones={}) for grant in right.ways[0]}
     assert found == {"VM.Config.CPU on /vms/100", "VM.Config.Options on /vms/100"}
 

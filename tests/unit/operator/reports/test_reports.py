@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stackyard.errors import FileError
+from stackyard.base.errors import FileError
+from stackyard.base.redaction import Redactor
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
 from stackyard.operator.reports import Report, write_report, write_reports
-from stackyard.redaction import Redactor
 
 HOSTILE = 'a|b`c`<script>&amp;"\x00\x1b[31m]]>\n## not a heading\ud800'
 

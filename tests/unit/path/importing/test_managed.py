@@ -8,10 +8,10 @@ from pathlib import Path
 from tests.support.site import write_site
 from tests.support.state_documents import resource, state_document
 
-from stackyard.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects
 from stackyard.path.importing.managed import managed_guests
 from stackyard.render.references import CONTAINER, VM
-from stackyard.site import ConfigResolver
+from stackyard.sources.site import ConfigResolver
 from stackyard.state import Actor, LockInfo, StateService, make_lock_info
 
 ME = Actor(principal="tests")

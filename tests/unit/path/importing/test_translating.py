@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stackyard.desired import Container, Vm
-from stackyard.path.importing.configuration import Translated
+from stackyard.path.importing.configuration import TranslatedGuest
 from stackyard.path.importing.container import translate_container
 from stackyard.path.importing.vm import translate_vm
 
@@ -24,13 +24,13 @@ PLAIN_CT = {
 }
 
 
-def translated_vm(**more: Any) -> Translated:
+def translated_vm(**more: Any) -> TranslatedGuest:
     row = {"vmid": 100, "name": "web", "node": "pve1", "status": "running"}
     config = {key: value for key, value in {**PLAIN_VM, **more}.items() if value is not None}
     return translate_vm(row, {**config, "digest": "x", "vmgenid": "x", "meta": "x", "unused0": "x"})
 
 
-def translated_ct(**more: Any) -> Translated:
+def translated_ct(**more: Any) -> TranslatedGuest:
     row = {"vmid": 200, "name": "dns", "node": "pve1", "status": "stopped", "pool": "home"}
     config = {key: value for key, value in {**PLAIN_CT, **more}.items() if value is not None}
     return translate_container(row, {**config, "digest": "x"})

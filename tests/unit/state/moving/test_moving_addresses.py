@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard.errors import UsageError
+from stackyard.base.errors import UsageError
 from stackyard.state.moving import Address, AddressKind, parse_address
 
 

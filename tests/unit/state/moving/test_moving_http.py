@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from tests.support.state_documents import state_document
 
-from stackyard.errors import BusyError, UsageError
-from stackyard.serving import make_certificate
+from stackyard.base.errors import BusyError, UsageError
+from stackyard.base.serving import make_certificate
 from stackyard.state import LockInfo, make_lock_info
 from stackyard.state.moving import PlaceError
-from stackyard.state.moving.http_place import HttpPlace, HttpSettings
+from stackyard.state.moving.http_location import HttpLocation, HttpSettings
 
 LOCK = make_lock_info(LockInfo(id="ours", who="us@here", operation="OperationTypeApply"))
 OTHER = make_lock_info(LockInfo(id="theirs", who="they@there", operation="OperationTypeApply"))
@@ -98,7 +98,7 @@ def gitlab_environment(address: str) -> dict[str, str]:
 def test_the_engines_own_variables_say_how_a_server_is_used() -> None:
     backend = Backend()
     with backend.running() as address:
-        place = HttpPlace(HttpSettings.make(address, gitlab_environment(address)))
+        place = HttpLocation(HttpSettings.make(address, gitlab_environment(address)))
         place.lock(LOCK)
         assert place.read() is None
         place.write(state_document(1), LOCK)
@@ -123,7 +123,7 @@ def test_a_conflict_names_the_holder() -> None:
     backend = Backend()
     backend.lock = OTHER.body()
     with backend.running() as address:
-        place = HttpPlace(HttpSettings.make(address, gitlab_environment(address)))
+        place = HttpLocation(HttpSettings.make(address, gitlab_environment(address)))
         with pytest.raises(BusyError, match="they@there"):
             place.lock(LOCK)
 
@@ -131,7 +131,7 @@ def test_a_conflict_names_the_holder() -> None:
 def test_a_token_alone_is_sent_as_one() -> None:
     backend = Backend()
     with backend.running() as address:
-        HttpPlace(HttpSettings.make(address, {}, credentials="syt_token\n")).read()
+        HttpLocation(HttpSettings.make(address, {}, credentials="syt_token\n")).read()
     assert backend.asked == [("GET", "/state", "Bearer syt_token")]
 
 
@@ -140,7 +140,7 @@ def test_an_answer_that_is_none_is_never_taken_for_an_empty_state(status: int) -
     backend = Backend()
     backend.status = status
     with backend.running() as address:
-        place = HttpPlace(HttpSettings.make(address, {}))
+        place = HttpLocation(HttpSettings.make(address, {}))
         with pytest.raises(PlaceError, match=str(status)):
             place.read()
         with pytest.raises(PlaceError, match=str(status)):
@@ -150,7 +150,7 @@ def test_an_answer_that_is_none_is_never_taken_for_an_empty_state(status: int) -
 def test_the_reason_of_a_server_of_ours_is_passed_on() -> None:
     backend = Backend()
     with backend.running() as address:
-        place = HttpPlace(HttpSettings.make(address, {}))
+        place = HttpLocation(HttpSettings.make(address, {}))
         backend.answer = lambda *asked: (422, b'{"error":{"detail":"Not registered."}}')  # type: ignore[method-assign]
         with pytest.raises(PlaceError, match=r"422 .* Not registered\."):
             place.lock(LOCK)
@@ -158,7 +158,7 @@ def test_the_reason_of_a_server_of_ours_is_passed_on() -> None:
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
     with pytest.raises(PlaceError, match="cannot be reached"):
-        HttpPlace(HttpSettings.make("http://127.0.0.1:1/state", {})).read()
+        HttpLocation(HttpSettings.make("http://127.0.0.1:1/state", {})).read()
 
 
 def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
@@ -175,11 +175,11 @@ def test_a_certificate_counts_only_where_it_is_trusted(tmp_path: Path) -> None:
     backend = Backend()
     with backend.running(context) as address:
         with pytest.raises(PlaceError, match="certificate"):
-            HttpPlace(HttpSettings.make(address, {})).read()
+            HttpLocation(HttpSettings.make(address, {})).read()
         trusted = {"TF_HTTP_CLIENT_CA_CERTIFICATE_PEM": certificate.certificate_pem.decode()}
-        assert HttpPlace(HttpSettings.make(address, trusted)).read() is None
+        assert HttpLocation(HttpSettings.make(address, trusted)).read() is None
         blind = {"TF_HTTP_SKIP_CERT_VERIFICATION": "true"}
-        assert HttpPlace(HttpSettings.make(address, blind)).read() is None
+        assert HttpLocation(HttpSettings.make(address, blind)).read() is None
 
 
 def test_a_certificate_that_is_none_is_wrong_usage() -> None:

@@ -1,6 +1,6 @@
 """Files that come with stackyard: the module files of the default OpenTofu, and the pinned Go toolchain.
 
-`scripts/update_tofu_module.py` writes all of them; nobody edits them by hand.
+`scripts/update_tofu_module.py` writes all of them; do not edit them by hand.
 """
 
 from __future__ import annotations

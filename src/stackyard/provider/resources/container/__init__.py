@@ -1,8 +1,9 @@
-"""`proxmox_virtual_environment_container`: a container, from its template or source to its end.
+"""`proxmox_virtual_environment_container`: a container, from its template or source to its removal.
 
-`making` sends the one call that makes it, `creating` finishes it, `updating` changes it, `deleting` ends it.
-`properties` turns the blocks of a configuration into properties of Proxmox, `describing` turns them back; a
-change is the difference between the properties of two states. `rules` and `planning` say what a plan does.
+`making` sends the call that creates it, `creating` completes it, `updating` changes it, `deleting` removes
+it. `properties` converts the blocks of a configuration to properties of Proxmox, and `describing` converts
+them back. A change is the difference between the properties of two states. `rules` and `planning` define
+the plan.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.provider.kinds import Resource
 from stackyard.provider.problems import ImportIdError
-from stackyard.provider.resources.container.creating import create
-from stackyard.provider.resources.container.deleting import delete
-from stackyard.provider.resources.container.planning import check, plan
-from stackyard.provider.resources.container.reading import read
+from stackyard.provider.resources.container.create import create
+from stackyard.provider.resources.container.delete import delete
+from stackyard.provider.resources.container.plan import check, plan
+from stackyard.provider.resources.container.read import read
 from stackyard.provider.resources.container.rules import RULES
-from stackyard.provider.resources.container.updating import update
+from stackyard.provider.resources.container.update import update
 
 if TYPE_CHECKING:
     from stackyard.provider.values import Object

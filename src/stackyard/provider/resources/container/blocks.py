@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.container import CONSOLE, CPU, FEATURES, MEMORY, ROOT_DISK
+from stackyard.provider.guests import CONTAINER, Guest
 from stackyard.provider.values import UNKNOWN, Object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULTS", "block", "has", "is_clone", "is_started", "known", "path_of"]
+    from stackyard.provider.kinds import Work
+
+__all__ = ["DEFAULTS", "block", "guest_of", "has", "is_clone", "is_started", "known"]
 
 # What the original uses where the block is left out; Proxmox itself would give all processors and more swap.
 DEFAULTS: Mapping[str, Object] = {
-    "console": {"enabled": True, "tty_count": 2, "type": "tty"},
-    "cpu": {"architecture": "amd64", "cores": 1, "limit": 0, "units": 0},
-    "disk": {
-        "acl": False,
-        "datastore_id": "local",
-        "mount_options": [],
-        "quota": False,
-        "replicate": False,
-        "size": 4,
-    },
-    "features": {"fuse": False, "keyctl": False, "mknod": False, "mount": [], "nesting": False},
-    "memory": {"dedicated": 512, "swap": 0},
+    "console": CONSOLE.defaults(),
+    "cpu": CPU.defaults(),
+    "disk": {**ROOT_DISK.defaults(), "datastore_id": "local", "size": 4},
+    "features": FEATURES.defaults(),
+    "memory": MEMORY.defaults(),
 }
 
 
@@ -33,6 +30,11 @@ def block(values: Mapping[str, Any], name: str) -> Object:
     found = values.get(name)
     first = found[0] if isinstance(found, list) and found else None
     return first if isinstance(first, dict) else {}
+
+
+def guest_of(work: Work, values: Mapping[str, Any]) -> Guest:
+    """Return the container on its node."""
+    return Guest(work=work, node=str(values["node_name"]), vm_id=int(values["id"]), kind=CONTAINER)
 
 
 def has(values: Mapping[str, Any], name: str) -> bool:
@@ -57,8 +59,3 @@ def known(value: Any) -> Any:
     if isinstance(value, list):
         return [known(inner) for inner in value]
     return None if value is UNKNOWN else value
-
-
-def path_of(values: Mapping[str, Any]) -> str:
-    """Return the path of the container in the API."""
-    return f"/nodes/{values['node_name']}/lxc/{values['id']}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.container import INTERFACE
+from stackyard.fields.guest import ADDRESSES
+from stackyard.fields.properties import numbered, parse
 from stackyard.provider.resources.container.blocks import block
-from stackyard.provider.resources.container.texts import indexed, is_on, number, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +19,7 @@ __all__ = ["addresses", "expects_address", "interfaces"]
 
 def interfaces(config: Mapping[str, Any], state: Object) -> list[Object]:
     """Return the interfaces; one that the user turned off is not there and keeps its place."""
-    found, off = dict(indexed(config, "net")), _turned_off(config, state)
+    found, off = dict(numbered(config, "net")), _turned_off(config, state)
     known: Sequence[Object] = state.get("network_interface") or ()
     return [_interface(found[i]) if i in found else known[i] for i in sorted({*found, *off})]
 
@@ -28,18 +30,8 @@ def _turned_off(config: Mapping[str, Any], state: Object) -> set[int]:
 
 
 def _interface(text: str) -> Object:
-    parts = split(text, "name")
-    return {
-        "bridge": parts.get("bridge", ""),
-        "enabled": True,
-        "firewall": is_on(parts, "firewall"),
-        "host_managed": is_on(parts, "host-managed"),
-        "mac_address": parts.get("hwaddr", ""),
-        "mtu": number(parts.get("mtu")),
-        "name": parts.get("name", ""),
-        "rate_limit": number(parts.get("rate")),
-        "vlan_id": number(parts.get("tag")),
-    }
+    found = INTERFACE.read_text(text)
+    return {**{name: value for name, value in found.items() if name not in ADDRESSES}, "enabled": True}
 
 
 def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
@@ -50,10 +42,10 @@ def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
     """
     known: Sequence[Object] = block(state, "initialization").get("ip_config") or ()
     off = _turned_off(config, state)
-    texts = dict(indexed(config, "net"))
+    texts = dict(numbered(config, "net"))
     found: list[Object] = []
     for index in sorted({*texts, *off}):
-        parts = split(texts.get(index, ""), "name")
+        parts = parse(texts.get(index, ""), "name")
         one = {"ipv4": _family(parts, "ip", "gw"), "ipv6": _family(parts, "ip6", "gw6")}
         was_empty = index < len(known) and not any(_addresses_in(known[index]))
         if index in off and index < len(known):
@@ -76,5 +68,5 @@ def _family(parts: Mapping[str, str], address: str, gateway: str) -> list[Object
 
 def expects_address(config: Mapping[str, Any]) -> bool:
     """Tell whether any interface is going to have an address."""
-    parts = (split(text, "name") for _, text in indexed(config, "net"))
+    parts = (parse(text, "name") for _, text in numbered(config, "net"))
     return any(one.get(name, "manual") != "manual" for one in parts for name in ("ip", "ip6"))

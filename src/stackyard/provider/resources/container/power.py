@@ -3,89 +3,50 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stackyard import proxmox
-from stackyard.addresses import is_usable
-from stackyard.provider.resources.container.blocks import block, path_of
-from stackyard.provider.resources.container.tasks import wait_for_others, wait_for_task
+from stackyard.base.addresses import is_usable
+from stackyard.base.backoff import Backoff
+from stackyard.clients import proxmox
+from stackyard.provider.resources.container.blocks import block
 
 if TYPE_CHECKING:
+    from stackyard.provider.guests import Guest
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["Addresses", "is_running", "reboot", "shut_down", "start", "wait_for_addresses"]
+__all__ = ["Addresses", "reboot", "shut_down", "start", "wait_for_addresses"]
 
 Addresses = dict[str, dict[str, str]]
 
 # How long the original waits for addresses, whatever was asked for.
 _ADDRESSES_S = 10.0
 _REBOOT_S = 300
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 # A shutdown that is to be forced needs some time after its own timeout.
 _FORCE_S = 5
 
 
-async def is_running(work: Work, state: Object) -> bool:
-    """Tell whether the container runs."""
-    status: dict[str, Any] = await work.client.get(f"{path_of(state)}/status/current")
-    return bool(status.get("status") == "running")
-
-
-async def start(work: Work, state: Object, *, timeout_s: float) -> None:
+async def start(guest: Guest, *, timeout_s: float) -> None:
     """Start the container unless it runs already."""
-    try:
-        upid = await work.client.post(f"{path_of(state)}/status/start")
-    except proxmox.AnswerLostError:
-        await _settle(work, state, running=True, timeout_s=timeout_s)
-        return
-    except proxmox.RefusedError as err:
-        if "already running" not in err.text:
-            raise
-        return
-    await wait_for_task(work, upid, timeout_s=timeout_s)
+    await guest.run("status/start", timeout_s=timeout_s, done="already running")
 
 
-async def shut_down(work: Work, state: Object, *, timeout_s: float) -> None:
+async def shut_down(guest: Guest, *, timeout_s: float) -> None:
     """Shut the container down, by force when it does not obey in time."""
-    grace_s = max(1, int(timeout_s) - _FORCE_S)
-    try:
-        upid = await work.client.post(
-            f"{path_of(state)}/status/shutdown", {"forceStop": True, "timeout": grace_s}
-        )
-    except proxmox.AnswerLostError:
-        await _settle(work, state, running=False, timeout_s=timeout_s)
-        return
-    except proxmox.RefusedError as err:
-        if "not running" not in err.text:
-            raise
-        return
-    await wait_for_task(work, upid, timeout_s=timeout_s + _FORCE_S)
+    params = {"forceStop": True, "timeout": max(1, int(timeout_s) - _FORCE_S)}
+    await guest.run("status/shutdown", params, timeout_s=timeout_s + _FORCE_S, done="not running")
 
 
-async def reboot(work: Work, state: Object, *, timeout_s: float) -> None:
+async def reboot(guest: Guest, *, timeout_s: float) -> None:
     """Reboot the container, so that what was changed comes into force."""
-    try:
-        upid = await work.client.post(f"{path_of(state)}/status/reboot", {"timeout": _REBOOT_S})
-    except proxmox.AnswerLostError:
-        # Rebooted or not: once more does no more than once.
-        upid = await work.client.post(f"{path_of(state)}/status/reboot", {"timeout": _REBOOT_S})
-    await wait_for_task(work, upid, timeout_s=timeout_s)
-
-
-async def _settle(work: Work, state: Object, *, running: bool, timeout_s: float) -> None:
-    """Bring the container to a power state after a lost answer: see whether it gets there, else ask again."""
-    await wait_for_others(work, str(state["node_name"]), int(state["id"]), timeout_s=timeout_s)
-    if await is_running(work, state) is not running:
-        upid = await work.client.post(f"{path_of(state)}/status/{'start' if running else 'stop'}")
-        await wait_for_task(work, upid, timeout_s=timeout_s)
+    await guest.run("status/reboot", {"timeout": _REBOOT_S}, timeout_s=timeout_s)
 
 
 async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _ADDRESSES_S) -> Addresses:
     """Return the first address of each interface by family, once those are there that are waited for."""
     wanted = {family for family in ("ipv4", "ipv6") if block(state, "wait_for_ip").get(family)}
-    deadline, pause = time.monotonic() + patience_s, _FIRST_PAUSE_S
+    deadline, pauses = time.monotonic() + patience_s, iter(_BACKOFF)
     while True:
         listed, problem = await _interfaces(work, state)
         there = {f"ipv{address.version}" for one in listed for address in one.addresses if is_usable(address)}
@@ -93,8 +54,7 @@ async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _
             if problem:
                 work.warn("The addresses of a container cannot be used", problem)
             return _first_addresses(listed)
-        await work.client.pause(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE_S)
+        await work.client.pause(next(pauses))
 
 
 async def _interfaces(work: Work, state: Object) -> tuple[list[proxmox.GuestInterface], str]:

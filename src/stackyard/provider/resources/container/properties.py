@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.container import (
+    BASICS,
+    CONSOLE,
+    CPU,
+    DEVICE,
+    FEATURES,
+    INTERFACE,
+    MEMORY,
+    MOUNT_POINT,
+    ROOT_DISK,
+)
+from stackyard.fields.guest import ADDRESSES, DNS, STARTUP
+from stackyard.fields.properties import GIB, parse_size, render, render_size
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone, known
-from stackyard.provider.resources.container.texts import GIB, join, size_bytes, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from stackyard.provider.values import Object
 
@@ -26,13 +38,10 @@ def properties(values: Object) -> Properties:
     """
     given = known(values)
     found: Properties = {
-        "onboot": bool(given.get("start_on_boot")),
-        "protection": bool(given.get("protection")),
-        "description": given.get("description") or None,
-        "hookscript": given.get("hook_script_file_id") or None,
+        **BASICS.write(given),
         "tags": ";".join(sorted(tag.strip() for tag in given.get("tags") or () if tag.strip())) or None,
         "env": _environment(given.get("environment_variables") or {}),
-        "startup": _startup(block(given, "startup")),
+        "startup": STARTUP.write_text(block(given, "startup")) or None,
         "ostype": block(given, "operating_system").get("type") or None,
     }
     for name in ("console", "cpu", "features", "memory"):
@@ -41,7 +50,9 @@ def properties(values: Object) -> Properties:
     found |= _initialization(block(given, "initialization"))
     found |= _networks(given)
     found |= {f"mp{i}": _mount_point(one) for i, one in enumerate(given.get("mount_point") or ())}
-    found |= {f"dev{i}": _device(one) for i, one in enumerate(given.get("device_passthrough") or ())}
+    found |= {
+        f"dev{i}": DEVICE.write_text(one) for i, one in enumerate(given.get("device_passthrough") or ())
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -72,17 +83,12 @@ def beginning(values: Object) -> Properties:
 
 def root_disk(disk: Mapping[str, Any], volume: str, *, size: int | None = None) -> str:
     """Return the root disk, of a volume that is there (with its size in GiB) or is to be made."""
-    options = [option for option in disk.get("mount_options") or () if option]
-    return join(
-        (
-            ("volume", volume),
-            ("acl", True if disk.get("acl") else None),
-            ("mountoptions", ";".join(options) or None),
-            ("quota", True if disk.get("quota") else None),
-            ("replicate", True if disk.get("replicate") else None),
-            ("size", None if size is None else size_text(size * GIB)),
-        )
-    )
+    made = {
+        "volume": volume,
+        **ROOT_DISK.write(disk),
+        "size": None if size is None else render_size(size * GIB),
+    }
+    return render(made)
 
 
 def _completed(name: str, given: Object) -> Object:
@@ -90,50 +96,26 @@ def _completed(name: str, given: Object) -> Object:
     return {**DEFAULTS[name], **set_here}
 
 
-def _console(console: Object) -> Properties:
-    return {"console": bool(console["enabled"]), "cmode": console["type"], "tty": console["tty_count"]}
-
-
-def _cpu(cpu: Object) -> Properties:
-    return {
-        "arch": cpu["architecture"],
-        "cores": cpu["cores"],
-        "cpulimit": cpu["limit"] or None,
-        "cpuunits": cpu["units"] or None,
-    }
-
-
-def _features(features: Object) -> Properties:
-    mount = ";".join(features["mount"] or ()) or None
-    flags = ((name, True if features[name] else None) for name in ("fuse", "keyctl", "mknod", "nesting"))
-    return {"features": join((*flags, ("mount", mount))) or None}
-
-
-def _memory(memory: Object) -> Properties:
-    return {"memory": memory["dedicated"], "swap": memory["swap"]}
-
-
-_SIMPLE = {"console": _console, "cpu": _cpu, "features": _features, "memory": _memory}
+_SIMPLE: Mapping[str, Callable[[Object], Properties]] = {
+    "console": CONSOLE.write,
+    "cpu": CPU.write,
+    "features": lambda features: {"features": FEATURES.write_text(features) or None},
+    "memory": MEMORY.write,
+}
 
 
 def _environment(variables: Mapping[str, str]) -> str | None:
     return "\0".join(f"{name}={value}" for name, value in sorted(variables.items())) or None
 
 
-def _startup(startup: Object) -> str | None:
-    names = (("order", "order"), ("up", "up_delay"), ("down", "down_delay"))
-    found = ((key, startup.get(name)) for key, name in names)
-    return join((key, value if value is not None and value >= 0 else None) for key, value in found) or None
-
-
 def _initialization(initialization: Object) -> Properties:
     dns = block(initialization, "dns")
-    servers = " ".join(dns.get("servers") or ()) or dns.get("server") or None
+    found = DNS.write(dns)
     return {
         "hostname": initialization.get("hostname") or None,
         "entrypoint": initialization.get("entrypoint") or None,
-        "nameserver": servers,
-        "searchdomain": dns.get("domain") or None,
+        **found,
+        "nameserver": found["nameserver"] or dns.get("server") or None,
     }
 
 
@@ -147,27 +129,9 @@ def _network_texts(given: Object) -> Iterator[tuple[int, str]]:
         if nic.get("enabled") is False:
             continue
         config = addresses[index] if index < len(addresses) else {}
-        ipv4, ipv6 = block(config or {}, "ipv4"), block(config or {}, "ipv6")
-        rate = nic.get("rate_limit")
-        yield (
-            index,
-            join(
-                (
-                    ("name", nic["name"]),
-                    ("bridge", nic.get("bridge") or None),
-                    ("firewall", True if nic.get("firewall") else None),
-                    ("host-managed", True if nic.get("host_managed") else None),
-                    ("hwaddr", nic.get("mac_address") or None),
-                    ("ip", ipv4.get("address") or None),
-                    ("gw", ipv4.get("gateway") or None),
-                    ("ip6", ipv6.get("address") or None),
-                    ("gw6", ipv6.get("gateway") or None),
-                    ("mtu", nic.get("mtu") or None),
-                    ("rate", f"{float(rate):g}" if rate else None),
-                    ("tag", nic.get("vlan_id") or None),
-                )
-            ),
-        )
+        families = {"ipv4": block(config or {}, "ipv4"), "ipv6": block(config or {}, "ipv6")}
+        told = {name: families[family].get(part) for name, (family, part) in ADDRESSES.items()}
+        yield index, INTERFACE.write_text({**nic, **told})
 
 
 def _mount_point(mount: Object) -> str:
@@ -176,31 +140,6 @@ def _mount_point(mount: Object) -> str:
     is_there = bool(colon and name) or volume.startswith("/")
     if size and not is_there:
         # Proxmox makes a volume of whole GiB.
-        volume = f"{storage}:{(size_bytes(size) or 0) // GIB}"
-    options = [option for option in mount.get("mount_options") or () if option]
-    return join(
-        (
-            ("volume", volume),
-            ("mp", mount["path"]),
-            ("acl", True if mount.get("acl") else None),
-            ("backup", True if mount.get("backup") else None),
-            ("mountoptions", ";".join(options) or None),
-            ("quota", True if mount.get("quota") else None),
-            ("replicate", False if mount.get("replicate") is False else None),
-            ("ro", True if mount.get("read_only") else None),
-            ("shared", True if mount.get("shared") else None),
-            ("size", size if size and is_there else None),
-        )
-    )
-
-
-def _device(device: Object) -> str:
-    return join(
-        (
-            ("path", device["path"]),
-            ("deny-write", True if device.get("deny_write") else None),
-            ("gid", device.get("gid") or 0),
-            ("mode", device.get("mode") or None),
-            ("uid", device.get("uid") or 0),
-        )
-    )
+        volume = f"{storage}:{(parse_size(size) or 0) // GIB}"
+    there = {"volume": volume, **MOUNT_POINT.write(mount), "size": size if size and is_there else None}
+    return render(there)

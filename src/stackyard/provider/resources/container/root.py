@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.fields.properties import GIB, parse, parse_size
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, path_of
+from stackyard.provider.resources.container.blocks import DEFAULTS, block, guest_of, has
 from stackyard.provider.resources.container.properties import ROOT, root_disk
-from stackyard.provider.resources.container.texts import GIB, size_bytes, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,18 +15,22 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["change_root", "grow"]
+__all__ = ["change_root"]
 
 
 async def change_root(work: Work, state: Object, config: Mapping[str, Any]) -> dict[str, Any]:
     """Grow the root disk to its size, and return the property that sets its options where they differ."""
     if not has(state, "disk"):
         return {}
-    parts = split(str(config.get(ROOT, "")), "volume")
+    parts = parse(str(config.get(ROOT, "")), "volume")
     wanted = {**DEFAULTS["disk"], **{k: v for k, v in block(state, "disk").items() if v is not None}}
-    there, size = size_bytes(parts.get("size", "")) or 0, int(wanted["size"]) * GIB
+    there, size = parse_size(parts.get("size", "")) or 0, int(wanted["size"]) * GIB
     if size > there:
-        await grow(work, state, f"{wanted['size']}G")
+        # A call whose answer was lost has done it.
+        params, timeout_s = {"disk": ROOT, "size": f"{wanted['size']}G"}, float(state["timeout_update"])
+        await guest_of(work, state).run(
+            "resize", params, timeout_s=timeout_s, done="already at specified size"
+        )
         there = size
     if size < there and wanted["size"] != DEFAULTS["disk"]["size"]:
         raise AttributeValueError(
@@ -35,16 +38,4 @@ async def change_root(work: Work, state: Object, config: Mapping[str, Any]) -> d
             ("disk", 0, "size"),
         )
     text = root_disk(wanted, parts.get("volume", ""), size=there // GIB)
-    return {} if split(text, "volume") == parts else {ROOT: text}
-
-
-async def grow(work: Work, state: Object, size: str) -> None:
-    """Make the root disk larger."""
-    path, timeout_s = f"{path_of(state)}/resize", float(state["timeout_update"])
-    try:
-        upid = await work.client.put(path, {"disk": ROOT, "size": size})
-        await proxmox.wait_for(work.client, upid, timeout_s=timeout_s)
-    except (proxmox.RefusedError, proxmox.TaskFailedError) as err:
-        # A call whose answer was lost has done it.
-        if "already at specified size" not in err.detail:
-            raise
+    return {} if parse(text, "volume") == parts else {ROOT: text}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.properties import parse_size
 from stackyard.provider.checks import is_address, matches, one_of
-from stackyard.provider.resources.container.texts import size_bytes
 from stackyard.provider.schema import Rule
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _same_elements(prior: Any, config: Any) -> bool:
 
 def _same_size(prior: str, config: str) -> bool:
     """Tell whether two sizes are the same; one that is left out is whatever Proxmox made."""
-    return not config or (bool(prior) and size_bytes(prior) == size_bytes(config))
+    return not config or (bool(prior) and parse_size(prior) == parse_size(config))
 
 
 def _same_volume(prior: str, config: str) -> bool:
@@ -55,7 +55,7 @@ def _check_environment(variables: Mapping[str, Any]) -> str | None:
 
 
 def _check_size(text: str) -> str | None:
-    return None if not text or size_bytes(text) is not None else "must be a size such as 8G"
+    return None if not text or parse_size(text) is not None else "must be a size such as 8G"
 
 
 def _check_entrypoint(text: str) -> str | None:

@@ -1,8 +1,8 @@
-"""`proxmox_virtual_environment_vm`: a virtual machine, with everything that it consists of.
+"""`proxmox_virtual_environment_vm`: a virtual machine with all its parts.
 
-A part of it (disks, network, cloud-init, ...) is one file with both directions: the property strings for the
-API, and the blocks that are read back. `create`, `clone`, `update` and `delete` put them together; `making`
-sees to it that a VM is made once whatever happens, `plan` and `rules` say what a plan does.
+Each part (disks, network, cloud-init, ...) is one file with both directions: the property strings for the
+API, and the blocks that are read back. `create`, `clone`, `update` and `delete` combine them. `making`
+ensures that a VM is created only once, whatever happens. `plan` and `rules` define the plan.
 """
 
 from __future__ import annotations

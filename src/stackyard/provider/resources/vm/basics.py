@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.fields import FLAG, TEXT, Field, Form
-from stackyard.provider.resources.vm.blocks import Shown, one, shows
-from stackyard.provider.resources.vm.properties import flag, parse, render, text, whole
+from stackyard.fields.properties import flag, parse, render, text
+from stackyard.fields.vm import BASICS, CPU, MEMORY
+from stackyard.provider.resources.vm.blocks import PriorState, one, shows
 from stackyard.provider.values import given
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
 __all__ = [
-    "FIELDS",
     "basics_params",
     "cpu_params",
     "memory_params",
@@ -25,20 +24,6 @@ __all__ = [
     "read_operating_system",
     "tags_text",
 ]
-
-_CPU = {
-    "affinity": "",
-    "architecture": "",
-    "cores": 1,
-    "flags": [],
-    "hotplugged": 0,
-    "limit": 0,
-    "numa": False,
-    "sockets": 1,
-    "type": "qemu64",
-    "units": 0,
-}
-_MEMORY = {"dedicated": 512, "floating": 0, "hugepages": "", "keep_hugepages": False, "shared": 0}
 
 
 def tags_text(tags: list[str] | None) -> str:
@@ -50,43 +35,23 @@ def _read_tags(value: Any) -> list[str]:
     return sorted(tag.strip() for tag in str(value).split(";") if tag.strip())
 
 
-_TAGS = Form(write=tags_text, read=_read_tags)
-# An empty text for "args" comes back as a blank.
-_ARGUMENTS = Form(write=str, read=lambda value: str(value) if str(value).strip() else "")
-
-# Each with the value that Proxmox takes when it has none.
-FIELDS: tuple[tuple[Field, Any], ...] = (
-    (Field(attribute="acpi", form=FLAG), True),
-    (Field(attribute="kvm_arguments", key="args", form=_ARGUMENTS), ""),
-    (Field(attribute="bios", form=TEXT), "seabios"),
-    (Field(attribute="description", form=TEXT), ""),
-    (Field(attribute="hook_script_file_id", key="hookscript", form=TEXT), ""),
-    (Field(attribute="keyboard_layout", key="keyboard", form=TEXT), "en-us"),
-    (Field(attribute="machine", form=TEXT), ""),
-    (Field(attribute="name", form=TEXT), ""),
-    (Field(attribute="protection", form=FLAG), False),
-    (Field(attribute="tablet_device", key="tablet", form=FLAG), True),
-    (Field(attribute="scsi_hardware", key="scsihw", form=TEXT), "virtio-scsi-pci"),
-)
-
-
 def basics_params(state: Object) -> dict[str, Any]:
     """Return the single values for a new VM; an empty text is left out."""
-    sent = {field.name: field.form.write(state[field.attribute]) for field, _ in FIELDS}
-    sent["tags"] = tags_text(state.get("tags"))
-    sent["hotplug"] = given(state, "hotplug") or ""
-    return {name: value for name, value in sent.items() if value != ""} | {"onboot": bool(state["on_boot"])}
+    return {
+        **BASICS.write(state),
+        "tags": tags_text(state.get("tags")) or None,
+        "hotplug": given(state, "hotplug") or None,
+        "onboot": bool(state["on_boot"]),
+    }
 
 
-def read_basics(config: Mapping[str, Any], shown: Shown) -> Object:
+def read_basics(config: Mapping[str, Any], shown: PriorState) -> Object:
     """Return the single values; a clone shows only those that its configuration sets."""
     found: Object = {}
-    for field, default in FIELDS:
-        known = shown.known.get(field.attribute)
+    for row in BASICS:
         # What a clone has from its source is shown only where its own configuration says something.
-        if not shown.is_clone or known not in (None, default):
-            value = config.get(field.name)
-            found[field.attribute] = default if value is None else field.form.read(value)
+        if not shown.is_clone or shown.known.get(row.name) not in (None, row.usual):
+            found[row.name] = row.read(config)
     if not shown.is_clone or shown.known.get("tags"):
         found["tags"] = _read_tags(config.get("tags", ""))
     if not shown.is_clone or shown.known.get("template"):
@@ -101,72 +66,34 @@ def read_basics(config: Mapping[str, Any], shown: Shown) -> Object:
 
 def cpu_params(state: Object) -> dict[str, Any]:
     """Return the processor: that of the block, or the default one."""
-    cpu = one(state, "cpu", _CPU)
-    return {
-        "cores": cpu["cores"],
-        "sockets": cpu["sockets"],
-        "numa": bool(cpu["numa"]),
-        "cpu": _cpu_text(cpu),
-        "affinity": cpu["affinity"] or None,
-        "arch": cpu["architecture"] or None,
-        "vcpus": cpu["hotplugged"] or None,
-        "cpulimit": cpu["limit"] or None,
-        "cpuunits": cpu["units"] or None,
-    }
+    sent = CPU.write(one(state, "cpu", CPU.defaults()))
+    emulated = {name: sent.pop(name) for name in ("cputype", "flags")}
+    return {**sent, "cpu": render(emulated) if emulated["flags"] else emulated["cputype"]}
 
 
-def _cpu_text(cpu: Object) -> str:
-    if not cpu["flags"]:
-        return str(cpu["type"])
-    return render({"cputype": cpu["type"], "flags": ";".join(cpu["flags"])})
-
-
-def read_cpu(config: Mapping[str, Any], shown: Shown) -> Object:
+def read_cpu(config: Mapping[str, Any], shown: PriorState) -> Object:
     """Return the block of the processor."""
-    emulated = parse(config.get("cpu", ""), "cputype")
-    limit = float(config.get("cpulimit") or 0)
-    cpu = {
-        "affinity": text(config.get("affinity")),
-        "architecture": text(config.get("arch")),
-        "cores": whole(config.get("cores"), 1),
-        "flags": [part for part in emulated.get("flags", "").split(";") if part],
-        "hotplugged": whole(config.get("vcpus")),
-        "limit": int(limit) if limit.is_integer() else limit,
-        "numa": flag(config.get("numa")),
-        "sockets": whole(config.get("sockets"), 1),
-        "type": emulated.get("cputype", "qemu64"),
-        "units": whole(config.get("cpuunits")),
-    }
+    cpu = CPU.read({**config, **parse(config.get("cpu", ""), "cputype")})
     # NUMA alone and the affinity do not make the original show the block.
     ignored = {"numa": False, "affinity": ""}
-    return shows(shown, "cpu", cpu, ignore=ignored, default=_CPU)
+    return shows(shown, "cpu", cpu, ignore=ignored, default=CPU.defaults())
 
 
 def memory_params(state: Object, vm_id: int) -> dict[str, Any]:
     """Return the memory: that of the block, or the default."""
-    memory = one(state, "memory", _MEMORY)
-    shared = memory["shared"]
-    return {
-        "memory": memory["dedicated"],
-        "balloon": memory["floating"],
-        "ivshmem": render({"size": shared, "name": f"vm-{vm_id}-ivshmem"}) if shared else None,
-        "hugepages": memory["hugepages"] or None,
-        "keephugepages": memory["keep_hugepages"] or None,
-    }
+    sent = MEMORY.write(one(state, "memory", MEMORY.defaults()))
+    size = sent["ivshmem"]
+    return {**sent, "ivshmem": render({"size": size, "name": f"vm-{vm_id}-ivshmem"}) if size else None}
 
 
-def read_memory(config: Mapping[str, Any], shown: Shown) -> Object:
+def read_memory(config: Mapping[str, Any], shown: PriorState) -> Object:
     """Return the block of the memory."""
-    memory = {
-        "dedicated": whole(parse(config.get("memory", ""), "current").get("current")),
-        "floating": whole(config.get("balloon")),
-        "hugepages": text(config.get("hugepages")),
-        "keep_hugepages": flag(config.get("keephugepages")),
-        "shared": whole(parse(config.get("ivshmem", ""), "").get("size")),
-    }
-    return shows(shown, "memory", memory, default=_MEMORY)
+    current = parse(config.get("memory", ""), "current").get("current")
+    shared = parse(config.get("ivshmem", ""), "size").get("size")
+    memory = MEMORY.read({**config, "memory": current, "ivshmem": shared})
+    return shows(shown, "memory", memory, default=MEMORY.defaults())
 
 
-def read_operating_system(config: Mapping[str, Any], shown: Shown) -> Object:
+def read_operating_system(config: Mapping[str, Any], shown: PriorState) -> Object:
     """Return the block of the operating system."""
     return shows(shown, "operating_system", {"type": text(config.get("ostype"))}, default={"type": "other"})

@@ -10,11 +10,11 @@ from stackyard.provider.values import UNKNOWN, Object
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Shown", "is_managed", "known_block", "one", "shows"]
+__all__ = ["PriorState", "is_managed", "known_block", "one", "shows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PriorState:
     """What the state says already.
 
     Attributes:
@@ -44,13 +44,13 @@ def _given(value: Any, default: Any) -> Any:
     return default if value is None or value is UNKNOWN else value
 
 
-def is_managed(shown: Shown, name: str) -> bool:
+def is_managed(shown: PriorState, name: str) -> bool:
     """Tell whether a list of devices is shown: always, but for a clone only when it has some configured."""
     return not shown.is_clone or bool(shown.known.get(name))
 
 
 def shows(
-    shown: Shown,
+    shown: PriorState,
     name: str,
     block: Object | None,
     *,

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
+from stackyard.fields.drives import storage_of
+from stackyard.fields.properties import parse
+from stackyard.provider.guests import marked
+from stackyard.provider.guests.guest import Guest, seconds
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.disks import by_interface, configured, storage_of
+from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
+from stackyard.provider.resources.vm.disks import by_interface, configured
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
-from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
-from stackyard.provider.resources.vm.making import Made, Place, left_on_failure, make_once, marked
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import clone_params, clone_unset
-from stackyard.provider.resources.vm.properties import parse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -32,7 +34,7 @@ _DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
 _CLOUD_INIT_INTERFACE = "ide2"
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Made]:
+async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
     """Clone a VM and change the clone to what is planned."""
     block = known_block(planned, "clone") or {}
     target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
@@ -56,7 +58,7 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, Made]:
         return await work.client.post(f"{source.path}/clone", params)
 
     async with _queued(work, source.node, {storage} if storage else storages):
-        place = Place(made_on, source.node)
+        place = VmLocation(made_on, source.node)
         made = await make_once(work, planned, send, place=place, timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
@@ -88,7 +90,7 @@ async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
     return storages <= shared
 
 
-async def _configure(guest: Guest, planned: Object, made: Made, timeout_s: float) -> None:
+async def _configure(guest: Guest, planned: Object, made: CreatedVm, timeout_s: float) -> None:
     config = await guest.config()
     drives, detached = _new_drives(guest, planned, config)
     if detached:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from stackyard.provider.guests.guest import Guest, seconds
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import clone_vm
+from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
 from stackyard.provider.resources.vm.disks import by_interface
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
-from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import (
     disk_text,
     grow,
@@ -20,7 +21,6 @@ from stackyard.provider.resources.vm.images import (
     source_of,
 )
 from stackyard.provider.resources.vm.initialization import cloud_init_drive
-from stackyard.provider.resources.vm.making import Made, Place, left_on_failure, make_once
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
@@ -61,7 +61,7 @@ def _identified(planned: Object) -> Object:
     return {**planned, "smbios": [{**block, "uuid": str(uuid.uuid4())}]}
 
 
-async def _make_new(work: Work, planned: Object) -> tuple[Guest, Made]:
+async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
     node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
     await require_larger(work, node, by_interface(planned.get("disk")).values())
 
@@ -75,7 +75,7 @@ async def _make_new(work: Work, planned: Object) -> tuple[Guest, Made]:
         }
         return await work.client.post(f"/nodes/{node}/qemu", params)
 
-    made = await make_once(work, planned, send, place=Place(node, node), timeout_s=timeout_s)
+    made = await make_once(work, planned, send, place=VmLocation(node, node), timeout_s=timeout_s)
     guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
     with left_on_failure(work, made):

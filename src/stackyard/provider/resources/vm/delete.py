@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
+from stackyard.provider.guests import VM, find_guest
+from stackyard.provider.guests.guest import Guest, seconds
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.devices import agent_text
-from stackyard.provider.resources.vm.guest import Guest, seconds
-from stackyard.provider.resources.vm.read import find
 
 if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
@@ -27,7 +27,7 @@ async def delete(work: Work, state: Object) -> None:
         await _remove(Guest(work=work, node=str(state["node_name"]), vm_id=vm_id), state)
     except proxmox.MissingError:
         # Gone, or on another node since the state was read.
-        found = await find(work, vm_id)
+        found = await find_guest(work, vm_id, VM)
         if found is not None:
             await _remove(Guest(work=work, node=str(found["node"]), vm_id=vm_id), state)
     await work.session.journal.confirm(work.type_name, vm_id)

@@ -6,8 +6,10 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.resources.vm.blocks import Shown, is_managed, known_block, one, shows
-from stackyard.provider.resources.vm.properties import flag, numbered, parse, render, text, whole
+from stackyard.fields.guest import STARTUP
+from stackyard.fields.properties import flag, numbered, parse, render
+from stackyard.fields.vm import AGENT, AMD_SEV, AUDIO, DISPLAY, RANDOM_NUMBERS, WATCHDOG
+from stackyard.provider.resources.vm.blocks import PriorState, is_managed, known_block, one, shows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,19 +26,9 @@ __all__ = [
     "watchdog_text",
 ]
 
-_AGENT = {"enabled": False, "timeout": "15m", "trim": False, "type": "virtio"}
-_AMD_SEV = {
-    "allow_smt": True,
-    "kernel_hashes": False,
-    "no_debug": False,
-    "no_key_sharing": False,
-    "type": "std",
-}
-_RNG = {"source": "", "max_bytes": 1024, "period": 1000}
-_VGA = {"clipboard": "", "memory": 16, "type": "std"}
-_WATCHDOG = {"action": "none", "enabled": False, "model": "i6300esb"}
+_AGENT = {**AGENT.defaults(), "timeout": "15m"}
+_WATCHDOG = {**WATCHDOG.defaults(), "enabled": False}
 _SMBIOS = ("family", "manufacturer", "product", "serial", "sku", "version")
-_UNSET_ORDER = -1
 _SERIALS = 4
 
 
@@ -58,30 +50,14 @@ def device_params(state: Object) -> dict[str, Any]:
 
 def agent_text(state: Object) -> str:
     """Return how the guest agent is used."""
-    agent = one(state, "agent", _AGENT)
-    return render(
-        {
-            "enabled": bool(agent["enabled"]),
-            "fstrim_cloned_disks": bool(agent["trim"]),
-            "type": agent["type"],
-        }
-    )
+    return AGENT.write_text(one(state, "agent", _AGENT))
 
 
 def amd_sev_text(state: Object) -> str | None:
     """Return the encryption of memory by the processor."""
     if known_block(state, "amd_sev") is None:
         return None
-    sev = one(state, "amd_sev", _AMD_SEV)
-    return render(
-        {
-            "type": sev["type"],
-            "allow-smt": bool(sev["allow_smt"]),
-            "kernel-hashes": bool(sev["kernel_hashes"]),
-            "no-debug": bool(sev["no_debug"]),
-            "no-key-sharing": bool(sev["no_key_sharing"]),
-        }
-    )
+    return AMD_SEV.write_text(one(state, "amd_sev", AMD_SEV.defaults()))
 
 
 def audio_text(state: Object) -> str | None:
@@ -89,17 +65,14 @@ def audio_text(state: Object) -> str | None:
     audio = known_block(state, "audio_device")
     if audio is None or audio.get("enabled") is False:
         return None
-    return render({"device": audio.get("device"), "driver": audio.get("driver")})
+    return AUDIO.write_text(audio)
 
 
 def rng_text(state: Object) -> str | None:
     """Return the source of random numbers."""
     if known_block(state, "rng") is None:
         return None
-    rng = one(state, "rng", _RNG)
-    return render(
-        {"source": rng["source"], "max_bytes": rng["max_bytes"] or 1024, "period": rng["period"] or 1000}
-    )
+    return RANDOM_NUMBERS.write_text(one(state, "rng", RANDOM_NUMBERS.defaults()))
 
 
 def smbios_text(state: Object) -> str | None:
@@ -117,21 +90,14 @@ def smbios_text(state: Object) -> str | None:
 def startup_text(state: Object) -> str | None:
     """Return the order of starting."""
     block = known_block(state, "startup")
-    if block is None:
-        return None
-    names = {"order": "order", "up": "up_delay", "down": "down_delay"}
-    given = {name: block.get(attribute) for name, attribute in names.items()}
-    return render({name: value for name, value in given.items() if value is not None and value >= 0}) or None
+    return None if block is None else STARTUP.write_text(block) or None
 
 
 def vga_text(state: Object) -> str | None:
     """Return the display."""
     if known_block(state, "vga") is None:
         return None
-    vga = one(state, "vga", _VGA)
-    return render(
-        {"clipboard": vga["clipboard"] or None, "memory": vga["memory"] or None, "type": vga["type"]}
-    )
+    return DISPLAY.write_text(one(state, "vga", DISPLAY.defaults()))
 
 
 def watchdog_text(state: Object) -> str | None:
@@ -139,10 +105,10 @@ def watchdog_text(state: Object) -> str | None:
     watchdog = one(state, "watchdog", _WATCHDOG)
     if not watchdog["enabled"]:
         return None
-    return render({"model": watchdog["model"], "action": watchdog["action"]})
+    return WATCHDOG.write_text(watchdog)
 
 
-def read_devices(config: Mapping[str, Any], shown: Shown) -> Object:
+def read_devices(config: Mapping[str, Any], shown: PriorState) -> Object:
     """Return the blocks of all of them."""
     return {
         **_read_agent(config, shown),
@@ -157,59 +123,38 @@ def read_devices(config: Mapping[str, Any], shown: Shown) -> Object:
     }
 
 
-def _read_agent(config: Mapping[str, Any], shown: Shown) -> Object:
+def _read_agent(config: Mapping[str, Any], shown: PriorState) -> Object:
     if config.get("agent") is None:
         return shows(shown, "agent", None, default=_AGENT)
-    found = parse(config["agent"], "enabled")
     known = known_block(shown.known, "agent") or {}
     agent = {
-        "enabled": flag(found.get("enabled")),
+        **AGENT.read_text(config["agent"]),
         # How long to wait, and for what, is known to us alone.
         "timeout": known.get("timeout") or "15m",
-        "trim": flag(found.get("fstrim_cloned_disks")),
-        "type": found.get("type", "virtio"),
         "wait_for_ip": known.get("wait_for_ip") or [],
     }
     return shows(shown, "agent", agent, default=_AGENT)
 
 
-def _read_amd_sev(config: Mapping[str, Any], shown: Shown) -> Object:
-    if not config.get("amd-sev"):
-        return shows(shown, "amd_sev", None, default=_AMD_SEV)
-    found = parse(config["amd-sev"], "type")
-    sev = {
-        "allow_smt": flag(found.get("allow-smt")),
-        "kernel_hashes": flag(found.get("kernel-hashes")),
-        "no_debug": flag(found.get("no-debug")),
-        "no_key_sharing": flag(found.get("no-key-sharing")),
-        "type": found.get("type", ""),
-    }
-    return shows(shown, "amd_sev", sev, default=_AMD_SEV)
+def _read_amd_sev(config: Mapping[str, Any], shown: PriorState) -> Object:
+    sev = AMD_SEV.read_text(config["amd-sev"]) if config.get("amd-sev") else None
+    return shows(shown, "amd_sev", sev, default=AMD_SEV.defaults())
 
 
-def _read_audio(config: Mapping[str, Any], shown: Shown) -> Object:
+def _read_audio(config: Mapping[str, Any], shown: PriorState) -> Object:
     if not is_managed(shown, "audio_device"):
         return {}
     if config.get("audio0") is None:
         return {"audio_device": []}
-    found = parse(config["audio0"], "device")
-    device = {"device": found.get("device", ""), "driver": found.get("driver", ""), "enabled": True}
-    return {"audio_device": [device]}
+    return {"audio_device": [{**AUDIO.read_text(config["audio0"]), "enabled": True}]}
 
 
-def _read_rng(config: Mapping[str, Any], shown: Shown) -> Object:
-    if not config.get("rng0"):
-        return shows(shown, "rng", None, default=_RNG)
-    found = parse(config["rng0"], "source")
-    rng = {
-        "source": found.get("source", ""),
-        "max_bytes": whole(found["max_bytes"]) if "max_bytes" in found else None,
-        "period": whole(found["period"]) if "period" in found else None,
-    }
-    return shows(shown, "rng", rng, default=_RNG)
+def _read_rng(config: Mapping[str, Any], shown: PriorState) -> Object:
+    rng = RANDOM_NUMBERS.read_text(config["rng0"]) if config.get("rng0") else None
+    return shows(shown, "rng", rng, default=RANDOM_NUMBERS.defaults())
 
 
-def _read_serials(config: Mapping[str, Any], shown: Shown) -> Object:
+def _read_serials(config: Mapping[str, Any], shown: PriorState) -> Object:
     if not is_managed(shown, "serial_device"):
         return {}
     found = {number: str(value) for number, value in numbered(config, "serial") if number < _SERIALS}
@@ -217,7 +162,7 @@ def _read_serials(config: Mapping[str, Any], shown: Shown) -> Object:
     return {"serial_device": [{"device": found.get(number, "")} for number in range(last + 1)]}
 
 
-def _read_smbios(config: Mapping[str, Any], shown: Shown) -> Object:
+def _read_smbios(config: Mapping[str, Any], shown: PriorState) -> Object:
     if shown.is_clone:
         return {}
     if not config.get("smbios1"):
@@ -239,43 +184,28 @@ def _decoded(value: str, is_encoded: bool) -> str:
         return value
 
 
-def _read_startup(config: Mapping[str, Any], shown: Shown) -> Object:
+def _read_startup(config: Mapping[str, Any], shown: PriorState) -> Object:
     if not is_managed(shown, "startup"):
         return {}
     if not config.get("startup"):
         # A block that sets nothing leaves no trace.
         known = known_block(shown.known, "startup")
         return {"startup": [known] if known is not None and startup_text(shown.known) is None else []}
-    found = parse(config["startup"], "order")
-    startup = {
-        "order": whole(found.get("order"), _UNSET_ORDER),
-        "up_delay": whole(found.get("up"), _UNSET_ORDER),
-        "down_delay": whole(found.get("down"), _UNSET_ORDER),
-    }
-    return {"startup": [startup]}
+    return {"startup": [STARTUP.read_text(config["startup"])]}
 
 
-def _read_vga(config: Mapping[str, Any], shown: Shown) -> Object:
-    found = parse(config.get("vga", ""), "type")
-    has_one = bool(config.get("vga"))
-    vga = {
-        "clipboard": found.get("clipboard", ""),
-        "memory": whole(found.get("memory"), 16),
-        "type": found.get("type") if has_one else "std",
-    }
-    return shows(shown, "vga", vga, default=_VGA)
+def _read_vga(config: Mapping[str, Any], shown: PriorState) -> Object:
+    vga = DISPLAY.read_text(config.get("vga", ""))
+    if config.get("vga"):
+        vga["type"] = parse(config["vga"], DISPLAY.bare).get("type")
+    return shows(shown, "vga", vga, default=DISPLAY.defaults())
 
 
-def _read_watchdog(config: Mapping[str, Any], shown: Shown) -> Object:
-    found = parse(config["watchdog"], "model") if config.get("watchdog") else None
-    if found is None:
+def _read_watchdog(config: Mapping[str, Any], shown: PriorState) -> Object:
+    if not config.get("watchdog"):
         known = known_block(shown.known, "watchdog")
         if known is not None and not known.get("enabled"):
             return {}
         return shows(shown, "watchdog", dict(_WATCHDOG), default=_WATCHDOG)
-    watchdog = {
-        "action": text(found.get("action")) or "none",
-        "enabled": True,
-        "model": text(found.get("model")) or "i6300esb",
-    }
+    watchdog = {**WATCHDOG.read_text(config["watchdog"]), "enabled": True}
     return shows(shown, "watchdog", watchdog, default=_WATCHDOG)

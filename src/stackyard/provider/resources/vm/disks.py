@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.drives import INTERFACE
+from stackyard.fields.properties import GIB, parse, parse_size, render
+from stackyard.fields.vm import DISK, SPEED
 from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.properties import flag, parse, render, text, whole
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
 __all__ = [
-    "GIB",
     "by_interface",
     "configured",
     "disk_options",
-    "is_cdrom",
-    "is_cloud_init",
-    "is_disk",
     "new_disk",
     "order_of",
     "read_disk",
     "same_disks",
-    "size_bytes",
-    "storage_of",
 ]
 
-GIB = 1024**3
-_INTERFACE = re.compile(r"(ide|sata|scsi|virtio)(\d+)")
-_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": GIB, "T": 1024**4}
-_SPEED = {
-    "read": "mbps_rd",
-    "read_burstable": "mbps_rd_max",
-    "write": "mbps_wr",
-    "write_burstable": "mbps_wr_max",
-    "iops_read": "iops_rd",
-    "iops_read_burstable": "iops_rd_max",
-    "iops_write": "iops_wr",
-    "iops_write_burstable": "iops_wr_max",
-}
 # Found out by the apply, so that another value is no reason to change anything.
 _FOUND_OUT = ("path_in_datastore",)
 
 
 def order_of(interface: str) -> tuple[str, int]:
     """Return what disks are ordered by: `scsi2` comes before `scsi10`."""
-    match = _INTERFACE.fullmatch(interface)
+    match = INTERFACE.fullmatch(interface)
     return (match[1], int(match[2])) if match else (interface, 0)
 
 
@@ -56,51 +38,15 @@ def by_interface(disks: list[Object] | None) -> dict[str, Object]:
     return {str(disk["interface"]): disk for disk in disks or ()}
 
 
-def is_cloud_init(value: Any, vm_id: int) -> bool:
-    """Tell whether a drive is the one that cloud-init reads."""
-    return f"vm-{vm_id}-cloudinit" in str(value)
-
-
-def is_cdrom(value: Any) -> bool:
-    """Tell whether a drive is a CD drive; the one of cloud-init is one too."""
-    return parse(value, "file").get("media") == "cdrom"
-
-
-def is_disk(key: str, value: Any, vm_id: int) -> bool:
-    """Tell whether a property of a VM is a disk in the sense of the `disk` block."""
-    if not _INTERFACE.fullmatch(key) or is_cdrom(value) or is_cloud_init(value, vm_id):
-        return False
-    return parse(value, "file").get("file") not in (None, "none")
-
-
-def storage_of(value: Any) -> str:
-    """Return the storage of a drive; empty when it is a path."""
-    storage, separator, _ = parse(value, "file").get("file", "").partition(":")
-    return storage if separator else ""
-
-
-def size_bytes(value: Any) -> int:
-    """Return the size in the property string of a drive, or of a size alone; 0 when there is none."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", str(value))
-    return int(float(match[1]) * _UNITS[match[2]]) if match else 0
-
-
 def disk_options(disk: Object) -> dict[str, Any]:
     """Return the options of a disk as its block has them."""
     interface = str(disk["interface"])
-    speed = known_block(disk, "speed") or {}
-    options = {
-        "aio": disk.get("aio") or None,
-        "backup": bool(disk.get("backup")),
-        "cache": disk.get("cache") or None,
-        "discard": disk.get("discard") or None,
-        "iothread": None if interface.startswith(("sata", "ide")) else bool(disk.get("iothread")),
-        "queues": disk.get("queues") or None,
-        "replicate": bool(disk.get("replicate")),
-        "serial": disk.get("serial") or None,
-        "ssd": None if interface.startswith("virtio") else bool(disk.get("ssd")),
-    }
-    return options | {key: speed.get(name) or None for name, key in _SPEED.items()}
+    options = DISK.write(disk) | SPEED.write(known_block(disk, "speed") or {})
+    if interface.startswith(("sata", "ide")):
+        options["iothread"] = None
+    if interface.startswith("virtio"):
+        options["ssd"] = None
+    return options
 
 
 def new_disk(disk: Object, *, source: str = "") -> str:
@@ -146,9 +92,9 @@ def configured(current: str, disk: Object) -> str | None:
 
 def _spelled(key: str, value: str | None) -> str:
     """Return an option as it is meant: what is left out has a meaning, too."""
-    defaults = {"backup": "1", "replicate": "1", "aio": "io_uring", "cache": "none", "discard": "ignore"}
-    fallback = defaults.get(key, "0" if key != "serial" else "")
-    return fallback if value is None else str(value)
+    if value is not None:
+        return str(value)
+    return next((render({"x": row.usual})[2:] for row in DISK if row.property_name == key), "0")
 
 
 def read_disk(interface: str, value: Any, known: Object | None) -> Object:
@@ -158,11 +104,11 @@ def read_disk(interface: str, value: Any, known: Object | None) -> Object:
     if not separator:
         storage, path = "", storage
     suffix = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
-    size = size_bytes(found.get("size")) // GIB
+    size = (parse_size(found.get("size")) or 0) // GIB
     before = known or {}
     if not size and isinstance(before.get("size"), int):
         size = before["size"]
-    speed = {name: whole(found.get(key)) for name, key in _SPEED.items()}
+    has_limits = any(row.property_name in found for row in SPEED)
     return {
         "interface": interface,
         "datastore_id": storage,
@@ -171,16 +117,8 @@ def read_disk(interface: str, value: Any, known: Object | None) -> Object:
         "file_id": _kept(before, "file_id"),
         "import_from": _kept(before, "import_from"),
         "size": size,
-        "aio": found.get("aio", "io_uring"),
-        "backup": flag(found.get("backup"), default=True),
-        "cache": found.get("cache", "none"),
-        "discard": found.get("discard", "ignore"),
-        "iothread": flag(found.get("iothread")),
-        "queues": whole(found.get("queues")),
-        "replicate": flag(found.get("replicate"), default=True),
-        "serial": text(found.get("serial")),
-        "ssd": flag(found.get("ssd")),
-        "speed": [speed] if any(key in found for key in _SPEED.values()) else [],
+        **DISK.read(found),
+        "speed": [SPEED.read(found)] if has_limits else [],
     }
 
 

@@ -6,18 +6,18 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from stackyard.clients.proxmox import RefusedError, quoted
+from stackyard.fields.properties import GIB, parse, parse_size, render
 from stackyard.provider.node_shell import open_shell, sudo
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.vm.disks import GIB, disk_options, new_disk, size_bytes
-from stackyard.provider.resources.vm.properties import parse, render
-from stackyard.proxmox import RefusedError, quoted
+from stackyard.provider.resources.vm.disks import disk_options, new_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from stackyard.provider.guests.guest import Guest
     from stackyard.provider.kinds import Work
-    from stackyard.provider.resources.vm.guest import Guest
     from stackyard.provider.values import Object
 
 __all__ = ["disk_text", "grow", "import_on_node", "needs_node", "require_larger", "source_of"]
@@ -84,7 +84,7 @@ async def grow(guest: Guest, disk: Object, config: Mapping[str, Any], *, timeout
     interface, wanted = str(disk["interface"]), disk.get("size")
     if not isinstance(wanted, int) or interface not in config:
         return
-    has = size_bytes(parse(config[interface], "file").get("size"))
+    has = parse_size(parse(config[interface], "file").get("size")) or 0
     if has > wanted * GIB:
         raise AttributeValueError(
             f"Disk {interface} of VM {guest.vm_id} has {has / GIB:g} GiB, and a disk cannot be made smaller "

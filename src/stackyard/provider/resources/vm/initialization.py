@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.resources.vm.blocks import Shown, known_block
-from stackyard.provider.resources.vm.disks import is_cloud_init
-from stackyard.provider.resources.vm.properties import flag, numbered, parse, render, text
+from stackyard.fields.drives import is_cloud_init
+from stackyard.fields.guest import ADDRESSES, DNS
+from stackyard.fields.properties import numbered, parse, render, text
+from stackyard.fields.vm import CLOUD_INIT, CLOUD_INIT_FILES, IP_CONFIG, USER
+from stackyard.provider.resources.vm.blocks import PriorState, known_block
+from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +20,6 @@ __all__ = ["MASK", "cloud_init_drive", "find_drive", "initialization_params", "r
 
 # What Proxmox shows in place of a password.
 MASK = "**********"
-_FILES = {
-    "meta": "meta_data_file_id",
-    "network": "network_data_file_id",
-    "user": "user_data_file_id",
-    "vendor": "vendor_data_file_id",
-}
 
 
 def cloud_init_drive(block: Object) -> str:
@@ -51,41 +47,31 @@ def initialization_params(state: Object, *, with_upgrade: bool) -> dict[str, Any
     block = known_block(state, "initialization")
     if block is None:
         return {}
-    dns = known_block(block, "dns") or {}
     account = known_block(block, "user_account") or {}
-    files = {name: block.get(attribute) for name, attribute in _FILES.items()}
-    password, keys = account.get("password"), account.get("keys") or ()
+    password = account.get("password")
+    told = {name: value for name, value in block.items() if value is not UNKNOWN}
     params = {
-        "cicustom": render({name: file for name, file in files.items() if isinstance(file, str) and file})
-        or None,
-        "nameserver": " ".join(dns.get("servers") or ()) or None,
-        "searchdomain": dns.get("domain") or None,
+        "cicustom": CLOUD_INIT_FILES.write_text(told) or None,
+        **DNS.write(known_block(block, "dns") or {}),
+        **USER.write(account),
         "cipassword": password if password and password != MASK else None,
-        "ciuser": account.get("username") or None,
-        # Escaped once more than everything else.
-        "sshkeys": urllib.parse.quote("\n".join(key or "" for key in keys), safe="") if keys else None,
-        "citype": block.get("type") if isinstance(block.get("type"), str) and block["type"] else None,
+        **CLOUD_INIT.write(told),
     }
-    if with_upgrade and isinstance(block.get("upgrade"), bool):
-        params["ciupgrade"] = block["upgrade"]
+    if not with_upgrade or not isinstance(block.get("upgrade"), bool):
+        del params["ciupgrade"]
     for number, ip_config in enumerate(block.get("ip_config") or ()):
         params[f"ipconfig{number}"] = _ip_text(ip_config or {}) or None
     return params
 
 
 def _ip_text(ip_config: Object) -> str:
-    ipv4, ipv6 = known_block(ip_config, "ipv4") or {}, known_block(ip_config, "ipv6") or {}
-    return render(
-        {
-            "gw": ipv4.get("gateway") or None,
-            "gw6": ipv6.get("gateway") or None,
-            "ip": ipv4.get("address") or None,
-            "ip6": ipv6.get("address") or None,
-        }
+    families = {family: known_block(ip_config, family) or {} for family in ("ipv4", "ipv6")}
+    return IP_CONFIG.write_text(
+        {name: families[family].get(part) for name, (family, part) in ADDRESSES.items()}
     )
 
 
-def read_initialization(config: Mapping[str, Any], shown: Shown, vm_id: int) -> Object:
+def read_initialization(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Object:
     """Return the block of cloud-init; a clone shows only the parts that its configuration has."""
     known = known_block(shown.known, "initialization")
     if shown.is_clone and known is None:
@@ -117,10 +103,9 @@ def _read_drive(config: Mapping[str, Any], vm_id: int) -> Object:
 
 
 def _read_dns(config: Mapping[str, Any]) -> Object:
-    domain, servers = config.get("searchdomain"), config.get("nameserver")
-    if domain is None and servers is None:
+    if config.get("searchdomain") is None and config.get("nameserver") is None:
         return {}
-    return {"dns": [{"domain": text(domain), "servers": text(servers).split(" ") if servers else []}]}
+    return {"dns": [DNS.read(config)]}
 
 
 def _read_ip(config: Mapping[str, Any]) -> Object:
@@ -141,18 +126,8 @@ def _read_one(found: Mapping[str, str], version: str) -> list[Object]:
 def _read_account(config: Mapping[str, Any]) -> Object:
     if not {"cipassword", "sshkeys", "ciuser"} & config.keys():
         return {}
-    keys = urllib.parse.unquote_plus(text(config.get("sshkeys"))).strip()
-    account = {
-        "keys": keys.split("\n") if keys else [],
-        "password": text(config.get("cipassword")),
-        "username": text(config.get("ciuser")),
-    }
-    return {"user_account": [account]}
+    return {"user_account": [{**USER.read(config), "password": text(config.get("cipassword"))}]}
 
 
 def _read_rest(config: Mapping[str, Any]) -> Object:
-    files = parse(config.get("cicustom", ""), "")
-    rest: Object = {attribute: text(files.get(name)) for name, attribute in _FILES.items()}
-    rest["type"] = text(config.get("citype"))
-    rest["upgrade"] = flag(config.get("ciupgrade"), default=True)
-    return rest
+    return {**CLOUD_INIT_FILES.read_text(config.get("cicustom", "")), **CLOUD_INIT.read(config)}

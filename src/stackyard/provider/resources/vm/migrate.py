@@ -6,19 +6,19 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.provider.resources.vm.read import find
+from stackyard.base.backoff import Backoff
+from stackyard.clients import proxmox
+from stackyard.provider.guests import VM, find_guest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from stackyard.provider.resources.vm.guest import Guest
+    from stackyard.provider.guests.guest import Guest
 
 __all__ = ["migrate"]
 
 _ATTEMPTS = 3
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 3.0
+_BACKOFF = Backoff(0.1, 3.0, growth=1.5)
 _KEPT = ("comment", "failback", "group", "max_relocate", "max_restart", "state")
 
 
@@ -63,18 +63,17 @@ async def _move(guest: Guest, target: str, params: dict[str, Any], timeout_s: fl
 
 async def _node_of(guest: Guest) -> str:
     guest.work.client.outdate_reads()
-    found = await find(guest.work, guest.vm_id)
+    found = await find_guest(guest.work, guest.vm_id, VM)
     return str((found or {}).get("node", ""))
 
 
 async def _arrived(guest: Guest, target: str, timeout_s: float) -> Guest:
     """Wait until the manager has moved it; it does so at a time of its own."""
-    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while time.monotonic() < deadline:
         if await _node_of(guest) == target and not (await guest.on(target).status()).get("lock"):
             break
-        await guest.work.client.pause(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+        await guest.work.client.pause(next(pauses))
     return guest.on(target)
 
 

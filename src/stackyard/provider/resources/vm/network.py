@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.addresses import is_usable
-from stackyard.provider.resources.vm.properties import flag, numbered, parse, render, text, whole
+from stackyard.base.addresses import is_usable
+from stackyard.fields.properties import numbered, parse
+from stackyard.fields.vm import CARD
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from stackyard.clients.proxmox import GuestInterface
     from stackyard.provider.values import Object
-    from stackyard.proxmox import GuestInterface
 
 __all__ = [
     "NO_ADDRESSES",
@@ -25,31 +26,8 @@ __all__ = [
 ]
 
 # What the original takes for an attribute that is left out; an address is found out.
-_CARD = {
-    "bridge": "vmbr0",
-    "disconnected": False,
-    "enabled": True,
-    "firewall": False,
-    "mac_address": UNKNOWN,
-    "model": "virtio",
-    "mtu": 0,
-    "queues": 0,
-    "rate_limit": 0,
-    "trunks": "",
-    "vlan_id": 0,
-}
-_PROPERTIES = (
-    "bridge",
-    "firewall",
-    "link_down",
-    "macaddr",
-    "model",
-    "mtu",
-    "queues",
-    "rate",
-    "tag",
-    "trunks",
-)
+_CARD = {**CARD.defaults(), "enabled": True, "mac_address": UNKNOWN}
+_PROPERTIES = frozenset(row.property_name for row in CARD)
 NO_ADDRESSES: Object = {"ipv4_addresses": [], "ipv6_addresses": [], "network_interface_names": []}
 
 
@@ -94,20 +72,7 @@ def _is_enabled(card: Object | None) -> bool:
 
 def _card_text(card: Object) -> str:
     address = card.get("mac_address")
-    return render(
-        {
-            "model": card.get("model") or "virtio",
-            "bridge": card.get("bridge") or None,
-            "firewall": bool(card.get("firewall")),
-            "link_down": True if card.get("disconnected") else None,
-            "macaddr": address if isinstance(address, str) and address else None,
-            "queues": card.get("queues") or None,
-            "rate": card.get("rate_limit") or None,
-            "tag": card.get("vlan_id") or None,
-            "mtu": card.get("mtu") or None,
-            "trunks": card.get("trunks") or None,
-        }
-    )
+    return CARD.write_text({**card, "mac_address": address if isinstance(address, str) else None})
 
 
 def read_network(config: Mapping[str, Any]) -> Object:
@@ -125,20 +90,8 @@ def _read_card(value: str) -> Object:
     found = parse(value, "model")
     # A card is written `virtio=BC:24:11:..`, the model being the name of the address.
     model = next((name for name in found if name not in _PROPERTIES), None)
-    rate = float(found.get("rate") or 0)
-    return {
-        "bridge": text(found.get("bridge")),
-        "disconnected": flag(found.get("link_down")),
-        "enabled": True,
-        "firewall": flag(found.get("firewall")),
-        "mac_address": text(found.get("macaddr") or (found[model] if model else "")),
-        "model": found.get("model") or model or "",
-        "mtu": whole(found.get("mtu")),
-        "queues": whole(found.get("queues")),
-        "rate_limit": int(rate) if rate.is_integer() else rate,
-        "trunks": text(found.get("trunks")),
-        "vlan_id": whole(found.get("tag")),
-    }
+    card = CARD.read({"macaddr": found[model] if model else None, **found})
+    return {**card, "model": found.get("model") or model or "", "enabled": True}
 
 
 def has_address(interfaces: Iterable[GuestInterface], wanted: set[str]) -> bool:

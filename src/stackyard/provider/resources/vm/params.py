@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.resources.vm.basics import FIELDS, basics_params, cpu_params, memory_params, tags_text
+from stackyard.fields.vm import BASICS
+from stackyard.provider.resources.vm.basics import basics_params, cpu_params, memory_params, tags_text
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.devices import device_params
 from stackyard.provider.resources.vm.drives import cdrom_params
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["boot_text", "clone_params", "clone_unset", "whole_params"]
 
 # Attributes whose default value says nothing about a clone: it keeps what its source has.
-_SILENT = {field.attribute: (field.name, default) for field, default in FIELDS}
+_SILENT = {row.name: (row.property_name, row.usual) for row in BASICS}
 
 
 def whole_params(state: Object, vm_id: int) -> dict[str, Any]:

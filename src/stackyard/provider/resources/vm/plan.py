@@ -11,20 +11,23 @@ from stackyard.provider.resources.vm.network import complete_card
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
-    from stackyard.provider.planning import Planned
+    from stackyard.provider.plan import PlanDraft
     from stackyard.provider.values import Object
 
 __all__ = ["plan"]
 
 _FOUND_OUT = ("ipv4_addresses", "ipv6_addresses", "network_interface_names")
 _DISK_FOUND_OUT = ("file_format", "path_in_datastore", "size")
+_DISK_BEGINNING = ("file_id", "import_from")
 
 
-def plan(planned: Planned) -> None:
+def plan(planned: PlanDraft) -> None:
     """Adjust the plan of a VM."""
     _plan_network(planned)
     if planned.prior is None:
         return
+    if planned.is_imported:
+        _keep_beginning(planned, planned.prior)
     _plan_disks(planned, planned.prior)
     _plan_numa(planned, planned.prior)
     if planned.values.get("template"):
@@ -38,7 +41,7 @@ def plan(planned: Planned) -> None:
     _plan_replacement(planned, planned.prior)
 
 
-def _plan_network(planned: Planned) -> None:
+def _plan_network(planned: PlanDraft) -> None:
     cards = planned.config.get("network_device")
     if not isinstance(cards, list):
         return
@@ -51,7 +54,18 @@ def _plan_network(planned: Planned) -> None:
     ]
 
 
-def _plan_disks(planned: Planned, prior: Object) -> None:
+def _keep_beginning(planned: PlanDraft, prior: Object) -> None:
+    """Leave alone what counts only when a VM or a disk is made, where nobody knows what that was."""
+    planned.values["clone"] = prior.get("clone") or []
+    disks, known = planned.values.get("disk"), by_interface(prior.get("disk"))
+    for disk in disks if isinstance(disks, list) else ():
+        had = known.get(str(disk.get("interface"))) if isinstance(disk, dict) else None
+        for name in _DISK_BEGINNING:
+            if had is not None and not had.get(name):
+                disk[name] = had.get(name)
+
+
+def _plan_disks(planned: PlanDraft, prior: Object) -> None:
     before, after = prior.get("disk") or [], planned.values.get("disk")
     if not isinstance(after, list) or any(not isinstance(disk, dict) for disk in after):
         return
@@ -88,7 +102,7 @@ def _check_size(disk: Object, known: Object | None, number: int) -> None:
         )
 
 
-def _plan_numa(planned: Planned, prior: Object) -> None:
+def _plan_numa(planned: PlanDraft, prior: Object) -> None:
     before, after = prior.get("numa") or [], planned.values.get("numa") or []
     if _by_device(before) == _by_device(after):
         planned.values["numa"] = before
@@ -98,7 +112,7 @@ def _by_device(nodes: Any) -> dict[str, Object]:
     return {str(node.get("device")): node for node in nodes if isinstance(node, dict)}
 
 
-def _plan_replacement(planned: Planned, prior: Object) -> None:
+def _plan_replacement(planned: PlanDraft, prior: Object) -> None:
     values, replace = planned.values, planned.replace
     number = values.get("vm_id")
     if number != prior.get("vm_id") and str(number) != str(prior.get("id")):

@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
-from stackyard.errors import InterruptedRunError
+from stackyard.base.backoff import Backoff
+from stackyard.base.errors import InterruptedRunError
+from stackyard.clients import proxmox
+from stackyard.fields.properties import flag, parse
+from stackyard.provider.guests.guest import seconds
 from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.guest import seconds
 from stackyard.provider.resources.vm.network import NO_ADDRESSES, has_address, read_addresses
-from stackyard.provider.resources.vm.properties import flag, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.provider.resources.vm.guest import Guest
+    from stackyard.provider.guests.guest import Guest
     from stackyard.provider.values import Object
 
 __all__ = ["addresses", "duration_s", "has_agent", "restart", "start", "stop"]
 
-_FIRST_PAUSE_S = 0.1
 # Each pause is about an eighth of the wait so far: that much later than it happened something is noticed.
-_GROWTH = 1.15
-_LONGEST_PAUSE_S = 2.0
+_BACKOFF = Backoff(0.1, 2.0, growth=1.15)
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -88,10 +87,9 @@ async def restart(guest: Guest, state: Object) -> None:
 
 
 async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:
-    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while (await guest.status()).get("status") != wanted and time.monotonic() < deadline:
-        await guest.work.client.pause(pause)
-        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+        await guest.work.client.pause(next(pauses))
 
 
 def agent_timeout_s(state: Object) -> float:
@@ -100,7 +98,7 @@ def agent_timeout_s(state: Object) -> float:
 
 
 async def _answers(guest: Guest, timeout_s: float) -> bool:
-    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while True:
         try:
             await guest.work.client.post(f"{guest.path}/agent/ping", repeatable=True)
@@ -109,8 +107,7 @@ async def _answers(guest: Guest, timeout_s: float) -> bool:
                 return False
         else:
             return True
-        await guest.work.client.pause(pause)
-        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)
+        await guest.work.client.pause(next(pauses))
 
 
 async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, wait: bool) -> Object:
@@ -142,7 +139,7 @@ async def _ask(
     guest: Guest, wanted: set[str], timeout_s: float
 ) -> tuple[tuple[proxmox.GuestInterface, ...] | None, str]:
     """Return what the agent reports, or None and why it is not enough."""
-    deadline, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while True:
         try:
             found = await proxmox.read_agent_interfaces(guest.work.client, guest.node, guest.vm_id)
@@ -160,8 +157,7 @@ async def _ask(
         if time.monotonic() >= deadline:
             return None, problem
         try:
-            await guest.work.client.pause(pause)
+            await guest.work.client.pause(next(pauses))
         except InterruptedRunError:
             # The VM is complete; that nobody waits for its addresses any more does not make it a failure.
             return None, f"The wait for the agent of VM {guest.vm_id} was interrupted."
-        pause = min(pause * _GROWTH, _LONGEST_PAUSE_S)

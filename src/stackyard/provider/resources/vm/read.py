@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard import proxmox
+from stackyard.clients import proxmox
+from stackyard.fields.drives import is_disk
+from stackyard.fields.properties import parse
+from stackyard.provider.guests import VM, Guest, find_guest
 from stackyard.provider.resources.vm.basics import read_basics, read_cpu, read_memory, read_operating_system
-from stackyard.provider.resources.vm.blocks import Shown, is_managed, known_block
+from stackyard.provider.resources.vm.blocks import PriorState, is_managed, known_block
 from stackyard.provider.resources.vm.devices import read_devices
-from stackyard.provider.resources.vm.disks import by_interface, is_disk, order_of, read_disk
+from stackyard.provider.resources.vm.disks import by_interface, order_of, read_disk
 from stackyard.provider.resources.vm.drives import read_cdrom, read_efi, read_tpm
-from stackyard.provider.resources.vm.guest import Guest
 from stackyard.provider.resources.vm.initialization import read_initialization
 from stackyard.provider.resources.vm.network import NO_ADDRESSES, read_network
 from stackyard.provider.resources.vm.passthrough import read_passthrough
 from stackyard.provider.resources.vm.power import addresses
-from stackyard.provider.resources.vm.properties import parse
 from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["find", "read_vm", "refresh"]
+__all__ = ["describe_vm", "read_vm", "refresh"]
 
 # Long enough for all reads of one plan; every write and every command of the engine makes it older.
 _SHARED_S = 5.0
@@ -32,20 +33,11 @@ _SHARED_S = 5.0
 _BLOCK_STORAGES = frozenset(("lvm", "lvmthin", "zfspool", "zfs", "rbd", "iscsi", "iscsidirect"))
 
 
-async def find(work: Work, vm_id: int) -> dict[str, Any] | None:
-    """Return where a VM is, and its pool; None when there is none."""
-    guests = await work.client.get("/cluster/resources", {"type": "vm"}, max_age_s=_SHARED_S)
-    found: dict[str, Any] | None = next(
-        (one for one in guests if one.get("vmid") == vm_id and one.get("type") == "qemu"), None
-    )
-    return found
-
-
 async def refresh(work: Work, state: Object) -> Object | None:
     """Return the state as it is now; None when the VM is gone."""
     vm_id = int(state["id"])
     await work.session.journal.confirm(work.type_name, vm_id)
-    found = await find(work, vm_id)
+    found = await find_guest(work, vm_id, VM)
     if found is None:
         return None
     guest = Guest(work=work, node=str(found["node"]), vm_id=vm_id)
@@ -71,10 +63,24 @@ async def read_vm(guest: Guest, known: Object, config: Mapping[str, Any], *, wai
         config: Its configuration.
         wait: Whether to wait for addresses.
     """
-    shown = Shown(known=known, is_clone=bool(known.get("clone")))
-    vm_id = guest.vm_id
-    state = {
-        **known,
+    shown = PriorState(known=known, is_clone=bool(known.get("clone")))
+    described = describe_vm(config, shown, guest.vm_id)
+    before = by_interface(known.get("disk"))
+    for disk in described.get("disk") or ():
+        await _complete_format(guest, disk, before.get(disk["interface"]))
+    for efi in described.get("efi_disk") or ():
+        efi["file_format"] = await _efi_format(guest, config)
+    place = {"id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node}
+    state = {**known, **described, **place}
+    _resolve_uuid(state, config)
+    if known.get("started") and not state.get("template"):
+        return state | await addresses(guest, state, config, wait=wait)
+    return state | NO_ADDRESSES
+
+
+def describe_vm(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Object:
+    """Return the attributes of a configuration; a format that no text tells is left out."""
+    return {
         **read_basics(config, shown),
         **read_cpu(config, shown),
         **read_memory(config, shown),
@@ -82,19 +88,12 @@ async def read_vm(guest: Guest, known: Object, config: Mapping[str, Any], *, wai
         **read_devices(config, shown),
         **read_passthrough(config, shown),
         **read_cdrom(config, shown, vm_id),
-        **read_efi(config, shown, await _efi_format(guest, shown, config)),
+        **read_efi(config, shown),
         **read_tpm(config, shown),
         **read_initialization(config, shown, vm_id),
         **read_network(config),
-        **await _read_disks(guest, shown, config),
-        "id": str(vm_id),
-        "vm_id": vm_id,
-        "node_name": guest.node,
+        **_read_disks(config, shown, vm_id),
     }
-    _resolve_uuid(state, config)
-    if known.get("started") and not state.get("template"):
-        return state | await addresses(guest, state, config, wait=wait)
-    return state | NO_ADDRESSES
 
 
 def _resolve_uuid(state: Object, config: Mapping[str, Any]) -> None:
@@ -105,15 +104,15 @@ def _resolve_uuid(state: Object, config: Mapping[str, Any]) -> None:
         state["smbios"] = [{**block, "uuid": uuid}]
 
 
-async def _read_disks(guest: Guest, shown: Shown, config: Mapping[str, Any]) -> Object:
+def _read_disks(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Object:
     if not is_managed(shown, "disk"):
         return {}
     known = by_interface(shown.known.get("disk"))
-    found: dict[str, Object] = {}
-    for key in sorted(config, key=order_of):
-        if is_disk(key, config[key], guest.vm_id):
-            found[key] = read_disk(key, config[key], known.get(key))
-            await _complete_format(guest, found[key], known.get(key))
+    found = {
+        key: read_disk(key, config[key], known.get(key))
+        for key in sorted(config, key=order_of)
+        if is_disk(key, config[key], vm_id)
+    }
     first = [found.pop(interface) for interface in known if interface in found]
     return {"disk": [*first, *found.values()]}
 
@@ -129,9 +128,7 @@ async def _complete_format(guest: Guest, disk: Object, known: Object | None) -> 
     disk["file_format"] = await _format_of(guest, volume)
 
 
-async def _efi_format(guest: Guest, shown: Shown, config: Mapping[str, Any]) -> str | None:
-    if not config.get("efidisk0") or not is_managed(shown, "efi_disk"):
-        return None
+async def _efi_format(guest: Guest, config: Mapping[str, Any]) -> str | None:
     found = parse(config["efidisk0"], "file")
     volume = found.get("file", "")
     if found.get("format"):

@@ -50,6 +50,13 @@ def _is_duration(value: Any) -> str | None:
     return None
 
 
+def _same_duration(prior: Any, config: Any) -> bool:
+    try:
+        return duration_s(str(prior)) == duration_s(str(config))
+    except ValueError:
+        return False
+
+
 def _is_hotplug(value: Any) -> str | None:
     parts = str(value).split(",")
     if value in ("", "0", "1") or (set(parts) <= set(_HOTPLUG) and len(set(parts)) == len(parts)):
@@ -79,7 +86,7 @@ def _masked(prior: Any, config: Any) -> bool:
 
 
 RULES = {
-    "agent.timeout": Rule(check=_is_duration),
+    "agent.timeout": Rule(check=_is_duration, same=_same_duration),
     "agent.type": Rule(check=one_of("isa", "virtio")),
     "amd_sev.type": Rule(check=one_of("std", "es", "snp")),
     "audio_device.device": Rule(check=one_of("AC97", "ich9-intel-hda", "intel-hda")),

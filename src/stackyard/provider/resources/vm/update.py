@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.drives import is_disk
+from stackyard.fields.properties import parse
+from stackyard.provider.guests.guest import Guest, seconds
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.pool import move_guest
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import move_disk
-from stackyard.provider.resources.vm.disks import by_interface, configured, is_disk
+from stackyard.provider.resources.vm.disks import by_interface, configured
 from stackyard.provider.resources.vm.drives import CDROM_INTERFACE, cdrom_params, efi_text, tpm_text
-from stackyard.provider.resources.vm.guest import Guest, seconds
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive, initialization_params
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.params import boot_text, whole_params
-from stackyard.provider.resources.vm.properties import parse
 from stackyard.provider.resources.vm.read import read_vm
 from stackyard.provider.values import UNKNOWN, given
 

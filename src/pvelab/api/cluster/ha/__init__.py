@@ -1,0 +1,1 @@
+"""High availability: `/cluster/ha`, and the part of the nodes in it."""

@@ -1,0 +1,103 @@
+"""Reading SDN objects: as written, as in force, or the one with the changes to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pvelab.api.cluster.sdn.applied import PARTS, pending, running
+from pvelab.server.params.texts import split_list
+from pvelab.server.problems import PveError
+from pvelab.world.sections import SectionFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pvelab.server.call import Call
+    from pvelab.world.sections import Kind
+    from pvelab.world.store import Document, Store
+
+__all__ = ["CONTROLLERS", "NOT_SETTINGS", "SUBNETS", "VNETS", "ZONES", "Part", "settings"]
+
+# Parameters of changes that no object keeps.
+NOT_SETTINGS = frozenset(("digest", "delete", "lock-token", "type"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One kind of objects of the SDN configuration.
+
+    Attributes:
+        name: Its name among the parts of the running configuration.
+        key: The parameter that has the id of an object.
+        missing: What is said of an id that does not exist.
+    """
+
+    name: str
+    key: str
+    missing: str = "sdn '{}' does not exist"
+
+    def file(self, store: Store) -> SectionFile:
+        """Return the written objects."""
+        return SectionFile(store, PARTS[self.name])
+
+    def chosen(self, call: Call) -> tuple[Mapping[str, Document], str | None]:
+        """Return the objects that the call asks for, and their digest if they are the written ones."""
+        file = self.file(call.store)
+        if call.params.get("pending"):
+            return pending(file.all(), running(call.store, self.name)), None
+        if call.params.get("running"):
+            return running(call.store, self.name), None
+        return file.all(), file.digest
+
+    def listed(self, call: Call) -> list[dict[str, Any]]:
+        """Return all objects that the call asks for, as clients see them, in the order of their ids."""
+        found, digest = self.chosen(call)
+        return [{**found[ident], self.key: ident, "digest": digest} for ident in sorted(found)]
+
+    def read(self, call: Call, ident: str) -> dict[str, Any]:
+        """Return one object that the call asks for, as clients see it.
+
+        Raises:
+            PveError: There is no such object.
+        """
+        found, digest = self.chosen(call)
+        if ident not in found:
+            raise PveError(self.missing.format(ident))
+        return {**found[ident], self.key: ident, "digest": digest}
+
+    def require(self, store: Store, ident: str) -> Document:
+        """Return a written object.
+
+        Raises:
+            PveError: There is no such object.
+        """
+        found = self.file(store).get(ident)
+        if found is None:
+            raise PveError(self.missing.format(ident))
+        return found
+
+    def changed(self, call: Call, kind: Kind, section: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object with the changes that the call asks for.
+
+        Raises:
+            PveError: An option cannot be set or removed.
+        """
+        given = kind.checked(settings(call, self.key), create=False)
+        kept = kind.without(section, split_list(call.params.get("delete", "")), given)
+        return {**kept, **given}
+
+
+ZONES = Part(name="zones", key="zone")
+VNETS = Part(name="vnets", key="vnet", missing="sdn vnet '{}' does not exist")
+SUBNETS = Part(name="subnets", key="subnet", missing="sdn subnet '{}' does not exist")
+CONTROLLERS = Part(name="controllers", key="controller")
+
+
+def settings(call: Call, *but: str) -> dict[str, Any]:
+    """Return the parameters that an object keeps, lists of nodes in order."""
+    given = {key: value for key, value in call.params.items() if key not in NOT_SETTINGS and key not in but}
+    for key in ("nodes", "exitnodes"):
+        if key in given:
+            given[key] = ",".join(sorted(set(split_list(given[key]))))
+    return given

@@ -1,0 +1,1 @@
+"""The API below `/nodes`: nodes, their guests, storages, networks, disks and tasks."""

@@ -1,0 +1,1 @@
+"""Physical disks of a node, and the pools that are created from them."""

@@ -1,0 +1,1 @@
+"""The lab's own routes: one module each, discovered automatically (see `control`)."""

@@ -1,0 +1,103 @@
+"""`/_lab/guests`: where guests can be reached, and who can log in."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pvelab.server.control import ControlCall, control
+from pvelab.server.problems import PveError
+from pvelab.world.guests import addresses
+
+if TYPE_CHECKING:
+    from pvelab.world.store import Document
+    from pvelab.world.world import World
+
+__all__ = ["add_owner_key", "list_guests"]
+
+_SSH_PORT = 22
+_MORE_PORTS = (8006,)
+_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}(?: [^\n]*)?")
+
+
+@control("GET /guests")
+async def list_guests(call: ControlCall) -> Any:
+    """List guests, or the one of a name or number (`name`): addresses, ports, users, host keys."""
+    world = call.world
+    wanted = call.params.get("name")
+    found = [guest for guest in world.guests.all().values() if not guest["config"].get("template")]
+    if wanted is not None:
+        found = [guest for guest in found if wanted in _names(guest)]
+        if not found:
+            raise PveError(f"there is no guest '{wanted}'", status=404)
+    guests = [await _row(world, guest) for guest in sorted(found, key=lambda one: int(one["vmid"]))]
+    return {"kind": str(await world.machines.kind()), "guests": guests}
+
+
+@control("POST /owner-keys")
+def add_owner_key(call: ControlCall) -> Any:
+    """Let who has a key (`key`: its public half) log in to every guest, as root or as a user of the guest."""
+    key = str(call.params.get("key", "")).strip()
+    if not _KEY.fullmatch(key):
+        raise PveError("'key' must be a public key, as a line of authorized_keys has it", status=400)
+    call.world.owner_keys.add(key)
+    return {"keys": len(call.world.owner_keys)}
+
+
+async def _row(world: World, guest: Document) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": _full_name(guest),
+        "vmid": int(guest["vmid"]),
+        "node": guest["node"],
+        "type": guest["type"],
+        "status": guest["status"],
+        "addresses": [
+            one.address
+            for interface in addresses.addresses_of(world, guest)
+            for one in interface.addresses
+            if not one.is_link_local
+        ],
+        "users": [],
+        "host": None,
+        "port": None,
+        "ports": {},
+        "host_key": None,
+        "takes_owner_key": False,
+    }
+    if not row["addresses"]:
+        return row
+    return {**row, **await _reached(world, guest)}
+
+
+async def _reached(world: World, guest: Document) -> dict[str, Any]:
+    from pvelab.ssh.guests import public_host_key  # lazy: the SSH side takes long to load
+    from pvelab.ssh.logins import known_users  # lazy: as above
+
+    forwards = world.machines.forwards
+    vmid = int(guest["vmid"])
+    machine = await world.machines.of(guest)
+    ports = {_SSH_PORT: forwards.port(vmid, _SSH_PORT)} if world.nest.ssh_ports else {}
+    for port in _MORE_PORTS:
+        if await machine.endpoint(port) is not None:
+            ports[port] = forwards.port(vmid, port)
+    open_ones = {str(port): found for port, found in ports.items() if found is not None}
+    return {
+        "users": list(await known_users(world, guest, machine)),
+        "host": forwards.host if open_ones else None,
+        "port": open_ones.get(str(_SSH_PORT)),
+        "ports": open_ones,
+        "host_key": public_host_key(world, guest),
+        # Where the SSH server is the lab's own, and not one that runs inside.
+        "takes_owner_key": await machine.endpoint(_SSH_PORT) is None,
+    }
+
+
+def _full_name(guest: Document) -> str:
+    key, prefix = ("name", "VM") if guest["type"] == "qemu" else ("hostname", "CT")
+    return str(guest["config"].get(key) or f"{prefix}{guest['vmid']}")
+
+
+def _names(guest: Document) -> tuple[str, ...]:
+    """Return what a guest can be called: its number, its name, and the first part of that."""
+    full = _full_name(guest)
+    return str(guest["vmid"]), full, full.partition(".")[0]

@@ -1,0 +1,94 @@
+"""Objects of the whole cluster that are listed in one place and made by one call each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pvelab.exporting.read import create_call
+
+if TYPE_CHECKING:
+    from pvelab.exporting.read import Source
+
+__all__ = ["early_calls", "late_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A kind of object: where its list is, what makes one, and the path of one if the list tells little."""
+
+    listed: str
+    made_by: str
+    one: str | None = None
+
+
+# Before the guests' places in them are taken: what these refer to.
+_EARLY = (
+    _Listed("/cluster/qemu/custom-cpu-models", "POST /cluster/qemu/custom-cpu-models"),
+    _Listed("/cluster/mapping/pci", "POST /cluster/mapping/pci"),
+    _Listed("/cluster/mapping/usb", "POST /cluster/mapping/usb"),
+    _Listed("/cluster/mapping/dir", "POST /cluster/mapping/dir"),
+    _Listed("/cluster/sdn/dns", "POST /cluster/sdn/dns"),
+    _Listed("/cluster/sdn/controllers", "POST /cluster/sdn/controllers"),
+    _Listed("/cluster/sdn/zones", "POST /cluster/sdn/zones"),
+    _Listed("/cluster/sdn/vnets", "POST /cluster/sdn/vnets"),
+)
+_LATE = (
+    _Listed("/cluster/ha/resources", "POST /cluster/ha/resources"),
+    _Listed("/cluster/ha/rules", "POST /cluster/ha/rules"),
+    _Listed("/cluster/replication", "POST /cluster/replication"),
+    _Listed("/cluster/backup", "POST /cluster/backup"),
+    _Listed(
+        "/cluster/metrics/server", "POST /cluster/metrics/server/{id}", one="/cluster/metrics/server/{id}"
+    ),
+)
+
+
+async def early_calls(source: Source) -> list[dict[str, Any]]:
+    """Return the calls that set the options of the cluster and make mappings and virtual networks."""
+    calls = await _options(source)
+    for kind in _EARLY:
+        calls += await _calls(source, kind)
+    networks = await _subnets(source)
+    calls += networks
+    if any(str(call["path"]).startswith("/cluster/sdn") for call in calls):
+        calls.append({"method": "PUT", "path": "/cluster/sdn"})
+    return calls
+
+
+async def late_calls(source: Source) -> list[dict[str, Any]]:
+    """Return the calls that make what refers to guests: high availability, replication, backup jobs."""
+    calls: list[dict[str, Any]] = []
+    for kind in _LATE:
+        calls += await _calls(source, kind)
+    return calls
+
+
+async def _options(source: Source) -> list[dict[str, Any]]:
+    options = await source.entry("/cluster/options")
+    # The list of tags that are registered is told twice, once split.
+    found = {key: value for key, value in options.items() if key != "allowed-tags"}
+    call = create_call(source, "PUT /cluster/options", found)
+    return [call] if call.get("parameters") else []
+
+
+async def _calls(source: Source, kind: _Listed) -> list[dict[str, Any]]:
+    calls = []
+    for row in await source.rows(kind.listed):
+        told = row
+        path = None
+        if kind.one is not None:
+            path = kind.one.format(**row)
+            told = {**row, **await source.entry(path)}
+        calls.append(create_call(source, kind.made_by, told, path))
+    return calls
+
+
+async def _subnets(source: Source) -> list[dict[str, Any]]:
+    calls = []
+    for vnet in await source.rows("/cluster/sdn/vnets"):
+        path = f"/cluster/sdn/vnets/{vnet['vnet']}/subnets"
+        for row in await source.rows(path):
+            subnet = {**row, "subnet": row.get("cidr", row["subnet"]), "type": "subnet"}
+            calls.append(create_call(source, "POST /cluster/sdn/vnets/{vnet}/subnets", subnet, path))
+    return calls

@@ -1,0 +1,390 @@
+"""The kinds of faults that can be ordered: what each needs to be told, and what it does to the lab.
+
+A fault is a document `faults/<name>` with its `kind` and fields. Some kinds are rules that strike calls,
+tasks or agents (see `faults`); they follow the documents, so that they are in force again after a restart.
+The others change the lab when they are added (a node goes down) and change it back when they are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pvelab.faults.faults import Point, Rule, Strike
+from pvelab.server.problems import PveError
+from pvelab.world.storage.storages import ASKED_TYPES, OFFLINE
+
+if TYPE_CHECKING:
+    from pvelab.faults.faults import Faults
+    from pvelab.world.store import Document, Store
+    from pvelab.world.world import World
+
+__all__ = ["COLLECTION", "KINDS", "FaultKind", "Field", "add_fault", "follow_faults", "remove_fault"]
+
+COLLECTION = "faults"
+
+Change = Callable[["World", "Document"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Something that a fault is told."""
+
+    type: type[str] | type[int] | type[float]
+    help: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+    def read(self, value: Any) -> str | int | float:
+        """Return a value in its type.
+
+        Raises:
+            ValueError: It is none, with what is expected.
+        """
+        try:
+            found = self.type(value)
+        except (TypeError, ValueError) as err:
+            raise ValueError(f"must be {'text' if self.type is str else 'a number'}") from err
+        if isinstance(found, float | int) and found < 0:
+            raise ValueError("must not be less than 0")
+        if self.choices and found not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultKind:
+    """A kind of fault.
+
+    Attributes:
+        help: What it does.
+        fields: What it is told.
+        rule: Makes the rule that it is, for those that strike.
+        apply: Changes the lab, for those that do.
+        lift: Changes it back.
+    """
+
+    help: str
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    rule: Callable[[Document], Rule] | None = None
+    apply: Change | None = None
+    lift: Change | None = None
+
+
+def follow_faults(store: Store, faults: Faults) -> None:
+    """Keep the rules in force the same as the documents."""
+
+    def observe(key: str, _old: Document | None, new: Document | None) -> None:
+        kind = None if new is None else KINDS[str(new["kind"])]
+        if new is None or kind is None or kind.rule is None:
+            faults.remove(key)
+        else:
+            faults.add(key, kind.rule(new))
+
+    store.watch(COLLECTION, observe)
+
+
+def add_fault(world: World, given: Mapping[str, Any]) -> Document:
+    """Add a fault, in the running transaction, and return it as it is kept.
+
+    Raises:
+        PveError: It lacks something or has too much (400), or cannot be.
+    """
+    document = _read(given)
+    name = str(document.get("name") or _free_name(world, str(document["kind"])))
+    if world.store.get(COLLECTION, name) is not None:
+        raise PveError(f"there is a fault '{name}' already", status=409)
+    kind = KINDS[str(document["kind"])]
+    kept = {**document, "name": name}
+    if kind.apply is not None:
+        kind.apply(world, kept)
+    world.store.put(COLLECTION, name, kept)
+    return kept
+
+
+def remove_fault(world: World, name: str) -> None:
+    """Remove a fault and undo what it does, in the running transaction.
+
+    Raises:
+        PveError: There is none of that name (404).
+    """
+    document = world.store.get(COLLECTION, name)
+    if document is None:
+        raise PveError(f"there is no fault '{name}'", status=404)
+    world.store.delete(COLLECTION, name)
+    kind = KINDS[str(document["kind"])]
+    if kind.lift is not None:
+        kind.lift(world, document)
+
+
+def _read(given: Mapping[str, Any]) -> dict[str, Any]:
+    kind = KINDS.get(str(given.get("kind", "")))
+    if kind is None:
+        raise PveError(f"'kind' must be one of {', '.join(KINDS)}", status=400)
+    document: dict[str, Any] = {"kind": given["kind"]}
+    problems = [f"there is no field '{key}'" for key in given if key not in ("kind", "name", *kind.fields)]
+    if given.get("name"):
+        document["name"] = str(given["name"])
+    for key, expected in kind.fields.items():
+        if given.get(key) is None:
+            problems += [f"'{key}' is needed: {expected.help}"] if expected.required else []
+            continue
+        try:
+            document[key] = expected.read(given[key])
+        except ValueError as err:
+            problems.append(f"'{key}' {err}")
+    if problems:
+        raise PveError(f"a fault of kind '{given['kind']}': {'; '.join(problems)}", status=400)
+    return document
+
+
+def _free_name(world: World, kind: str) -> str:
+    taken = world.store.items(COLLECTION)
+    return next(name for number in range(1, len(taken) + 2) if (name := f"{kind}-{number}") not in taken)
+
+
+# --- Rules
+
+
+def _call_rule(document: Document) -> Rule:
+    points = {"auth": Point.BEFORE_AUTH, "after": Point.AFTER_WORK}
+    point = points.get(str(document.get("when")), Point.BEFORE_WORK)
+    kind = document["kind"]
+    strike = Strike(
+        delay_s=float(document.get("seconds", 0.0)),
+        status=int(document["status"]) if kind == "answer" else None,
+        reason=str(document.get("reason", "")),
+        drop=kind == "drop",
+    )
+    return _rule(document, point, strike, method=str(document.get("method", "*")).upper())
+
+
+def _task_rule(document: Document) -> Rule:
+    strike = Strike(reason=str(document["text"]))
+    return _rule(document, Point.TASK, strike, method=str(document.get("task", "*")))
+
+
+def _agent_rule(document: Document) -> Rule:
+    return _rule(document, Point.AGENT, Strike(), method="*")
+
+
+def _rule(document: Document, point: Point, strike: Strike, *, method: str) -> Rule:
+    return Rule(
+        point=point,
+        strike=strike,
+        method=method,
+        path=str(document.get("path", document.get("id", document.get("vmid", "*")))),
+        node=str(document.get("node", "*")),
+        nth=int(document.get("nth", 0)),
+        probability=float(document.get("probability", 1.0)),
+        times=int(document.get("times", 0)),
+        step=int(document.get("step", 1)),
+    )
+
+
+# --- Changes
+
+
+def _take_node_down(world: World, document: Document) -> None:
+    _set_node(world, str(document["node"]), online=0, unreachable=document.get("reason", "No route to host"))
+
+
+def _bring_node_up(world: World, document: Document) -> None:
+    _set_node(world, str(document["node"]), online=1, unreachable=None)
+
+
+def _set_node(world: World, node: str, **fields: Any) -> None:
+    found = world.store.get("nodes", node)
+    if found is None:
+        raise PveError(f"there is no node '{node}'", status=400)
+    changed = {key: value for key, value in {**found, **fields}.items() if value is not None}
+    world.store.put("nodes", node, changed)
+
+
+def _lose_quorum(world: World, _document: Document) -> None:
+    with world.store.edit("cluster", "state") as state:
+        state["quorum"] = "lost"
+
+
+def _regain_quorum(world: World, _document: Document) -> None:
+    with world.store.edit("cluster", "state") as state:
+        state.pop("quorum", None)
+
+
+def _lock_guest(world: World, document: Document) -> None:
+    guest = world.guests.get(document["vmid"])
+    if guest is None:
+        raise PveError(f"there is no guest {document['vmid']}", status=400)
+    world.guests.update(guest, config={**guest["config"], "lock": document.get("lock", "backup")})
+
+
+def _unlock_guest(world: World, document: Document) -> None:
+    guest = world.guests.get(document["vmid"])
+    # Meanwhile it may be gone, or have another lock.
+    if guest is not None and guest["config"].get("lock") == document.get("lock", "backup"):
+        left = {key: value for key, value in guest["config"].items() if key != "lock"}
+        world.guests.update(guest, config=left)
+
+
+def _fill_storage(world: World, document: Document) -> None:
+    _require_storage(world, document)
+    _set_full(world, document, full=True)
+
+
+def _empty_storage(world: World, document: Document) -> None:
+    # Meanwhile it may be gone.
+    if world.store.get("storages", str(document["storage"])) is not None:
+        _set_full(world, document, full=False)
+
+
+def _set_full(world: World, document: Document, *, full: bool) -> None:
+    storage, nodes = str(document["storage"]), _nodes_of(world, document)
+    for place in dict.fromkeys(f"{world.storages.scope(storage, node)}|{storage}" for node in nodes):
+        with world.store.edit("capacities", place) as capacity:
+            capacity.setdefault("total", world.storages.total(storage, nodes[0]))
+            capacity["full"] = int(full)
+
+
+def _part_storage(world: World, document: Document) -> None:
+    config = _require_storage(world, document)
+    if config["type"] not in ASKED_TYPES:
+        kinds = ", ".join(sorted(ASKED_TYPES))
+        raise PveError(
+            f"'{document['storage']}' is on no server: only {kinds} storages can be offline", status=400
+        )
+    for node in _nodes_of(world, document):
+        world.store.put(OFFLINE, f"{node}|{document['storage']}", {})
+
+
+def _rejoin_storage(world: World, document: Document) -> None:
+    for node in _nodes_of(world, document):
+        world.store.delete(OFFLINE, f"{node}|{document['storage']}")
+
+
+def _require_storage(world: World, document: Document) -> Document:
+    """Return the configuration of the storage that a fault is about.
+
+    Raises:
+        PveError: There is none (400).
+    """
+    config = world.store.get("storages", str(document["storage"]))
+    if config is None:
+        raise PveError(f"there is no storage '{document['storage']}'", status=400)
+    return config
+
+
+def _nodes_of(world: World, document: Document) -> list[str]:
+    """Return the nodes that a fault of a storage is on: the one that it names, or all."""
+    return [str(document["node"])] if "node" in document else list(world.cluster.nodes())
+
+
+def _expire_tickets(world: World, _document: Document) -> None:
+    world.tickets.renew_key()
+
+
+_NODE = Field(type=str, help="only on this node")
+_STRIKES = {
+    "node": _NODE,
+    "nth": Field(type=int, help="only the nth one that fits, from 1"),
+    "probability": Field(type=float, help="how likely one that fits is struck, from 0 to 1"),
+    "times": Field(type=int, help="how many are struck before the fault is spent; no end when absent"),
+}
+_CALLS = {
+    "method": Field(type=str, help="only calls of this method: GET, POST, PUT, DELETE, or SSH for commands"),
+    "path": Field(type=str, help="only paths (or commands) that fit this pattern: /nodes/*/qemu/*/clone"),
+    **_STRIKES,
+}
+_WHEN = Field(type=str, help="before (default) the work is done, or after it", choices=("before", "after"))
+_VMID = Field(type=int, help="the guest", required=True)
+_STORAGE = {"storage": Field(type=str, help="which one", required=True), "node": _NODE}
+
+KINDS: Mapping[str, FaultKind] = {
+    "answer": FaultKind(
+        help="Calls are answered with an error instead of being done.",
+        fields={
+            "status": Field(type=int, help="the HTTP status", required=True),
+            "reason": Field(
+                type=str, help="the reason phrase, which is the text of the error", required=True
+            ),
+            "seconds": Field(type=float, help="wait this long before"),
+            "when": Field(
+                type=str,
+                help="auth: before the caller is known; before (default); after: when the work is done",
+                choices=("auth", "before", "after"),
+            ),
+            **_CALLS,
+        },
+        rule=_call_rule,
+    ),
+    "delay": FaultKind(
+        help="Calls take longer.",
+        fields={
+            "seconds": Field(type=float, help="how much longer", required=True),
+            "when": _WHEN,
+            **_CALLS,
+        },
+        rule=_call_rule,
+    ),
+    "drop": FaultKind(
+        help="The connection is cut without an answer.",
+        fields={
+            "when": _WHEN,
+            "seconds": Field(type=float, help="wait this long before"),
+            **_CALLS,
+        },
+        rule=_call_rule,
+    ),
+    "task": FaultKind(
+        help="Tasks fail in the middle of their work.",
+        fields={
+            "text": Field(type=str, help="what goes wrong: the exit status of the task", required=True),
+            "task": Field(type=str, help="only tasks of this type: qmclone, vzcreate, download"),
+            "id": Field(type=str, help="only tasks of this guest (or storage)"),
+            "step": Field(
+                type=int, help="which step of the work fails, from 1 (default); 0: all is done first"
+            ),
+            **_STRIKES,
+        },
+        rule=_task_rule,
+    ),
+    "agent-silent": FaultKind(
+        help="The guest agent never answers.",
+        fields={"vmid": Field(type=int, help="only that of this guest"), **_STRIKES},
+        rule=_agent_rule,
+    ),
+    "lock": FaultKind(
+        help="A guest keeps a lock, as after a backup that was killed.",
+        fields={"vmid": _VMID, "lock": Field(type=str, help="which one: backup (default), clone, migrate")},
+        apply=_lock_guest,
+        lift=_unlock_guest,
+    ),
+    "storage-full": FaultKind(
+        help="A storage has no space left.",
+        fields=_STORAGE,
+        apply=_fill_storage,
+        lift=_empty_storage,
+    ),
+    "storage-offline": FaultKind(
+        help="The server of a storage (nfs, cifs, iscsi) does not answer.",
+        fields=_STORAGE,
+        apply=_part_storage,
+        lift=_rejoin_storage,
+    ),
+    "node-down": FaultKind(
+        help="A node cannot be reached.",
+        fields={
+            "node": Field(type=str, help="which one", required=True),
+            "reason": Field(type=str, help="No route to host (default), Connection refused, ..."),
+        },
+        apply=_take_node_down,
+        lift=_bring_node_up,
+    ),
+    "quorum-lost": FaultKind(
+        help="The cluster has no quorum: nothing can be changed.", apply=_lose_quorum, lift=_regain_quorum
+    ),
+    "tickets-expired": FaultKind(
+        help="All tickets handed out so far are refused; who logs in again gets a good one.",
+        apply=_expire_tickets,
+    ),
+}

@@ -1,0 +1,38 @@
+"""What a lab will say when it is ready, before it is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pvelab.runtime.kept_login import kept_login
+from pvelab.runtime.start import certificate_of
+from pvelab.seeds.stock import TOKEN_NAME
+from pvelab.world.access.directory import ROOT
+
+if TYPE_CHECKING:
+    from pvelab.runtime.start import Options
+
+__all__ = ["expected_ready"]
+
+
+def expected_ready(options: Options) -> dict[str, Any]:
+    """Return the ready line of a lab that keeps its identity and has fixed ports; it is not started.
+
+    Raises:
+        ValueError: Its ports or its identity are not fixed.
+        FileError: The folder of its identity cannot be used.
+    """
+    if options.identity is None or not options.port or not options.ssh_port:
+        raise ValueError("what this lab will say is not known before it is started")
+    login = kept_login(options.identity)
+    nodes = tuple(options.nodes or options.seed.nodes)
+    return {
+        "url": f"https://{options.bind}:{options.port}",
+        "api_token": f"{ROOT}!{TOKEN_NAME}={options.seed.token or login.token}",
+        "username": ROOT,
+        "password": options.password or options.seed.password or login.password,
+        "ssh_port": options.ssh_port,
+        "fingerprint": certificate_of(options).fingerprint,
+        "ssh_ports": {node: options.ssh_port + number for number, node in enumerate(nodes)},
+        "nodes": list(nodes),
+    }

@@ -1,0 +1,400 @@
+"""Starting a lab: in an event loop (`start`), or in a thread of its own for blocking clients (`running`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pvelab import api as resources
+from pvelab.api.cluster.ha.guest_tasks import GuestTasks
+from pvelab.api.cluster.replication.runs import ReplicationPlan
+from pvelab.api.nodes.vzdump.scheduled import BackupPlan
+from pvelab.faults.kinds import add_fault, remove_fault
+from pvelab.faults.latency import Latency, Speed, Work
+from pvelab.machines.machine import Kind
+from pvelab.machines.machines import Machines
+from pvelab.machines.qemu.programs import require_qemu
+from pvelab.nested.open_nested import answering, open_nest
+from pvelab.runtime.kept_login import kept_login
+from pvelab.runtime.lifecycle import InitialContent, Lifecycle
+from pvelab.runtime.saved import SavedStates
+from pvelab.runtime.ssh_ports import open_ssh_ports
+from pvelab.seeds import EMPTY, Seed
+from pvelab.seeds import stock as seed
+from pvelab.server import facts
+from pvelab.server.control import Controls
+from pvelab.server.dispatch import Dispatcher
+from pvelab.server.http import Api
+from pvelab.server.routing import Table, collect
+from pvelab.world.clock import LabClock
+from pvelab.world.ha.cycle import Cycle
+from pvelab.world.sqlite import SqliteDisk
+from pvelab.world.storage.blobs import Blobs
+from pvelab.world.storage.download import Fetcher
+from pvelab.world.store import Store
+from pvelab.world.world import World, assemble
+from stackyard.base import directories, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pvelab.nested.uplink import Uplink
+    from pvelab.world.scheduler import Plan
+
+__all__ = ["Options", "Running", "certificate_of", "running", "start"]
+
+DATABASE = "lab.sqlite"
+FILES = "files"
+SNAPSHOTS = "snapshots"
+GUESTS = "guests"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a lab is to run.
+
+    Attributes:
+        nodes: The names of its nodes, those of the seed if None; a lab that finds data keeps what it had.
+        bind: The address to listen on.
+        port: The port of the API, 0 for any free one.
+        ssh_port: The port of the SSH side, 0 for any free one, None for none.
+        data: The folder that keeps everything; None keeps it in memory only.
+        identity: The folder that keeps its certificate, SSH host key and login; the data folder if None, and
+            without one they are new at each start.
+        authorized_keys: Who may log in as root over SSH with a key, beside those of the seed.
+        speed: Whether work takes time.
+        latency_s: Seconds for single kinds of work.
+        allow_downloads: Whether it may fetch URLs of other machines, in place of making stand-ins.
+        seed: What a new lab holds.
+        password: The password of root@pam in a new lab, in place of the seed's.
+        guests: What is inside guests; None: a sandbox where one works, records where not.
+        expose: Ports of this machine's loopback that guests reach at the address of their gateway.
+        limits: What clients are granted.
+    """
+
+    nodes: tuple[str, ...] | None = None
+    bind: str = "127.0.0.1"
+    port: int = 0
+    ssh_port: int | None = None
+    data: Path | None = None
+    identity: Path | None = None
+    authorized_keys: tuple[str, ...] = ()
+    speed: Speed = Speed.INSTANT
+    latency_s: Mapping[Work, float] = field(default_factory=dict)
+    allow_downloads: bool = False
+    seed: Seed = EMPTY
+    password: str | None = None
+    guests: Kind | None = None
+    expose: tuple[int, ...] = ()
+    limits: serving.Limits = field(
+        # Uploads are images; the size of everything else is checked where it is read.
+        default_factory=lambda: serving.Limits(max_body_bytes=None, max_connections=2048)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A lab that answers.
+
+    Attributes:
+        url: Where it answers, without a path.
+        port: Its port.
+        fingerprint: The SHA-256 of its certificate.
+        username: root@pam.
+        password: Its password.
+        api_token: `root@pam!lab=<uuid>`, with all privileges of root.
+        nodes: The names of the nodes.
+        ssh_ports: The port of each node's SSH server; empty without an SSH side.
+        world: Everything inside, for tests in the same process.
+        dispatcher: The door for calls that do not come over HTTP.
+        lifecycle: What makes it new.
+        loop: The event loop that it runs in; another thread touches `world` only through `on_loop`.
+    """
+
+    url: str
+    port: int
+    fingerprint: str
+    username: str
+    password: str
+    api_token: str
+    nodes: tuple[str, ...]
+    ssh_ports: Mapping[str, int] = field(default_factory=dict)
+    world: World
+    dispatcher: Dispatcher
+    lifecycle: Lifecycle
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def ssh_port(self) -> int | None:
+        """The SSH port of the first node, None without an SSH side."""
+        return next(iter(self.ssh_ports.values()), None)
+
+    def on_loop(self, action: Callable[[], T]) -> T:
+        """Do something to `world` from another thread than the lab's, and return what it returned."""
+
+        async def act() -> T:
+            return action()
+
+        return asyncio.run_coroutine_threadsafe(act(), self.loop).result()
+
+    def add_fault(self, kind: str, **fields: Any) -> str:
+        """Make something fail on purpose, from any thread; return the name of the fault.
+
+        Raises:
+            PveError: The lab knows no such fault.
+        """
+
+        def add() -> str:
+            with self.world.store.transaction():
+                return str(add_fault(self.world, {"kind": kind, **fields})["name"])
+
+        return self._on_loop_or_here(add)
+
+    def remove_fault(self, name: str) -> None:
+        """Undo a fault, from any thread.
+
+        Raises:
+            PveError: There is none of that name.
+        """
+
+        def remove() -> None:
+            with self.world.store.transaction():
+                remove_fault(self.world, name)
+
+        self._on_loop_or_here(remove)
+
+    def reset(self, seed: Seed | None = None) -> None:
+        """Make the lab new, from another thread than its own: its seed (or another) and nothing else.
+
+        Who has logged in stays logged in.
+
+        Raises:
+            SeedError: The lab refuses something of the seed; it is new without it.
+        """
+        asyncio.run_coroutine_threadsafe(self.lifecycle.reset(seed), self.loop).result()
+
+    def _on_loop_or_here(self, action: Callable[[], T]) -> T:
+        with contextlib.suppress(RuntimeError):
+            if asyncio.get_running_loop() is self.loop:
+                return action()
+        return self.on_loop(action)
+
+    def document(self) -> dict[str, Any]:
+        """Return what a client needs to know, as the ready line has it."""
+        names = ("url", "api_token", "username", "password", "ssh_port", "fingerprint")
+        facts = {name: getattr(self, name) for name in names}
+        return {**facts, "ssh_ports": dict(self.ssh_ports), "nodes": list(self.nodes)}
+
+
+@contextlib.asynccontextmanager
+async def start(options: Options | None = None, **changes: Any) -> AsyncIterator[Running]:
+    """Run a lab for the length of the block: `async with lab.start(nodes=("a", "b")) as running`.
+
+    Args:
+        options: How to run it.
+        changes: Single fields of `Options`, in place of those.
+
+    Raises:
+        DataFolderBusyError: Another lab uses the data folder.
+        ListenError: The address or port cannot be had.
+        QemuMissingError: Guests are to be real, and QEMU is not there.
+    """
+    async with _start(_chosen(options, changes)) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator[Running]:
+    """Run a lab; one inside a guest of another has an uplink."""
+    if chosen.guests is Kind.QEMU:
+        require_qemu()
+    store = Store(_disk(chosen.data))
+    blobs = Blobs(None if chosen.data is None else chosen.data / FILES)
+    try:
+        saved = SavedStates(None if chosen.data is None else chosen.data / SNAPSHOTS)
+        blobs.hold(saved.files())
+        world = _world(store, chosen, blobs, uplink)
+        dispatcher = Dispatcher(world, Table(world.facts, collect(resources)))
+        certificate = certificate_of(chosen)
+        lifecycle = Lifecycle(
+            world,
+            dispatcher,
+            _beginning(chosen),
+            fingerprint=certificate.fingerprint,
+            saved=saved,
+            certificate=certificate.certificate_pem.decode(),
+        )
+        await lifecycle.begin()
+        attendant = open_nest(world, chosen, _start)
+        api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
+        async with (
+            serving.serve(
+                answering(world, api),
+                bind=chosen.bind,
+                port=chosen.port,
+                tls=serving.Tls(certificate),
+                limits=chosen.limits,
+            ) as server,
+            _ssh_side(world, dispatcher, chosen) as ssh_ports,
+        ):
+            world.nest.api_port = server.port
+            world.nest.ssh_ports.update(ssh_ports)
+            world.nest.directory.follow(world)
+            attendant.attend()
+            manager = Cycle(world, GuestTasks())
+            try:
+                async with (
+                    world.ha.attended(manager.act, manager.agent.has_task),
+                    world.scheduler.attended(*_plans(world)),
+                ):
+                    yield _running(dispatcher, lifecycle, server, ssh_ports)
+            finally:
+                await world.tasks.close()
+                await attendant.close()
+                await world.nest.close()
+                await world.nest.directory.leave(world)
+                await world.executions.close()
+                await world.machines.close()
+    finally:
+        blobs.close()
+        store.close()
+
+
+@contextlib.contextmanager
+def running(options: Options | None = None, **changes: Any) -> Iterator[Running]:
+    """Run a lab in a thread for the length of the block, for clients that block: see `start`."""
+    ready = threading.Event()
+    box: dict[str, Any] = {}
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        async with start(options, **changes) as it:
+            box.update(running=it, stop=stop)
+            ready.set()
+            await stop.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as err:  # The edge of the thread: the caller's thread raises it instead.
+            box["error"] = err
+            ready.set()
+
+    thread = threading.Thread(target=work, name="lab", daemon=True)
+    thread.start()
+    ready.wait()
+    if "error" in box:
+        raise box["error"]
+    try:
+        yield box["running"]
+    finally:
+        box["running"].loop.call_soon_threadsafe(box["stop"].set)
+        thread.join()
+    if "error" in box:
+        raise box["error"]
+
+
+def _chosen(options: Options | None, changes: Mapping[str, Any]) -> Options:
+    base = options or Options()
+    if not changes:
+        return base
+    fields = {name: getattr(base, name) for name in base.__dataclass_fields__}
+    return Options(**{**fields, **changes})
+
+
+def _disk(folder: Path | None) -> SqliteDisk | None:
+    if folder is None:
+        return None
+    directories.ensure_private(folder)
+    return SqliteDisk(folder / DATABASE)
+
+
+def _world(store: Store, options: Options, blobs: Blobs, uplink: Uplink | None) -> World:
+    latency = Latency(speed=options.speed, overrides_s=options.latency_s)
+    fetcher = Fetcher(anywhere=options.allow_downloads)
+    machines = Machines(store, options.guests, None if options.data is None else options.data / GUESTS)
+    machines.forwards.listen_on(options.bind)
+    # Time is the same in the labs inside as around them.
+    clock = LabClock() if uplink is None else uplink.world.clock
+    world = assemble(
+        facts.load(), store, clock, latency, blobs=blobs, fetcher=fetcher, machines=machines, uplink=uplink
+    )
+    blobs.tidy()
+    world.tasks.recover()
+    return world
+
+
+def _plans(world: World) -> tuple[Plan, ...]:
+    """Return the kinds of jobs that run at certain times."""
+    return (ReplicationPlan(world), BackupPlan(world))
+
+
+def _beginning(options: Options) -> InitialContent:
+    """Return what a new lab holds; one that lives in memory has the login of its last start."""
+    seed, password = options.seed, options.password
+    if options.identity is not None and options.data is None:
+        login = kept_login(options.identity)
+        seed = dataclasses.replace(seed, token=seed.token or login.token)
+        password = password or seed.password or login.password
+    return InitialContent(seed=seed, nodes=options.nodes, password=password)
+
+
+def certificate_of(options: Options) -> serving.Certificate:
+    """Return the certificate of a lab: the one that is kept, or a new one.
+
+    Raises:
+        FileError: The folder that keeps it cannot be used.
+    """
+    names = ["localhost", "127.0.0.1", "::1", *([] if _is_wildcard(options.bind) else [options.bind])]
+    names += [machine.ip for machine in options.seed.machines.values() if machine.ip]
+    folder = options.identity or options.data
+    if folder is None:
+        return serving.make_certificate(names)
+    return serving.kept_certificate(folder / "certificate", names)
+
+
+@contextlib.asynccontextmanager
+async def _ssh_side(
+    world: World, dispatcher: Dispatcher, options: Options
+) -> AsyncIterator[Mapping[str, int]]:
+    """Run the SSH side if one is wanted, and give the port of each node."""
+    if options.ssh_port is None:
+        yield {}
+        return
+    where, keys = (options.bind, options.ssh_port), options.identity or options.data
+    async with open_ssh_ports(
+        world, dispatcher, where, keys=keys, authorized=options.authorized_keys
+    ) as ports:
+        yield ports
+
+
+def _running(
+    dispatcher: Dispatcher, lifecycle: Lifecycle, server: serving.Server, ssh_ports: Mapping[str, int]
+) -> Running:
+    world = lifecycle.world
+    login = seed.credentials(world)
+    return Running(
+        url=server.url,
+        port=server.port,
+        fingerprint=server.fingerprint or "",
+        username=login.username,
+        password=login.password,
+        api_token=login.api_token,
+        nodes=tuple(world.cluster.nodes()),
+        ssh_ports=ssh_ports,
+        world=world,
+        dispatcher=dispatcher,
+        lifecycle=lifecycle,
+        loop=asyncio.get_running_loop(),
+    )
+
+
+def _is_wildcard(bind: str) -> bool:
+    return bind in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound

@@ -1,0 +1,92 @@
+"""The journal of calls: what every client asked and what it was told, secrets masked."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base.redaction import MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Entry", "Journal", "is_secret", "mask"]
+
+_SECRET = frozenset(
+    (
+        "apikey",
+        "apitoken",
+        "ca-key",
+        "certkey",
+        "cipassword",
+        "client-key",
+        "confirmation-password",
+        "eab-hmac-key",
+        "encryption-key",
+        "key",
+        "keyring",
+        "new-password",
+        "otp",
+        "password",
+        "private-key",
+        "secret",
+        "target-endpoint",
+        "tfa-challenge",
+        "ticket",
+        "token",
+        "vncticket",
+    )
+)
+_MOST_KEPT = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One call."""
+
+    number: int
+    time: float
+    method: str
+    path: str
+    parameters: Mapping[str, Any]
+    user: str | None
+    status: int
+    reason: str
+    result: str | None = None
+
+
+@dataclass(slots=True)
+class Journal:
+    """The latest calls, the oldest first."""
+
+    _entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    _count: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many calls were made since the start, kept or not."""
+        return self._count
+
+    def add(self, **facts: Any) -> None:
+        """Write down one call; see `Entry` for the facts."""
+        self._count += 1
+        self._entries.append(Entry(number=self._count, **facts))
+
+    def entries(self, after: int = 0) -> list[Entry]:
+        """Return the calls past a number."""
+        return [entry for entry in self._entries if entry.number > after]
+
+    def clear(self) -> None:
+        """Forget all calls; numbers go on."""
+        self._entries.clear()
+
+
+def is_secret(name: str) -> bool:
+    """Tell whether the value of a parameter is nobody's business."""
+    return name in _SECRET
+
+
+def mask(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with the values of secret ones masked."""
+    return {key: MASK if is_secret(key) and value else value for key, value in parameters.items()}

@@ -1,0 +1,1 @@
+"""Storages and their content: volumes, images, files with their bytes, physical disks."""

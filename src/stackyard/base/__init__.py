@@ -1,0 +1,1 @@
+"""The foundation of every package: errors, events, files, processes, graphs, serving."""

@@ -1,0 +1,189 @@
+"""Labs of this user that run now, by name: who holds the name, and how to reach and stop it.
+
+A lab holds `<state folder>/labs/<name>` for as long as its process lives. There it writes `lab.json` (for the
+owner only: it has the password), which is what `read` returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.base import directories, files
+from stackyard.base.documents.jsontext import parse_json
+from stackyard.base.errors import BusyError, FileError, StackyardError, UnreachableError, UsageError
+from stackyard.cli.commands.lab.view import DEFAULT_NAME
+from stackyard.cli.pid_lock import PidLock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = [
+    "Instance",
+    "LabDownError",
+    "LabRunningError",
+    "LabUnstoppableError",
+    "Record",
+    "known_names",
+]
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class LabRunningError(BusyError):
+    """A lab of the same name runs already, with other options than the ones asked for."""
+
+    code = "E-LAB-RUNNING"
+    summary = "A lab of this name is already running"
+    default_remedy = "Stop it with `stackyard lab down`, or give the new one another --name."
+
+
+class LabDownError(UnreachableError):
+    """No lab of this name is running."""
+
+    code = "E-LAB-DOWN"
+    summary = "The lab is not running"
+    default_remedy = "Start it with `stackyard lab up`."
+
+
+class LabUnstoppableError(StackyardError):
+    """A lab was asked to stop and did not, and the system does not let us kill it."""
+
+    code = "E-LAB-UNSTOPPABLE"
+    summary = "The lab could not be stopped"
+    default_remedy = "Stop the process as the user that it runs as."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A running lab.
+
+    Attributes:
+        name: The name that it was started under.
+        pid: Its process.
+        ready: What it said when it was ready: `url`, `api_token` and so on.
+        options: What it was started with.
+    """
+
+    name: str
+    pid: int
+    ready: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON view: what the ready line has, and where to look further."""
+        return {**self.ready, "name": self.name, "pid": self.pid, "data": self.options.get("data")}
+
+
+class Instance:
+    """The place of one name, whether a lab runs there or not.
+
+    Args:
+        name: Lower-case letters, digits, dashes and underscores.
+
+    Raises:
+        UsageError: That is no name for a lab.
+    """
+
+    def __init__(self, name: str = DEFAULT_NAME) -> None:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"'{name}' is no name for a lab: use lower-case letters, digits, dashes and underscores."
+            )
+        self.name = name
+        self.folder = _labs() / name
+        self.log = self.folder / "lab.log"
+        self._record = self.folder / "lab.json"
+        self._place = PidLock(self.folder)
+
+    def prepare(self) -> None:
+        """Make the folder of this name.
+
+        Raises:
+            FileError: The state folder cannot be written.
+        """
+        directories.ensure_private(self.folder)
+
+    def claim(self) -> None:
+        """Hold the name until this process ends: it is free again when nothing of the lab is left.
+
+        Raises:
+            LabRunningError: Another lab holds it.
+            FileError: The state folder cannot be written.
+        """
+        if not self._place.claim():
+            raise LabRunningError(f"The lab '{self.name}' is already running.")
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """Take back what `publish` told: there is nobody to be reached."""
+        self._record.unlink(missing_ok=True)
+
+    def publish(self, ready: Mapping[str, Any], options: Mapping[str, Any]) -> Record:
+        """Tell others of this user how to reach the lab of this process, which holds the name."""
+        record = Record(name=self.name, pid=os.getpid(), ready=ready, options=options)
+        content = {"name": self.name, "pid": record.pid, "ready": dict(ready), "options": dict(options)}
+        files.replace_file(self._record, orjson.dumps(content))
+        return record
+
+    def read(self) -> Record | None:
+        """Return the lab that runs under this name, None if there is none or it is not ready yet."""
+        if not self._place.is_held():
+            return None
+        try:
+            content = parse_json(self._record.read_bytes())
+            return Record(
+                name=self.name,
+                pid=int(content["pid"]),
+                ready=dict(content["ready"]),
+                options=dict(content["options"]),
+            )
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            raise FileError.from_os_error(err, "read", self._record) from err
+
+    def require(self) -> Record:
+        """Return the lab that runs under this name.
+
+        Raises:
+            LabDownError: There is none.
+        """
+        record = self.read()
+        if record is None:
+            other = "" if self.name == DEFAULT_NAME else f" --name {self.name}"
+            raise LabDownError(
+                f"No lab '{self.name}' is running.", remedy=f"Start it with `stackyard lab up{other}`."
+            )
+        return record
+
+    async def stop(self, record: Record, *, grace_s: float = 10.0) -> None:
+        """Ask a lab to stop, wait for its end, and kill it if that takes too long.
+
+        Raises:
+            LabUnstoppableError: The system does not let us.
+        """
+        try:
+            has_ended = await self._place.end(record.pid, grace_s=grace_s)
+        except PermissionError as err:
+            raise LabUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
+        if not has_ended:
+            raise LabUnstoppableError(f"Process {record.pid} still runs although it was killed.")
+
+
+def known_names() -> list[str]:
+    """Return the names under which a lab runs now."""
+    try:
+        found = sorted(path.name for path in _labs().iterdir() if _NAME.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    return [name for name in found if Instance(name).read() is not None]
+
+
+def _labs() -> Path:
+    return directories.state_folder() / "labs"

@@ -1,0 +1,167 @@
+"""The store that a command line chooses, and the states in it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import getpass
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackyard.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stackyard.clients.objects import Objects
+    from stackyard.state import Actor, Policy, StateService
+
+__all__ = ["KEY_VARIABLE", "StoreChoice", "current_actor", "open_service", "store_options"]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+KEY_VARIABLE = "STACKYARD_STATE_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChoice:
+    """The store that the user means.
+
+    Attributes:
+        data: A folder.
+        store: An address, `s3://bucket/prefix`.
+        key_file: The file with the keys of a store that is encrypted at rest.
+    """
+
+    data: str | None = None
+    store: str | None = None
+    key_file: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user named none."""
+        return self.data is None and self.store is None
+
+    def place(self) -> Path | str:
+        """Return where the store is.
+
+        Raises:
+            UsageError: Two stores are named.
+        """
+        if self.data is not None and self.store is not None:
+            raise UsageError("--data and --store name two stores; give one.")
+        if self.store is not None:
+            return self.store
+        return Path(self.data) if self.data is not None else default_folder()
+
+    def describe(self) -> str:
+        """Return the store for a person; an address never holds a secret."""
+        return str(self.place())
+
+
+def default_folder() -> Path:
+    """Return where the states are when nobody says: beside the object or the site, else with the user."""
+    from stackyard.base import directories  # lazy: only without --data and --store
+    from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: as above
+
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "deployment.yaml").is_file():
+            return folder / directories.PROJECT_FOLDER / "state"
+    try:
+        return find_site() / directories.PROJECT_FOLDER / "state"
+    except SiteNotFoundError:
+        return directories.data_folder() / "state"
+
+
+def store_options(function: Function) -> Function:
+    """Add the options that choose a store; the command is given a `StoreChoice` as `choice`."""
+
+    @functools.wraps(function)
+    def chosen(*args: Any, data: str | None, store: str | None, key_file: str | None, **given: Any) -> Any:
+        choice = StoreChoice(data=data, store=store, key_file=key_file)
+        return function(*args, choice=choice, **given)
+
+    options = (
+        click.option(
+            "--data",
+            metavar="DIR",
+            help="The store in this folder (default: .stackyard/state of the site, else of the user).",
+        ),
+        click.option(
+            "--store", metavar="URL", help="The store in a bucket: s3://bucket/prefix[?endpoint=https://...]."
+        ),
+        click.option(
+            "--key-file",
+            metavar="FILE",
+            help=f"The keys of a store that is encrypted at rest (also: {KEY_VARIABLE}).",
+        ),
+    )
+    decorated: Any = chosen
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def open_service(
+    choice: StoreChoice, *, create: bool = False, policy: Policy | None = None
+) -> Iterator[StateService]:
+    """Give the states of a store, for the length of a block.
+
+    Args:
+        choice: The store.
+        create: Whether a store that is not there is made. Otherwise one that the user named must exist, and
+            the default one is empty as long as nothing was stored.
+        policy: What is allowed, and for how long versions are kept.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    from stackyard.state import StateService  # lazy: only when a verb runs
+
+    objects = _open(choice, create=create)
+    try:
+        yield StateService(objects, policy)
+    finally:
+        objects.close()
+
+
+def _open(choice: StoreChoice, *, create: bool) -> Objects:
+    from stackyard.clients.objects import MemoryObjects, open_objects  # lazy: only when a verb runs
+    from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
+
+    place = choice.place()
+    if choice.is_default and not create and isinstance(place, Path) and not (place / DATABASE).exists():
+        return MemoryObjects()
+    return open_objects(place, ring=_ring(choice), create=create)
+
+
+def _ring(choice: StoreChoice) -> Any:
+    if choice.key_file is not None:
+        from stackyard.base.files import read_text  # lazy: few stores are encrypted
+
+        text = read_text(Path(choice.key_file))
+    else:
+        text = os.environ.get(KEY_VARIABLE, "")
+    if choice.key_file is None and not text:
+        return None
+    from stackyard.clients.objects.sealed import KeyRing  # lazy: cryptography costs 50 ms
+
+    return KeyRing.from_text(text)
+
+
+def current_actor() -> Actor:
+    """Return who runs this command, as audit logs name them."""
+    from stackyard.state import Actor  # lazy: only when a verb runs
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return Actor(principal=f"{user}@{socket.gethostname()}", address="command line")

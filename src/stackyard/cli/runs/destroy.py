@@ -1,0 +1,31 @@
+"""The run of `stackyard destroy` on a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stackyard.cli.runs.apply import nothing_result, outcome_result
+from stackyard.cli.runs.target import ChosenTarget, allowances
+from stackyard.engine.tofu import PlanMode
+from stackyard.path.apply import apply_plan
+from stackyard.path.plan import PlanRequest, make_plan
+
+if TYPE_CHECKING:
+    from stackyard.cli.result import Result
+    from stackyard.cli.session import Session
+
+__all__ = ["run_destroy"]
+
+
+async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
+    """Destroy what the target that the options name has."""
+    plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
+    async with (
+        ChosenTarget(session, values, by_state=True).run(may_be_empty=True) as run,
+        make_plan(run, plan_request) as made,
+    ):
+        if made.is_nothing:
+            return nothing_result(made)
+        made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
+        outcome = await apply_plan(run, made, is_verified=False)
+    return outcome_result(made, outcome)

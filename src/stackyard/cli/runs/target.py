@@ -1,0 +1,210 @@
+"""The way from the options of a command to the run of a target."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base import events
+from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.clients.objects import open_objects
+from stackyard.clients.objects.open_store import DATABASE
+from stackyard.guard import Allowances, GuardRefusedError, Permit
+from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
+from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
+from stackyard.guard.moves import ALLOW_MIGRATE
+from stackyard.path.environment import EnvironmentSource, SharedSource
+from stackyard.path.manifests import ManifestSource
+from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, open_run
+from stackyard.path.target import NeedsCleanWorktree, find_target
+from stackyard.state import StateService
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
+
+    from stackyard.cli.session import Session
+    from stackyard.path.run import Run
+    from stackyard.path.target import Resolved, Source
+    from stackyard.state.targets import TargetRecord
+
+__all__ = ["ChosenTarget", "allowances", "recreated", "settings_of"]
+
+_DEPLOYMENT = "deployment"
+# The error of a deployment object that is not there.
+_MISSING = "E-DEPLOYMENT-MISSING"
+# The kinds of targets that a site has.
+_KINDS = ("env", "manifest", "site")
+# Runs on the one object queue behind each other, and do not fail because another is at work.
+_QUEUE_S = 600.0
+_PERMITS = {
+    "allow_destroy": ALLOW_DESTROY,
+    "allow_disk_loss": ALLOW_DISK_LOSS,
+    "allow_reboot": ALLOW_REBOOT,
+    "allow_migrate": ALLOW_MIGRATE,
+    "allow_network_reload": ALLOW_NETWORK_RELOAD,
+}
+
+
+def recreated(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the guests that the user wants to be created again."""
+    return frozenset(
+        name.strip() for names in values["recreate"] for name in names.split(",") if name.strip()
+    )
+
+
+def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowances:
+    """Return what the user named."""
+    permits = {
+        Permit(option=option, name=name.strip())
+        for parameter, option in _PERMITS.items()
+        for names in values.get(parameter, ())
+        for name in names.split(",")
+        if name.strip()
+    }
+    return Allowances(permits=frozenset(permits), everything=everything)
+
+
+def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], Path]:
+    """Return the sources that a target may come from, and where their runs leave things."""
+    if values["target"].partition(":")[0] == _DEPLOYMENT:
+        from stackyard.path.deployment import DeploymentSource  # lazy: its schema; other targets need none
+
+        deployment = DeploymentSource.find(
+            emit=session.emit, warn=session.emit_once, warn_last=session.emit_last
+        )
+        return {deployment.kind: deployment}, deployment.base
+    environments = EnvironmentSource.find(values["site"], emit=session.emit)
+    resolver = environments.resolver
+    known = (environments, SharedSource(resolver), ManifestSource(resolver))
+    return {source.kind: source for source in known}, environments.base
+
+
+class ChosenTarget:
+    """The target that a command line names.
+
+    Args:
+        session: The command.
+        values: Its options.
+        by_state: Whether the state is enough, so that a target whose input is gone can be named too.
+    """
+
+    def __init__(self, session: Session, values: Mapping[str, Any], *, by_state: bool = False) -> None:
+        self._session = session
+        self._values = values
+        self._by_state = by_state
+        self._source, self.base, self.resolved = self._read()
+
+    def _read(self) -> tuple[Source, Path, Resolved]:
+        sources, base = _sources(self._session, self._values)
+        named = self._values["target"]
+        try:
+            source, name = find_target(named, sources)
+        except UsageError:
+            bare = named.rpartition(":")[2]
+            # A name that several sources have is a question, and not an input that is gone.
+            is_gone = self._by_state and not any(bare in source.names() for source in sources.values())
+            found = _applied_target(base, named, self._values["host"]) if is_gone else None
+            if found is None:
+                raise
+            source = sources[found.kind]
+            self._warn(
+                found.kind,
+                f"{found.target} is no longer in {found.source or 'its source'}; "
+                f"the state {found.state} says what it has.",
+            )
+            return source, base, source.resolve_state(found.name, found.node)
+        try:
+            return source, base, source.resolve(name, self._values["host"])
+        except InvalidInputError as err:
+            # An object that is not there any more leaves a state, as a file does.
+            is_held = self._by_state and err.code == _MISSING
+            if not is_held or _applied_target(base, f"{source.kind}:{name}", None) is None:
+                raise
+            self._warn(source.kind, f"{err.detail} Its state says what it has.")
+            return source, base, source.resolve_state(name, self._values["host"])
+
+    def _warn(self, kind: str, text: str) -> None:
+        self._session.emit(events.LogLine(level=events.LogLevel.WARNING, source=kind, text=text))
+
+    def _read_again(self) -> Resolved:
+        """Return the target as the input says it now."""
+        if not self._source.is_current():
+            self._source, self.base, self.resolved = self._read()
+        return self.resolved
+
+    def settings(self) -> Settings:
+        """Return how to run."""
+        settings = settings_of(self._values, self.base)
+        if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
+            return replace(settings, lock_wait_s=_QUEUE_S)
+        return settings
+
+    @contextlib.asynccontextmanager
+    async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
+        """Put everything in place; a refusal of the guard says how to repeat the command."""
+        if isinstance(self._source, NeedsCleanWorktree):
+            await self._source.require_clean()
+        try:
+            async with open_run(
+                self.resolved,
+                self.settings(),
+                emit=self._session.emit,
+                may_be_empty=may_be_empty,
+                reread=self._read_again,
+            ) as run:
+                yield run
+        except GuardRefusedError as err:
+            raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+
+
+def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
+    """Return the target that was applied under a name, as the registry has it.
+
+    Raises:
+        UsageError: There are several.
+    """
+    from stackyard.path.registry import find_states  # lazy: only for a target whose input is gone
+
+    folder = base / "state"
+    if not (folder / DATABASE).exists():
+        return None
+    kind, colon, name = named.rpartition(":")
+    with contextlib.closing(open_objects(folder, create=False)) as objects:
+        kinds = (kind,) if colon else _KINDS
+        found = [one for one in find_states(StateService(objects), kinds) if one.name == name]
+    found = [one for one in found if host in (None, one.node)]
+    if len(found) > 1:
+        nodes = ", ".join(sorted(one.node for one in found))
+        raise UsageError(f"`{named}` was applied to several nodes: {nodes}. Name one with -H.")
+    return found[0] if found else None
+
+
+def settings_of(values: Mapping[str, Any], base: Path) -> Settings:
+    """Return how to run.
+
+    Args:
+        values: The options.
+        base: The folder for what runs leave for the next.
+    """
+    return Settings(
+        base=base,
+        provider=ProviderChoice(values["provider"]),
+        cli_config=chosen_cli_config(),
+        parallelism=values["parallelism"],
+        lock_wait_s=values["lock_wait"] or 0.0,
+    )
+
+
+def _repeat(permits: Sequence[Permit]) -> str | None:
+    if not permits:
+        return None
+    names: dict[str, list[str]] = {}
+    for permit in permits:
+        names.setdefault(permit.option, []).append(permit.name)
+    options = [word for option, given in names.items() for word in (option, ",".join(given))]
+    command = shlex.join(["stackyard", *sys.argv[1:], *options])
+    return f"Correct the input; or, where every one of these is meant, repeat with: {command}"

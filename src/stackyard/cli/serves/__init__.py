@@ -1,1 +1,0 @@
-"""Controllers of this user as the command line knows them: by port, started, looked at and stopped."""

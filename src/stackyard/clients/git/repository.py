@@ -1,0 +1,114 @@
+"""A repository and its index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.clients.git.blobs import describe_objects, read_objects
+from stackyard.clients.git.run import GitError, git_command, read_git, run_git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stackyard.base import process
+
+__all__ = ["GitError", "IndexEntry", "Repository", "find_repository", "require_repository"]
+
+_REGULAR_FILES = ("100644", "100755")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """A file as it would be committed now.
+
+    Attributes:
+        path: Where it is, from the root of the repository, with slashes.
+        blob: The number of its content.
+    """
+
+    path: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A repository with a working tree.
+
+    Attributes:
+        root: The top of its working tree.
+        hooks: The folder of its hooks, as `core.hooksPath` says or the usual one.
+    """
+
+    root: Path
+    hooks: Path
+
+    async def index(self) -> tuple[IndexEntry, ...]:
+        """Return every regular file of the index: all that is tracked or staged."""
+        found = []
+        for line in await self._listed("ls-files", "--stage", "-z"):
+            described, _, path = line.partition("\t")
+            mode, blob, stage = described.split(" ")
+            if mode in _REGULAR_FILES and stage == "0":
+                found.append(IndexEntry(path=path, blob=blob))
+        return tuple(found)
+
+    async def staged(self) -> tuple[IndexEntry, ...]:
+        """Return the files of the index that the next commit adds or changes."""
+        arguments = (
+            "diff",
+            "--cached",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--diff-filter=AMT",
+        )
+        changed = set(await self._listed(*arguments))
+        return tuple(entry for entry in await self.index() if entry.path in changed)
+
+    async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
+        """Return the text of blobs; larger ones are left out, and bytes that are not UTF-8 are replaced."""
+        objects = await describe_objects(self._command, blobs)
+        texts: dict[str, str] = {}
+        async for batch in read_objects(self._command, (one for one in objects if one.size <= largest_bytes)):
+            texts |= {one.number: content.decode(errors="replace") for one, content in batch}
+        return texts
+
+    async def _listed(self, *arguments: str) -> list[str]:
+        answer = await read_git(self._command(arguments))
+        return [one for one in answer.decode(errors="replace").split("\0") if one]
+
+    def _command(self, arguments: Sequence[str], stdin: bytes | None = None) -> process.Command:
+        return git_command(arguments, self.root, stdin=stdin, for_hook=True)
+
+
+async def find_repository(folder: Path) -> Repository | None:
+    """Return the repository that a folder is in, if it is in one.
+
+    Raises:
+        GitError: git cannot be run, or does not trust the repository.
+    """
+    asked = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "hooks")
+    try:
+        answer = await run_git(git_command(asked, folder, for_hook=True, with_hooks_path=True))
+    except GitError as err:
+        if "not a git repository" in err.detail:
+            return None
+        raise
+    root, hooks = answer.splitlines()
+    return Repository(root=Path(root), hooks=Path(hooks))
+
+
+async def require_repository(folder: Path) -> Repository:
+    """Return the repository that a folder is in.
+
+    Raises:
+        GitError: It is in none.
+    """
+    found = await find_repository(folder)
+    if found is None:
+        raise GitError(f"{folder} is not inside a git repository.")
+    return found

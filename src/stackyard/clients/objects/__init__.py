@@ -1,0 +1,61 @@
+"""Whole objects under a name, with compare-and-set, and leases.
+
+`Objects` is the interface: `get`, `put` with the version that it expects to replace, `delete`, `list`.
+Three stores implement it with the same promises: `MemoryObjects`, `SqliteObjects` (one file, any number of
+processes of one machine) and S3 (any number of machines; `open_objects("s3://bucket/prefix")`).
+`SealedObjects` encrypts any of them. `leases` records which process does a piece of work and whether it is
+still alive. This package does not know what the objects mean.
+"""
+
+from __future__ import annotations
+
+from stackyard.clients.objects.base import (
+    ABSENT,
+    ANYTHING,
+    ConflictError,
+    Entry,
+    Expect,
+    KeyFormError,
+    Objects,
+    StoreBusyError,
+    Stored,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnsafeError,
+    Tag,
+    check_key,
+)
+from stackyard.clients.objects.leases import Lease, LeaseInfo, LeaseLostError, LeaseWatch, acquire, read_lease
+from stackyard.clients.objects.memory import MemoryObjects
+from stackyard.clients.objects.open_store import open_objects
+from stackyard.clients.objects.sqlite import SqliteObjects
+
+__all__ = [
+    "ABSENT",
+    "ANYTHING",
+    "ConflictError",
+    "Entry",
+    "Expect",
+    "KeyFormError",
+    "Lease",
+    "LeaseInfo",
+    "LeaseLostError",
+    "LeaseWatch",
+    "MemoryObjects",
+    "Objects",
+    "SqliteObjects",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreReadOnlyError",
+    "StoreUnsafeError",
+    "Stored",
+    "Tag",
+    "acquire",
+    "check_key",
+    "open_objects",
+    "read_lease",
+]

@@ -1,0 +1,218 @@
+"""The seam: whole objects under a name, each replaced by compare-and-set.
+
+A store keeps bytes under a key and gives each content a `Tag`. A writer says what it expects to replace:
+nothing (`ABSENT`), exactly what it read (its tag), or whatever is there (`ANYTHING`). Of two writers that
+expect the same, one wins and the other is told `ConflictError`. When a call returns, the write is durable.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol
+
+from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+__all__ = [
+    "ABSENT",
+    "ANYTHING",
+    "ConflictError",
+    "Entry",
+    "Expect",
+    "KeyFormError",
+    "Objects",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreDeniedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreReadOnlyError",
+    "StoreUnsafeError",
+    "Stored",
+    "Tag",
+    "check_key",
+]
+
+Tag = NewType("Tag", str)
+
+
+class Expectation(enum.Enum):
+    """What a writer may expect beside a content that it has read."""
+
+    ABSENT = "absent"
+    ANYTHING = "anything"
+
+
+ABSENT: Final = Expectation.ABSENT
+ANYTHING: Final = Expectation.ANYTHING
+Expect: TypeAlias = "Tag | Literal[Expectation.ABSENT, Expectation.ANYTHING]"
+
+# What every store takes alike. `!` is left to callers that need a separator which no name contains.
+_KEY = re.compile(r"[A-Za-z0-9._@:+=,~!-]+(/[A-Za-z0-9._@:+=,~!-]+)*")
+_LONGEST_KEY_BYTES = 800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """An object as it was read: its bytes, and the tag to expect when it is replaced."""
+
+    data: bytes
+    tag: Tag
+
+    def __repr__(self) -> str:
+        return f"Stored({len(self.data)} bytes, tag={self.tag!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An object in a list.
+
+    Attributes:
+        key: Its name.
+        size: How many bytes the store keeps for it.
+        modified_at: When it was written, in seconds since 1970 by the clock of the store.
+    """
+
+    key: str
+    size: int
+    modified_at: float
+
+
+class StoreError(UnreachableError):
+    """The object store cannot be reached, or failed in a way that leaves it open whether it did the work."""
+
+    code = "E-STORE"
+    summary = "The object store cannot be used"
+    default_remedy = "Check that the store is up and that you may use it, then run the command again."
+
+
+class StoreBusyError(BusyError):
+    """Other processes kept the store busy for longer than we wait."""
+
+    code = "E-STORE-BUSY"
+    summary = "The object store is busy"
+    default_remedy = "Wait for the other processes to end, then run the command again."
+
+
+class StoreFullError(StoreError):
+    """The disk or quota of the store is full; what was stored before is untouched."""
+
+    code = "E-STORE-FULL"
+    summary = "The object store is full"
+    default_remedy = "Free some space for the store, then run the command again; nothing was lost."
+
+
+class StoreReadOnlyError(StoreError):
+    """The store can be read but not written."""
+
+    code = "E-STORE-READ-ONLY"
+    summary = "The object store cannot be written"
+    default_remedy = "Give yourself the right to write to the store, and mount its disk writable."
+
+
+class StoreDeniedError(StoreError):
+    """The store does not let us read: it does not know us, or we may not."""
+
+    code = "E-STORE-DENIED"
+    summary = "The object store cannot be read"
+    default_remedy = "Check the credentials, and that they may read and list what is named."
+
+
+class StoreDamagedError(StoreError):
+    """What the store holds is damaged, is no store at all, or was written by a newer stackyard."""
+
+    code = "E-STORE-DAMAGED"
+    summary = "The object store holds something that cannot be read"
+    default_remedy = "Restore the store from a backup; nothing was written to it."
+
+
+class StoreUnsafeError(StackyardError):
+    """The store ignores the conditions of writes, so that two writers could both believe that they won."""
+
+    code = "E-STORE-UNSAFE"
+    summary = "The object store does not honour conditional writes"
+    default_remedy = (
+        "Use a store that does: AWS S3, SeaweedFS, MinIO, Cloudflare R2, or the local SQLite store."
+    )
+
+
+class ConflictError(BusyError):
+    """Somebody else wrote the object in between, so that what the writer expected is no longer there.
+
+    Args:
+        key: The object.
+    """
+
+    code = "E-OBJECT-CONFLICT"
+    summary = "Somebody else has written the same object"
+    default_remedy = "Read it again and decide again."
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"{key} is no longer what it was when it was read.")
+        self.key = key
+
+
+class KeyFormError(InvalidInputError):
+    """An object was given a name that not every store can keep."""
+
+    code = "E-OBJECT-KEY"
+    summary = "The name of an object is not usable"
+    default_remedy = "Use letters, digits and ._@:+=,~!- in parts separated by single slashes."
+
+
+class Objects(Protocol):
+    """A store of whole objects. Every implementation may be used by many threads and processes at once.
+
+    Every method raises `StoreError` when the store cannot be used. After a write that raised it, the object
+    is either what it was or what was to be written, never something else; reading it tells which.
+    """
+
+    def get(self, key: str) -> Stored | None:
+        """Return an object, or None if there is none, which only a store that works ever says."""
+
+    def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
+        """Write an object and return its new tag.
+
+        Two different contents never have the same tag; equal contents may.
+
+        Args:
+            key: The object.
+            data: All of its bytes.
+            expect: What it is to replace.
+            before: Other objects, whose names nobody else writes, that must be there when this one is. They
+                are written first, or together with it, and may be left over when the write is refused.
+
+        Raises:
+            ConflictError: The object is not what was expected. Nothing was replaced.
+        """
+
+    def delete(self, key: str) -> None:
+        """Remove an object, if it is there. Only for objects that nobody replaces."""
+
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+        """Return the objects that begin with a prefix and come behind `after`.
+
+        Keys that differ only behind the last slash come in the order of their bytes. SeaweedFS orders folders
+        differently from S3, so that nothing more is promised than that going on behind the last key of a list
+        gives each object once.
+        """
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+
+
+def check_key(key: str) -> str:
+    """Return a key that every store takes.
+
+    Raises:
+        KeyFormError: It is empty, too long, or holds something that a store may take for something else.
+    """
+    parts = key.split("/")
+    if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY_BYTES or "." in parts or ".." in parts:
+        raise KeyFormError(f"{key[:100]!r} cannot be the name of an object.")
+    return key

@@ -1,0 +1,92 @@
+"""From an address to a store: a folder on this machine, or `s3://bucket/prefix`."""
+
+from __future__ import annotations
+
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.base import directories
+from stackyard.base.errors import UsageError
+from stackyard.clients.objects.base import Objects, check_key
+from stackyard.clients.objects.sqlite import SqliteObjects
+
+if TYPE_CHECKING:
+    from stackyard.clients.objects.sealed import KeyRing
+
+__all__ = ["DATABASE", "check_endpoint", "open_objects"]
+
+DATABASE = "objects.sqlite"
+
+
+def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
+    """Open a store.
+
+    Args:
+        where: A folder, which keeps the store in one file, or an address `s3://bucket/prefix` with, for a
+            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it.
+        ring: The keys of a store that is encrypted at rest.
+        create: Whether a folder that is not there is made. Without it nothing is written before the first
+            write: neither the right to write nor room is needed to read.
+
+    Raises:
+        UsageError: The address makes no sense.
+        StoreError: The store cannot be used.
+    """
+    objects = (
+        _open_s3(where, create)
+        if isinstance(where, str) and "://" in where
+        else _open_folder(Path(where), create)
+    )
+    if ring is None:
+        return objects
+    from stackyard.clients.objects.sealed import SealedObjects  # lazy: cryptography costs 50 ms; few need it
+
+    return SealedObjects(objects, ring)
+
+
+def _open_folder(folder: Path, create: bool) -> Objects:
+    if create:
+        directories.ensure_private(folder)
+    return SqliteObjects(folder / DATABASE, create=create)
+
+
+def _open_s3(address: str, create: bool) -> Objects:
+    from stackyard.clients.objects.s3 import S3Objects, S3Place  # lazy: only those who use S3 pay for it
+
+    parts = urllib.parse.urlsplit(address)
+    query = dict(urllib.parse.parse_qsl(parts.query))
+    if (
+        parts.scheme != "s3"
+        or not parts.hostname
+        or "@" in parts.netloc
+        or not query.keys() <= {"endpoint", "region"}
+    ):
+        raise UsageError(
+            f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder, or s3://bucket/prefix with,"
+            " for a store that is not AWS, ?endpoint=https://host:port behind it."
+        )
+    check_endpoint(query.get("endpoint"))
+    prefix = parts.path.strip("/")
+    if prefix:
+        check_key(prefix)
+    place = S3Place(
+        bucket=parts.netloc,
+        prefix=prefix,
+        endpoint_url=query.get("endpoint"),
+        region=query.get("region"),
+    )
+    return S3Objects(place, is_read_only=not create)
+
+
+def check_endpoint(url: str | None) -> None:
+    """Refuse the address of a store that has credentials in it: addresses are shown and written down.
+
+    Raises:
+        UsageError: It has.
+    """
+    if url is not None and "@" in urllib.parse.urlsplit(url).netloc:
+        raise UsageError(
+            "The endpoint of a store holds a user or a password. It was not used.",
+            remedy="Give credentials in the environment, and change the password: it may have been recorded.",
+        )

@@ -1,0 +1,43 @@
+"""Rows that virtual machines and containers share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stackyard.fields.properties import whole
+from stackyard.fields.table import Form, Row, Table
+
+__all__ = ["ADDRESSES", "DNS", "STARTUP"]
+
+
+def _write_delay(value: Any) -> Any:
+    return value if value is not None and value >= 0 else None
+
+
+_DELAY = Form(write=_write_delay, read=whole, empty=-1)
+
+_WORDS = Form(
+    write=lambda words: " ".join(words or ()) or None, read=lambda words: str(words).split(), empty=()
+)
+
+# The properties of an address, and the block and attribute that each is in a resource.
+ADDRESSES = {
+    "ip": ("ipv4", "address"),
+    "gw": ("ipv4", "gateway"),
+    "ip6": ("ipv6", "address"),
+    "gw6": ("ipv6", "gateway"),
+}
+DNS = Table(
+    rows=(
+        Row(field="servers", key="nameserver", form=_WORDS),
+        Row(field="domain", key="searchdomain"),
+    )
+)
+STARTUP = Table(
+    bare="order",
+    rows=(
+        Row(field="order", form=_DELAY),
+        Row(field="up_delay_s", attribute="up_delay", key="up", form=_DELAY),
+        Row(field="down_delay_s", attribute="down_delay", key="down", form=_DELAY),
+    ),
+)

@@ -1,1 +1,0 @@
-"""The lab's own routes: one module each, found by themselves (see `control`)."""

@@ -1,1 +1,0 @@
-"""The part of python3-apt that knows distributions, for modules which ask where packages come from."""

@@ -1,1 +1,0 @@
-"""Physical disks of a node, and the pools, groups and folders that are made of them."""

@@ -1,1 +1,0 @@
-"""High availability: `/cluster/ha`, and what nodes do for it."""

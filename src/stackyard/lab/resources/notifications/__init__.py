@@ -1,1 +1,0 @@
-"""Notifications: where they go and which go where, `/cluster/notifications`."""

@@ -1,8 +1,0 @@
-"""Manifests: v1 levels and v2 graphs of nodes, read, checked, converted and drawn."""
-
-from __future__ import annotations
-
-from stackyard.manifest.model import Manifest, Node, NodeType, Scope
-from stackyard.manifest.reading import find_manifest, read_manifest
-
-__all__ = ["Manifest", "Node", "NodeType", "Scope", "find_manifest", "read_manifest"]

@@ -1,0 +1,146 @@
+"""Applying exactly one plan, and watching each guest come up as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.base import events
+from stackyard.base.errors import StackyardError
+from stackyard.engine import tofu
+from stackyard.engine.changes import Action
+from stackyard.path.migration import migrate_containers
+from stackyard.path.registry import record_applied, record_target
+from stackyard.path.verify import GuestUp, verify_guest
+from stackyard.render.references import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stackyard.desired import Guest
+    from stackyard.engine.tofu import Applied
+    from stackyard.path.plan import Plan
+    from stackyard.path.run import Run
+
+__all__ = ["Outcome", "apply_plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an apply did.
+
+    Attributes:
+        applied: What was changed.
+        up: Guests that were seen to be up.
+        down: Guests that were not, with the error of each.
+    """
+
+    applied: Applied
+    up: tuple[GuestUp, ...] = ()
+    down: tuple[StackyardError, ...] = ()
+
+
+async def apply_plan(
+    run: Run,
+    made: Plan,
+    *,
+    is_verified: bool = True,
+    on_resource: Callable[[events.ResourceApplied], None] | None = None,
+) -> Outcome:
+    """Apply a plan, and nothing else.
+
+    Args:
+        run: The target.
+        made: The plan.
+        is_verified: Whether to wait until the guests that it touches are up.
+        on_resource: Told of each resource as its change begins, goes on and ends, while others are still
+            worked on: who has more to do with a guest need not wait for the rest.
+
+    Raises:
+        TofuError: Some changes failed, each reported; the others were made and stored.
+        PlanStaleError: The state has changed since; nothing was applied.
+    """
+    began_at = time.time()
+    watching = _Watching(run, _to_watch(made) if is_verified else {}, on_resource)
+    try:
+        with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
+            await record_target(run, made)
+            if made.staged is not None:
+                # The guard has agreed: what the plan was made on becomes the state.
+                await asyncio.to_thread(run.lock.store, made.staged)
+            applied = await _applied(run, made, watching.emit)
+            await record_applied(run, made, began_at)
+        if run.served is not None:
+            await run.served.journal.confirm_all()
+        await migrate_containers(run, made.migrations)
+        up, down = await watching.ends()
+    finally:
+        watching.cancel()
+    return Outcome(applied=applied, up=up, down=down)
+
+
+async def _applied(run: Run, made: Plan, emit: events.Emit) -> Applied:
+    if made.changes.is_empty:
+        return tofu.Applied(add=0, change=0, remove=0, imported=0)
+    return await tofu.apply(run.workdir, made.path, parallelism=run.settings.parallelism, emit=emit)
+
+
+def _to_watch(made: Plan) -> dict[str, Guest]:
+    """Return the guests that should be up after the plan and are touched by it, by address."""
+    touched = {
+        change.address
+        for change in made.changes.planned
+        if change.action in (Action.CREATE, Action.UPDATE, Action.REPLACE)
+    }
+    return {
+        address: guest
+        for guest in made.desired.guests
+        if guest.started and not guest.is_template and (address := address_of(guest)) in touched
+    }
+
+
+class _Watching:
+    """Watches each guest from the moment that the engine is done with it."""
+
+    def __init__(
+        self,
+        run: Run,
+        guests: Mapping[str, Guest],
+        on_resource: Callable[[events.ResourceApplied], None] | None,
+    ) -> None:
+        self._run = run
+        self._guests = guests
+        self._on_resource = on_resource
+        self._tasks: dict[str, asyncio.Task[GuestUp]] = {}
+
+    def emit(self, event: events.Event) -> None:
+        """Pass an event on, and begin to watch the guest that it says is done."""
+        self._run.emit(event)
+        if not isinstance(event, events.ResourceApplied):
+            return
+        if self._on_resource is not None:
+            self._on_resource(event)
+        if event.phase is events.ApplyPhase.DONE:
+            is_going = event.action == "delete"
+            guest = None if is_going else self._guests.get(event.address)
+            if guest is not None and event.address not in self._tasks:
+                verifying = verify_guest(
+                    self._run.client, guest, probe_port=self._run.probe_port, emit=self._run.emit
+                )
+                self._tasks[event.address] = asyncio.create_task(verifying)
+
+    async def ends(self) -> tuple[tuple[GuestUp, ...], tuple[StackyardError, ...]]:
+        """Wait for every guest."""
+        results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, StackyardError):
+                raise result
+        up = tuple(result for result in results if isinstance(result, GuestUp))
+        return up, tuple(result for result in results if isinstance(result, StackyardError))
+
+    def cancel(self) -> None:
+        """Stop watching."""
+        for task in self._tasks.values():
+            task.cancel()

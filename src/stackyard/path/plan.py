@@ -1,0 +1,385 @@
+"""Planning: what would change, and what the guard refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import stackyard
+from stackyard.base import events
+from stackyard.base.errors import UsageError
+from stackyard.desired import Desired
+from stackyard.engine import tofu
+from stackyard.engine.changes import Action, Changes, read_changes
+from stackyard.engine.plan_archive import read_archive
+from stackyard.engine.version import Flavour
+from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_facts
+from stackyard.guard.destruction import ALLOW_DESTROY, FILES
+from stackyard.guard.foresight import questions
+from stackyard.guard.implied import implied_by
+from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
+from stackyard.path.adjustments import adjustments
+from stackyard.path.bpg_login import find_unlike_logins
+from stackyard.path.cluster_objects import with_objects
+from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
+from stackyard.path.foresight import caller_of, read_facts
+from stackyard.path.known_state import read_known_state
+from stackyard.path.owners import read_owners
+from stackyard.path.places import by_label
+from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
+from stackyard.path.settle import ModelContext, settle
+from stackyard.path.shared_files import Files, look_at_files
+from stackyard.path.survey import survey
+from stackyard.path.unfinished import find_unfinished
+from stackyard.path.visibility import require_visible
+from stackyard.render.references import address_of
+from stackyard.render.userdata import with_data_files
+from stackyard.state.managed import read_managed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from stackyard.engine.tofu import PlanMode
+    from stackyard.guard import Cluster, Owners
+    from stackyard.path.known_state import KnownState
+    from stackyard.path.migration import Migration
+    from stackyard.path.run import Run
+    from stackyard.path.settle import SettledModel
+
+__all__ = ["Plan", "PlanRequest", "binding_of", "changes_of", "load_plan", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """What the user asks for besides the plan itself.
+
+    Attributes:
+        mode: What the plan is for.
+        allowances: What may happen, by name.
+        accept_renames: Whether guests under a new key are moved in the state.
+        adopt: Whether guests and other objects that nothing manages are taken over.
+        unchanged: Whether resources to which nothing happens are wanted too, which costs a start of the
+            engine where there are no others.
+        targets: Addresses to plan for, with what they need; everything when empty.
+        recreate: Names of guests to destroy and create again.
+    """
+
+    mode: PlanMode = tofu.PlanMode.NORMAL
+    allowances: Allowances = field(default_factory=Allowances)
+    accept_renames: bool = False
+    adopt: bool = False
+    unchanged: bool = False
+    targets: tuple[str, ...] = ()
+    recreate: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan, what it does, and what the guard refuses.
+
+    Attributes:
+        path: The engine's file, encrypted where the engine can.
+        changes: What it does.
+        verdict: What the guard says.
+        binding: What it was made for.
+        cluster: What the cluster has.
+        owners: What other states have there.
+        desired: The model that it was made for, with the ids and nodes of the guests that exist.
+        staged: The state that it was made on, where that is stored first.
+        migrations: What is moved once it is applied.
+    """
+
+    path: Path
+    changes: Changes
+    verdict: Verdict
+    binding: Binding
+    cluster: Cluster
+    owners: Owners
+    desired: Desired
+    staged: bytes | None = None
+    migrations: tuple[Migration, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing to apply."""
+        return self.changes.is_empty and self.staged is None and not self.migrations
+
+    def save(self, run: Run, path: Path) -> None:
+        """Save it as one encrypted file.
+
+        Raises:
+            FileError: It cannot be written.
+        """
+        saved = PlanFile(
+            binding=self.binding,
+            plan=self.path.read_bytes(),
+            staged=self.staged,
+            migrations=self.migrations,
+        )
+        saved.save(path, run.key)
+
+
+@contextlib.asynccontextmanager
+async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncIterator[Plan]:
+    """Plan; the engine's file is there for the length of the block. Nothing is changed, in the state neither.
+
+    Raises:
+        NotVisibleError: The cluster does not show what the state has.
+        ProxmoxError: The cluster does not answer, or not to us.
+        TofuError: Anything else that the engine reports.
+    """
+    wanted = plan_request or PlanRequest()
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        # Asked first: a wrong token or an unknown node is one clear error here, and many from the engine.
+        scene = await _look(run, wanted)
+        run.lock.staged = scene.staged
+        try:
+            made = await _make(run, wanted, scene, path, scene.blocks)
+            created = _created_anyway(made, wanted)
+            if created:
+                # What is created in any case is created from what the input says.
+                scene = await _look(run, wanted, created)
+                made = await _make(run, wanted, scene, path, scene.blocks)
+            blocks = adjustments(
+                made.verdict, scene.blocks, accept_renames=wanted.accept_renames, adopt=wanted.adopt
+            )
+            if blocks != scene.blocks:
+                made = await _make(run, wanted, scene, path, blocks)
+            yield made
+        finally:
+            run.lock.staged = None
+
+
+@contextlib.asynccontextmanager
+async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> AsyncIterator[Plan]:
+    """Open a saved plan; the engine's file is there for the length of the block.
+
+    The guard judges what is in the file, on the cluster as it is now: a new plan might do less.
+
+    Raises:
+        PlanMovedError: Something that it was made for has moved.
+        NotVisibleError: The cluster does not show what the state has.
+        ProxmoxError: The cluster does not answer, or not to us.
+        TofuError: The engine cannot read it.
+    """
+    saved.binding.require(binding_of(run, plan_request.mode))
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        path.touch(mode=0o600)
+        path.write_bytes(saved.plan)
+        scene = await _look(run, plan_request)
+        if (scene.staged, scene.settled.migrations) != (saved.staged, saved.migrations):
+            raise PlanMovedError(
+                "Since the plan was made, a guest was moved or a file came into use elsewhere; or the plan "
+                "moves a guest, and --allow-migrate is not given again."
+            )
+        with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
+            changes = await changes_of(run, path)
+        yield Plan(
+            path=path,
+            changes=changes,
+            verdict=await _judge(run, plan_request, changes, scene),
+            binding=saved.binding,
+            cluster=scene.cluster,
+            owners=scene.owners,
+            desired=scene.settled.desired,
+            staged=saved.staged,
+            migrations=saved.migrations,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """What is known before an engine plans.
+
+    Attributes:
+        cluster: What the cluster has.
+        owners: What other states have there.
+        settled: The model, fitted to the guests that exist.
+        staged: The state to plan with, where it is not the stored one.
+        unfinished: The ids of guests that a killed run of ours was creating.
+        blocks: What every plan of the target does besides: files under another name.
+    """
+
+    cluster: Cluster
+    owners: Owners
+    settled: SettledModel
+    staged: bytes | None
+    unfinished: frozenset[int]
+    blocks: Mapping[str, Any]
+
+
+async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> _Scene:
+    """Look at everything that a plan depends on.
+
+    Args:
+        run: The target.
+        plan_request: What the user asks for.
+        created: Names of guests that will be created, whatever they were made from before.
+    """
+    nodes = {guest.node for guest in run.resolved.desired.guests}
+    with events.step(run.emit, "survey", "Looking at the cluster"):
+        known = await asyncio.to_thread(read_known_state, run.states, run.resolved.target.state_name)
+        cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids))
+        await require_visible(run.client, known, cluster)
+        # Read once: both the guests and the files of others come from it.
+        managed = await asyncio.to_thread(read_managed, run.states, but=run.resolved.target.state_name)
+        owners = await read_owners(run, cluster, managed)
+        unfinished = await find_unfinished(run, cluster, owners)
+        record = await asyncio.to_thread(run.states.targets.read, run.resolved.target.state_name)
+        before = Files(known=known, cluster=cluster, record=record, managed=managed)
+        files = await look_at_files(run, before, mode=plan_request.mode)
+    around = ModelContext(
+        known=known,
+        cluster=cluster,
+        managed=owners.vm_ids,
+        unfinished={entry.subject.name: entry.vm_id for entry in unfinished if entry.subject.name},
+        permits=plan_request.allowances.permits,
+    )
+    settled = settle(files.desired, around)
+    exists = {guest.vm_id for guest in cluster.guests}
+    desired, notes = keep_images(settled.desired, known, exists, plan_request.recreate | created)
+    notes = (*notes, *data_notes(desired, known, cluster, record))
+    # A plan for some targets deletes no file of the others.
+    forget = frozenset() if plan_request.targets else files.forget
+    edit = dataclasses.replace(settled.edit, complete=_to_complete(known, plan_request), forget=forget)
+    settled = dataclasses.replace(
+        settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
+    )
+    moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
+    return _Scene(
+        cluster=cluster,
+        owners=owners,
+        settled=settled,
+        staged=known.edited(edit),
+        unfinished=frozenset(entry.vm_id for entry in unfinished),
+        blocks=moves,
+    )
+
+
+def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]:
+    """Return what is there but whose creation failed, unless the user lets it go; files are written again."""
+    if plan_request.mode is not tofu.PlanMode.NORMAL:
+        return frozenset()
+    found = set()
+    for address in known.unfinished():
+        instance = known.instances[address]
+        kind = short_type(instance.type)
+        name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
+        if (
+            kind not in FILES
+            and Permit(option=ALLOW_DESTROY, name=name) not in plan_request.allowances.permits
+        ):
+            found.add(address)
+    return frozenset(found)
+
+
+async def _make(
+    run: Run, plan_request: PlanRequest, scene: _Scene, path: Path, blocks: Mapping[str, Any] | None = None
+) -> Plan:
+    options = tofu.PlanOptions(
+        mode=plan_request.mode,
+        targets=plan_request.targets,
+        replace=_to_replace(scene.settled.desired, plan_request.recreate),
+        parallelism=run.settings.parallelism,
+    )
+    with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
+        run.configure(scene.settled.desired, blocks or {})
+        if run.served is not None:
+            run.served.begin()
+        ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
+        if ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged:
+            changes = Changes(planned=())
+        else:
+            changes = await changes_of(run, path)
+        binding = binding_of(run, plan_request.mode)
+    return Plan(
+        path=path,
+        changes=changes,
+        verdict=await _judge(run, plan_request, changes, scene),
+        binding=binding,
+        cluster=scene.cluster,
+        owners=scene.owners,
+        desired=scene.settled.desired,
+        staged=scene.staged,
+        migrations=scene.settled.migrations,
+    )
+
+
+async def changes_of(run: Run, path: Path) -> Changes:
+    """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
+    document = _archived(run, path)
+    read = read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
+    return read.redacted(run.workdir.redactor)
+
+
+def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
+    if run.served is None or run.engine.flavour is not Flavour.TOFU:
+        return None
+    data = open_encrypted(path.read_bytes(), run.key)
+    return None if data is None else read_archive(data, run.served.schemas)
+
+
+async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _Scene) -> Verdict:
+    # What a killed run of ours was creating is no stranger: the provider takes it over.
+    guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
+    cluster = dataclasses.replace(scene.cluster, guests=guests)
+    verdict = inspect(changes, plan_request.allowances, cluster, scene.owners)
+    verdict = verdict.joined(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
+    desired = scene.settled.desired
+    whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
+    named = with_data_files(whole, run.resolved.target.state_name)
+    implied = implied_by(named, changes, run.resolved.overcommit)
+    caller = caller_of(run.resolved.connection)
+    facts = await read_facts(run.client, scene.cluster, questions(implied, scene.cluster), caller=caller)
+    verdict = verdict.joined(inspect_facts(implied, facts))
+    if run.served is None:
+        # bpg's provider runs by itself.
+        unlike = tuple(find_unlike_logins(implied, run.resolved.ssh))
+        verdict = verdict.joined(Verdict(refused=(), warnings=unlike))
+    return verdict.located(by_label(run.resolved.locate, desired))
+
+
+def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the addresses of guests that are to be created again.
+
+    Raises:
+        UsageError: A name is no guest of the target.
+    """
+    guests = {guest.name: address_of(guest) for guest in desired.guests}
+    unknown = sorted(names - guests.keys())
+    if unknown:
+        has = ", ".join(sorted(guests)) or "none"
+        raise UsageError(f"There is no guest {', '.join(unknown)} to create again; the input has {has}.")
+    return tuple(guests[name] for name in sorted(names))
+
+
+def _created_anyway(made: Plan, plan_request: PlanRequest) -> frozenset[str]:
+    """Return the guests that keep their image in the plan, and are created by it."""
+    kept = {one.subject for one in made.verdict.warnings if one.kind is OTHER_IMAGE}
+    new = {
+        name_of(change)
+        for change in made.changes.planned
+        if is_guest(change) and change.action in (Action.CREATE, Action.REPLACE)
+    }
+    return frozenset(kept & new) - plan_request.recreate
+
+
+def binding_of(run: Run, mode: PlanMode) -> Binding:
+    """Return what a plan that is made now is made for."""
+    return Binding(
+        target=str(run.resolved.target),
+        state_name=run.resolved.target.state_name,
+        input=f"{run.input_digest} ({version})" if (version := run.resolved.version) else run.input_digest,
+        state=run.state_version(),
+        code=stackyard.__version__,
+        engine=f"{run.engine.flavour.label} {run.engine.version}",
+        provider=run.settings.provider.value,
+        mode=mode.value,
+    )

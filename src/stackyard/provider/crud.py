@@ -1,0 +1,186 @@
+"""Objects that Proxmox keeps in a list: a table of fields, and the calls that are the same for all of them.
+
+A resource of this kind is a `Collection`, made of where its list is and of its fields, and the rules of its
+plans. `Collection.resource` puts them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard.clients import proxmox
+from stackyard.provider.create_once import create_object, note_seen
+from stackyard.provider.fields import changes, params, values
+from stackyard.provider.kinds import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from stackyard.provider.fields import Field
+    from stackyard.provider.kinds import Work
+    from stackyard.provider.plan import PlanDraft
+    from stackyard.provider.problems import Problem
+    from stackyard.provider.schema import Rule
+    from stackyard.provider.values import Object
+
+__all__ = ["Collection", "both_names"]
+
+# One list serves all reads of a refresh.
+_LIST_AGE_S = 0.5
+
+
+def both_names(name: str) -> tuple[str, str]:
+    """Return the short and the long name of a resource, where bpg has both."""
+    return f"proxmox_{name}", f"proxmox_virtual_environment_{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A list of objects in the API, to which one call each adds, changes and removes an object.
+
+    Attributes:
+        path: The path of the list; where it depends on the object, a function of its state.
+        key: The name of an object's id in the API.
+        attribute: The attribute that has the id which an object is made with.
+        listed_as: The attribute that has the id in the list and in paths, where Proxmox gives another one.
+        fields: The attributes and properties; where they depend on the object, a function of its state.
+        own_state: Adds attributes that no property gives as they are.
+        identity: Returns what names an object among all of its kind, as an import is given it.
+        named: Parameters that every call has to name.
+        made_with: Parameters that only the first call has to name.
+        query: Parameters of the list.
+        is_row: Tells whether a row of the list is an object, where the id does not say it.
+        current: Returns a row as it is going to be; None when its object is about to go.
+        finish: Puts a change into force.
+        gone: What to warn of when an object that is to go is gone already; nothing where that is usual.
+    """
+
+    path: str | Callable[[Object], str]
+    key: str
+    attribute: str = "id"
+    listed_as: str = ""
+    fields: Sequence[Field] | Callable[[Object], Sequence[Field]]
+    own_state: Callable[[Object, Mapping[str, Any]], Object] = lambda known, row: {}
+    identity: Callable[[Object], str] | None = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+    made_with: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, Any] = field(default_factory=dict)
+    is_row: Callable[[Object, Mapping[str, Any]], bool] | None = None
+    current: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda row: row
+    finish: Callable[[Work, Object], Awaitable[None]] | None = None
+    gone: str = ""
+
+    def resource(
+        self,
+        names: tuple[str, ...],
+        *,
+        rules: Mapping[str, Rule],
+        identify: Callable[[str], Object] | None = None,
+        plan: Callable[[PlanDraft], None] | None = None,
+        validate: Callable[[Object], Iterable[Problem]] | None = None,
+    ) -> Resource:
+        """Return the resource of these objects.
+
+        Args:
+            names: Its names, as bpg spells them.
+            rules: What its plans do.
+            identify: Turns the id of an import into attributes, where it is more than the id.
+            plan: Adjusts a plan where the rules are not enough.
+            validate: Checks a configuration as a whole.
+        """
+        return Resource(
+            names=names,
+            create=self.create,
+            read=self.read,
+            update=self.update,
+            delete=self.delete,
+            identify=identify or (lambda given: {"id": given, self.attribute: given}),
+            rules=rules,
+            plan=plan,
+            validate=validate,
+        )
+
+    async def create(self, work: Work, planned: Object) -> Object:
+        """Make an object, or take over the one that an interrupted run made."""
+        sent = {**params(self._fields(planned), planned), **self.named, **self.made_with}
+        was_there = await create_object(
+            work,
+            self._identity(planned),
+            sent=sent,
+            make=lambda: work.client.post(self._list(planned), {self.key: planned[self.attribute], **sent}),
+            look=lambda: self.find(work, planned),
+        )
+        state = await self._read_back(work, planned)
+        if was_there:
+            return await self.update(work, state, {**planned, "id": state["id"]})
+        return await self._finish(work, state)
+
+    async def read(self, work: Work, state: Object) -> Object | None:
+        """Return an object as it is; None when it is gone."""
+        await note_seen(work, self._identity(state))
+        found = await self.find(work, state)
+        return None if found is None else self._state(state, found)
+
+    async def update(self, work: Work, prior: Object, planned: Object) -> Object:
+        """Change an object in place."""
+        sent, unset = changes(self._fields(planned), prior, planned)
+        await work.client.put(self.path_of(prior), {**sent, **self.named, "delete": ",".join(unset) or None})
+        return await self._finish(work, await self._read_back(work, {**planned, "id": prior["id"]}))
+
+    async def delete(self, work: Work, state: Object) -> None:
+        """Remove an object."""
+        await note_seen(work, self._identity(state))
+        try:
+            await work.client.delete(self.path_of(state))
+        except proxmox.RefusedError:
+            # What went with something else is refused, sometimes in words that say nothing of it being gone.
+            if await self.find(work, state) is not None:
+                raise
+            if self.gone:
+                work.warn(self.gone, f"{state[self.attribute]} did not exist any more.")
+            return
+        if self.finish is not None:
+            await self.finish(work, state)
+
+    def path_of(self, state: Object) -> str:
+        """Return the path of an object."""
+        return f"{self._list(state)}/{proxmox.quoted(state[self.listed_as or self.attribute])}"
+
+    async def find(self, work: Work, state: Object) -> Mapping[str, Any] | None:
+        """Find an object in its list, which one call for all of them reads; None when it is not there."""
+        try:
+            listed = await work.client.get(self._list(state), dict(self.query), max_age_s=_LIST_AGE_S)
+        except proxmox.MissingError:
+            # The object that has the list is gone.
+            return None
+        rows = (self.current(row) for row in listed if self._is_row(state, row))
+        return next((row for row in rows if row is not None), None)
+
+    def _list(self, state: Object) -> str:
+        return self.path if isinstance(self.path, str) else self.path(state)
+
+    def _fields(self, state: Mapping[str, Any]) -> Sequence[Field]:
+        return self.fields(dict(state)) if callable(self.fields) else self.fields
+
+    def _identity(self, state: Object) -> str:
+        return str(state[self.attribute]) if self.identity is None else self.identity(state)
+
+    def _is_row(self, state: Object, row: Mapping[str, Any]) -> bool:
+        if self.is_row is not None:
+            return self.is_row(state, row)
+        return bool(row.get(self.key) == state[self.listed_as or self.attribute])
+
+    async def _read_back(self, work: Work, state: Object) -> Object:
+        return self._state(state, await self.find(work, state) or {})
+
+    async def _finish(self, work: Work, state: Object) -> Object:
+        work.keep(state)
+        if self.finish is not None:
+            await self.finish(work, state)
+        return state
+
+    def _state(self, known: Object, row: Mapping[str, Any]) -> Object:
+        read = values(self._fields({**known, **row}), row)
+        state = {**known, "id": self._identity(known), **read}
+        return {**state, **self.own_state(known, row)}

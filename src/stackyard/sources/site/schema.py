@@ -1,0 +1,61 @@
+"""The JSON Schemas of all kinds of files, for editors and for whoever writes such files by program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from stackyard.sources.site.entities.envs import EnvFile
+from stackyard.sources.site.entities.guests import TemplateFile
+from stackyard.sources.site.entities.hosts import HostFile
+from stackyard.sources.site.entities.manifests import Manifest
+from stackyard.sources.site.entities.nodes import NodeFile
+from stackyard.sources.site.entities.postures import Posture
+from stackyard.sources.site.entities.presets import PresetFile
+from stackyard.sources.site.entities.secrets import SecretsFile
+from stackyard.sources.site.entities.site import SiteFile
+from stackyard.sources.site.entities.specs import SpecFile
+from stackyard.sources.site.schema_names import ENTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["schema_of"]
+
+_TYPES: Mapping[str, Any] = {
+    "site": SiteFile,
+    "secrets": SecretsFile,
+    "host": HostFile,
+    "node": NodeFile,
+    "template": TemplateFile,
+    "preset": PresetFile,
+    "posture": Posture,
+    "env": EnvFile,
+    "spec": SpecFile,
+    "manifest": Manifest,
+}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_of(entity: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file.
+
+    Args:
+        entity: One of `ENTITIES`.
+    """
+    schema = TypeAdapter(_TYPES[entity]).json_schema(mode="validation")
+    _allow_comments(schema)
+    return {"$schema": _DIALECT, **schema, "title": f"stackyard {entity}: {ENTITIES[entity]}"}
+
+
+def _allow_comments(schema: Any) -> None:
+    """Let every mapping that refuses unknown keys have keys that begin with an underscore."""
+    if isinstance(schema, list):
+        for part in schema:
+            _allow_comments(part)
+    elif isinstance(schema, dict):
+        if schema.get("additionalProperties") is False:
+            schema["patternProperties"] = {"^_": {}}
+        for part in list(schema.values()):
+            _allow_comments(part)

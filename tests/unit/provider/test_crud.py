@@ -1,0 +1,65 @@
+"""An object of a list needs a table and nothing else: made once, read, changed and removed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.support.provider_bench import bench
+
+from stackyard import lab
+from stackyard.provider.create_once import ObjectExistsError
+from stackyard.provider.crud import Collection
+from stackyard.provider.fields import TEXT, Field
+from stackyard.provider.kinds import Work
+from stackyard.provider.schema import Rule
+
+NAME = "proxmox_virtual_environment_group"
+# The example of CONTRIBUTING.md.
+GROUP = Collection(
+    path="/access/groups",
+    key="groupid",
+    attribute="group_id",
+    fields=(Field(attribute="comment", form=TEXT),),
+).resource((NAME,), rules={"group_id": Rule(replace=True)})
+PLANNED = {"group_id": "admins", "comment": "those who may"}
+
+
+def run(scenario: Callable[[Work], Awaitable[None]]) -> None:
+    async def go() -> None:
+        async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
+            await scenario(Work(session=it.session, type_name=NAME))
+
+    asyncio.run(go())
+
+
+def test_an_object_goes_through_its_life() -> None:
+    async def scenario(work: Work) -> None:
+        state = await GROUP.create(work, PLANNED)
+        assert state == {"id": "admins", **PLANNED}
+        assert work.kept == state
+        assert GROUP.update is not None
+        changed = await GROUP.update(work, state, {**state, "comment": "others"})
+        assert await GROUP.read(work, state) == changed == {**state, "comment": "others"}
+        await GROUP.delete(work, changed)
+        assert await GROUP.read(work, changed) is None
+
+    run(scenario)
+
+
+def test_an_object_of_somebody_else_is_refused_and_one_that_is_gone_is_removed() -> None:
+    async def scenario(work: Work) -> None:
+        await work.client.post("/access/groups", {"groupid": "admins"})
+        with pytest.raises(ObjectExistsError, match="admins exists already"):
+            await GROUP.create(work, PLANNED)
+        state = {"id": "admins", **PLANNED}
+        await work.client.delete("/access/groups/admins")
+        await GROUP.delete(work, state)
+        assert work.warnings == []
+
+    run(scenario)
+
+
+def test_an_object_is_imported_by_its_id() -> None:
+    assert GROUP.identify("admins") == {"id": "admins", "group_id": "admins"}
