@@ -17,7 +17,7 @@ from stackyard.operator.record import RunState
 from stackyard.operator.request import Request
 from stackyard.sources.manifest.model import Manifest
 
-IMAGE = "proxmox_download_file.image_x2f_debian-12"
+IMAGE = "proxmox_download_file.image_debian-12"
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 

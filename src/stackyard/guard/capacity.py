@@ -10,7 +10,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.fields.properties import GIB, parse_size
 from stackyard.guard.findings import Finding
 from stackyard.guard.placement import storages_of
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

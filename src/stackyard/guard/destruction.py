@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding, Permit
-from stackyard.guard.subjects import FILES, describe, is_guest, name_of, owner_of, short_kind
+from stackyard.guard.subjects import (
+    FILES,
+    data_files,
+    describe,
+    is_guest,
+    is_snippet,
+    name_of,
+    short_kind,
+    volume_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -66,7 +75,8 @@ def find_destruction(
         spared: Addresses that are reported elsewhere.
         is_all: Whether the end of everything is meant: files go with the guests then.
     """
-    going = {change.name for change in changes.planned if is_guest(change) and change.destroys}
+    guests = [change for change in changes.planned if is_guest(change) and change.destroys]
+    going = {volume for guest in guests for volume in data_files(guest.before).values()}
     for change in changes.planned:
         if not change.destroys or short_kind(change) in _SETTINGS or change.address in spared:
             continue
@@ -83,11 +93,11 @@ def is_file(change: Change) -> bool:
 
 def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:
     """Tell whether something is of no use by itself: a file when all goes, or the data of one guest."""
-    owner = owner_of(change)
-    # Data that is written again is not lost: the guest read it at its first boot.
-    is_rewritten = owner is not None and change.action is Action.REPLACE
+    # A snippet that is written again is not lost: its text is in the configuration.
+    is_rewritten = is_snippet(change) and change.action is Action.REPLACE
+    is_used_up = is_snippet(change) and volume_of(change) in going
     # A file whose making failed is of no use to anybody.
-    return owner in going or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
+    return is_used_up or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
 
 
 def _guest(change: Change) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from stackyard.guard.facts import (
     rights_on,
 )
 from stackyard.guard.findings import Finding
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

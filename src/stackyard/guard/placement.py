@@ -10,7 +10,7 @@ from stackyard.desired import Vm
 from stackyard.guard.facts import VNETS, rights_on
 from stackyard.guard.findings import Finding
 from stackyard.guard.rights import bridge_path
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

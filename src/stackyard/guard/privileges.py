@@ -12,7 +12,7 @@ from stackyard.desired import Container, Vm
 from stackyard.guard.facts import VERSION, VNETS, rights_on
 from stackyard.guard.findings import Finding
 from stackyard.guard.rights import Grant, needed_for
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

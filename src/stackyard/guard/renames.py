@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
 from stackyard.guard.findings import Finding
-from stackyard.guard.subjects import describe, is_guest, name_of, owner_of, vm_id_of
+from stackyard.guard.subjects import (
+    data_files,
+    describe,
+    is_guest,
+    is_snippet,
+    name_of,
+    vm_id_of,
+    volume_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,12 +81,13 @@ def renames(changes: Changes) -> tuple[Rename, ...]:
 
 def _belongings(changes: Changes, old: Change, new: Change) -> Iterator[tuple[str, str]]:
     """Return the files that were made for a guest, with the addresses that they have for it now."""
-    by_name = {change.name: change.address for change in changes.planned if change.action is Action.CREATE}
-    for change in changes.planned:
-        if change.action is Action.DELETE and owner_of(change) == old.name:
-            destination = by_name.get(new.name + change.name.removeprefix(old.name))
-            if destination is not None:
-                yield change.address, destination
+    snippets = [change for change in changes.planned if is_snippet(change)]
+    going = {volume_of(one): one.address for one in snippets if one.action is Action.DELETE}
+    coming = {volume_of(one): one.address for one in snippets if one.action is Action.CREATE}
+    now = data_files(new.after)
+    for attribute, volume in data_files(old.before).items():
+        if volume in going and now.get(attribute) in coming:
+            yield going[volume], coming[now[attribute]]
 
 
 def find_renames(changes: Changes) -> Iterator[Finding]:

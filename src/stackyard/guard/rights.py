@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.desired import Container, Download, Snippet, Vm
 from stackyard.guard.implied import ImpliedCalls
 from stackyard.guard.sources import volumes_of
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -11,7 +11,7 @@ from stackyard.desired.check import used_files
 from stackyard.fields.properties import GIB, parse, parse_size
 from stackyard.guard.facts import METADATA, contents_of, guest_config, metadata_of, rights_on, volume_info
 from stackyard.guard.findings import Finding
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.render.names import DATA_FIELDS
 from stackyard.render.references import short_type
 
 if TYPE_CHECKING:
@@ -14,16 +15,18 @@ if TYPE_CHECKING:
 __all__ = [
     "FILES",
     "KINDS",
+    "data_files",
     "describe",
     "identity_of",
     "is_guest",
+    "is_snippet",
     "name_in",
     "name_of",
     "node_of",
-    "owner_of",
     "short_kind",
     "short_type",
     "vm_id_of",
+    "volume_of",
 ]
 
 # What users call the resources that stackyard renders, the older names of the provider included.
@@ -45,6 +48,7 @@ KINDS = {
     "harule": "affinity rule",
 }
 FILES = ("file", "download_file")
+_DATA_FILES = tuple(f"{field}_file_id" for field in DATA_FIELDS)
 
 
 def short_kind(change: Change) -> str:
@@ -113,10 +117,24 @@ def identity_of(change: Change) -> str:
     return ("/" if kind == "sdn_subnet" else ":").join(texts) if len(texts) == len(parts) else ""
 
 
-def owner_of(change: Change) -> str | None:
-    """Return the label of the guest whose generated cloud-init data a change is about."""
-    label, slash, _ = change.name.rpartition("_x2f_")
-    return label if slash and short_kind(change) == "file" else None
+def is_snippet(change: Change) -> bool:
+    """Tell whether a change is about a file whose text is in the configuration."""
+    return short_kind(change) == "file" and bool((change.before or change.after or {}).get("source_raw"))
+
+
+def volume_of(change: Change) -> str | None:
+    """Return the volume id of a snippet; one that does not exist yet gets it from its name."""
+    values = change.before or change.after or {}
+    if isinstance(values.get("id"), str):
+        return str(values["id"])
+    name = (_first(values.get("source_raw")) or {}).get("file_name")
+    return f"{values.get('datastore_id')}:{values.get('content_type')}/{name}" if name else None
+
+
+def data_files(values: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the volume ids of the cloud-init data that a guest reads, by attribute."""
+    init = _first((values or {}).get("initialization")) or {}
+    return {name: volume for name in _DATA_FILES if isinstance(volume := init.get(name), str) and volume}
 
 
 def node_of(change: Change) -> str | None:

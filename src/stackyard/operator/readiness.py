@@ -9,10 +9,10 @@ from stackyard.base import events
 from stackyard.base.errors import StackyardError
 from stackyard.engine.changes import Action
 from stackyard.engine.failures import TofuError
-from stackyard.render.references import address_of
+from stackyard.render.references import address_of, data_addresses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stackyard.desired import Guest
     from stackyard.engine.changes import Changes
@@ -56,6 +56,10 @@ class Readiness:
 
     def __init__(self, guests: Mapping[str, Guest], changes: Changes) -> None:
         self._names = {address_of(guest): name for name, guest in guests.items()}
+        # The guest itself, and its cloud-init data.
+        self._resources = {
+            name: frozenset((address_of(guest), *data_addresses(guest.key))) for name, guest in guests.items()
+        }
         actions = {change.address: change.action for change in changes.planned}
         self._waiting = {
             name: asyncio.Event() for address, name in self._names.items() if actions.get(address) in _MAKES
@@ -93,24 +97,16 @@ class Readiness:
     def end(self, error: StackyardError) -> frozenset[str]:
         """Let everybody know whose guest is not there that it will not come; return who that is."""
         left = {name for name, done in self._waiting.items() if not done.is_set()}
-        by_name = {name: address for address, name in self._names.items()}
         for name in left:
-            self._errors[name] = _error_of(name, by_name[name], error)
+            self._errors[name] = _error_of(name, self._resources[name], error)
             self._waiting[name].set()
         return frozenset(left)
 
 
-def _error_of(name: str, address: str, error: StackyardError) -> StackyardError:
+def _error_of(name: str, resources: Collection[str], error: StackyardError) -> StackyardError:
     if not isinstance(error, TofuError):
         return error
-    label = address.rpartition(".")[2]
-    own = [finding for finding in error.findings if _is_of(finding.address, label)]
+    own = [finding for finding in error.findings if finding.address in resources]
     said = own or [finding for finding in error.findings if finding.severity.value == "error"]
     text = " ".join(f"{finding.summary.strip()} {finding.detail.strip()}".strip() for finding in said)
     return NotMadeError(f"{name} could not be made: {text or error.detail}")
-
-
-def _is_of(address: str | None, label: str) -> bool:
-    """Tell whether a resource is a guest, or the cloud-init data of it."""
-    found = "" if address is None else address.rpartition(".")[2]
-    return found == label or found.startswith(f"{label}_x2f_")

@@ -14,7 +14,7 @@ from stackyard.engine.changes import Action
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Allowances, GuardRefusedError
 from stackyard.guard.destruction import ALLOW_DESTROY
-from stackyard.guard.subjects import is_guest, name_of, owner_of
+from stackyard.guard.subjects import data_files, is_guest, is_snippet, name_of, volume_of
 from stackyard.path.apply import apply_plan
 from stackyard.path.environment import resolved_on
 from stackyard.path.importing.managed import managed_guests
@@ -24,7 +24,7 @@ from stackyard.path.run import open_run
 from stackyard.path.ssh_login import known_hosts
 from stackyard.path.target import Target
 from stackyard.path.unfinished import sweep_unfinished
-from stackyard.render.terms import label
+from stackyard.render.references import data_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -171,8 +171,13 @@ def _targets(made: Plan, names: Collection[str]) -> tuple[str, ...] | None:
     going = [change for change in guests if name_of(change) in names]
     if len(going) == len(guests):
         return None
-    labels = {change.name for change in going} | {label(name) for name in names}
-    own = [change for change in made.changes.planned if owner_of(change) in labels]
+    volumes = {volume for change in going for volume in data_files(change.before).values()}
+    data = {address for name in names for address in data_addresses(name)}
+    own = [
+        change
+        for change in made.changes.planned
+        if change.address in data or (is_snippet(change) and volume_of(change) in volumes)
+    ]
     return tuple(change.address for change in (*going, *own))
 
 

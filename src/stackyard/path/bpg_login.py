@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Container, Snippet, Vm
 from stackyard.guard import Finding
-from stackyard.render.terms import label
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,6 +22,7 @@ from stackyard.path.environment import NoTokenError, resolved_on
 from stackyard.path.places import in_deployment
 from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
+from stackyard.render.legacy_names import find_renamed
 from stackyard.render.references import CONTAINER, VM, address_of
 from stackyard.sources import deployment
 from stackyard.sources.deployment.constants import constants_of
@@ -287,9 +288,10 @@ class _Known:
         """Return where the keys of the object and of the state do not agree."""
         wanted = {address_of(guest): guest.vm_id for guest in desired.guests}
         by_id = {vm_id: address for address, vm_id in wanted.items()}
+        renamed = find_renamed(desired, self.guests.keys())
         found = []
         for address, vm_id in self.guests.items():
-            if address in wanted:
+            if address in wanted or address in renamed:
                 continue
             if vm_id in by_id:
                 found.append(

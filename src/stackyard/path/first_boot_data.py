@@ -15,9 +15,8 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import DeclaredFile, Vm
 from stackyard.engine.changes import Action
 from stackyard.guard import Finding
-from stackyard.guard.subjects import is_guest, owner_of
-from stackyard.render.references import address_of
-from stackyard.render.terms import label
+from stackyard.guard.subjects import is_guest
+from stackyard.render.references import address_of, data_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -145,23 +144,24 @@ def next_boots(
     """
     touched = [change for change in changes.planned if change.action not in (Action.NOTHING, Action.READ)]
     new = {
-        change.name
+        change.address
         for change in touched
         if is_guest(change) and change.action in (Action.CREATE, Action.REPLACE)
     }
-    rewritten = {owner_of(change) for change in touched} | {
-        change.name
+    rewritten = {
+        change.address
         for change in touched
-        if is_guest(change) and any(one.path[0] == "initialization" for one in change.differences)
+        if not is_guest(change) or any(one.path[0] == "initialization" for one in change.differences)
     }
     running = {guest.vm_id: guest for guest in cluster.guests}
     found: dict[str, dict[str, str]] = {}
     for guest in desired.guests:
-        wanted, name = _fingerprint(guest), label(guest.key)
-        boot = dict(boots.get(guest.key) or ({_DATA: ""} if name in rewritten else {_DATA: wanted}))
-        if name in new or _has_read(boot, wanted, running.get(guest.vm_id or 0)):
+        wanted, own = _fingerprint(guest), address_of(guest)
+        is_rewritten = not rewritten.isdisjoint((own, *data_addresses(guest.key)))
+        boot = dict(boots.get(guest.key) or ({_DATA: ""} if is_rewritten else {_DATA: wanted}))
+        if own in new or _has_read(boot, wanted, running.get(guest.vm_id or 0)):
             boot = {_DATA: wanted}
-        elif name in rewritten and boot[_DATA] != wanted:
+        elif is_rewritten and boot[_DATA] != wanted:
             boot |= {_WRITTEN: wanted, _WRITTEN_AT: str(began_at)}
         found[guest.key] = boot
     return found

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json_pairs
 from stackyard.base.documents.limits import LARGE
+from stackyard.render.legacy_names import find_renamed
 from stackyard.state import StateDeletedError
 from stackyard.state.guests import guests_of, is_guest_type
 from stackyard.state.inside import EncryptedStateError, address_in, read_view
@@ -20,6 +21,7 @@ from stackyard.state.inside import EncryptedStateError, address_in, read_view
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from stackyard.desired import Desired
     from stackyard.state import StateService
     from stackyard.state.inside import Instance
 
@@ -55,10 +57,12 @@ class KnownState:
 
     Attributes:
         instances: Every managed resource by its address; replaced ones that still have to go are left out.
+        renamed: Addresses that an earlier version wrote, with the present ones, by which `instances` goes.
         is_readable: Whether it could be looked into: an engine may have encrypted it.
     """
 
     instances: Mapping[str, Instance] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     is_readable: bool = True
     _data: bytes = field(default=b"", repr=False)
 
@@ -81,13 +85,14 @@ class KnownState:
 
     def edited(self, edit: StateEdit) -> bytes | None:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
-        if edit.is_empty or not self._data:
+        if (edit.is_empty and not self.renamed) or not self._data:
             return None
         numbers = _Numbers()
         document: dict[str, Any] = parse_json_pairs(
             self._data.decode(), limits=LARGE, parse_number=(numbers.whole, numbers.keep)
         )
-        rows = [row for row in map(_Editor(edit).row, document["resources"]) if row["instances"]]
+        editor = _Editor(edit, self.renamed)
+        rows = [row for row in map(editor.row, document["resources"]) if row["instances"]]
         return numbers.written({**document, "serial": document["serial"] + 1, "resources": rows})
 
 
@@ -112,18 +117,32 @@ class _Numbers:
 class _Editor:
     """Applies an edit to the rows of a state."""
 
-    def __init__(self, edit: StateEdit) -> None:
+    def __init__(self, edit: StateEdit, renamed: Mapping[str, str]) -> None:
         self._edit = edit
+        self._renamed = renamed
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         if row.get("mode") != "managed":
             return row
+        row = self._rename(row)
         kept = []
         for instance in row["instances"]:
             address = address_in(row, instance)
             if address not in self._edit.forget:
                 kept.append(self._instance(address, instance))
         return {**row, "instances": kept}
+
+    def _rename(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row with its present name, and with the present addresses of what it depends on."""
+        address = self._renamed.get(f"{row['type']}.{row['name']}") if "module" not in row else None
+        instances = [
+            {**one, "dependencies": [self._renamed.get(name, name) for name in one["dependencies"]]}
+            if one.get("dependencies")
+            else one
+            for one in row["instances"]
+        ]
+        name = row["name"] if address is None else address.partition(".")[2]
+        return {**row, "name": name, "instances": instances}
 
     def _instance(self, address: str, instance: dict[str, Any]) -> dict[str, Any]:
         if address in self._edit.complete:
@@ -150,8 +169,14 @@ def has_resources(states: StateService, name: str) -> bool:
     return view is not None and any(one.mode == "managed" for one in view.instances.values())
 
 
-def read_known_state(states: StateService, name: str) -> KnownState:
+def read_known_state(states: StateService, name: str, desired: Desired | None = None) -> KnownState:
     """Read a state.
+
+    Args:
+        states: The states.
+        name: The name of the state.
+        desired: The model of the target. Resources of it go by their present addresses, also where an
+            earlier version wrote others into the state.
 
     Raises:
         StoreError: The store cannot say.
@@ -165,9 +190,10 @@ def read_known_state(states: StateService, name: str) -> KnownState:
         return KnownState()
     except EncryptedStateError:
         return KnownState(is_readable=False)
+    renamed = {} if desired is None else find_renamed(desired, view.instances.keys())
     instances = {
-        address: one
+        renamed.get(address, address): replace(one, address=renamed.get(address, address))
         for address, one in view.instances.items()
         if one.mode == "managed" and not one.is_deposed
     }
-    return KnownState(instances=instances, _data=content.body.data)
+    return KnownState(instances=instances, renamed=renamed, _data=content.body.data)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stackyard.render.references import POOL, address_of, address_of_file
-from stackyard.render.terms import address, key_of, label
+from stackyard.render.names import address, label
+from stackyard.render.references import POOL, address_of, address_of_file, data_addresses
 from stackyard.sources.site.build_guest import GuestPlaces
 
 if TYPE_CHECKING:
@@ -79,20 +79,17 @@ def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
 def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]], Location | None]:
     """Return the same for the labels that guests and files have as resources of the engine.
 
-    Pools are known by their addresses. What is to be removed is no longer in the model: its key is read from
-    its label.
+    Pools are known by their addresses. What is to be removed has no place: it is no longer in the model.
     """
     keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
     keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
 
     def located(name: str, field: tuple[Key, ...] = ()) -> Location | None:
-        return locate(keys.get(name) or key_of(name), field)
+        return locate(keys[name], field) if name in keys else None
 
     return located
 
 
-# A slash in a label.
-_SLASH = "_x2f_"
 _TYPE = re.compile(r'^ {4}"([a-z_0-9]+)": \{')
 _NAME = re.compile(r'^ {6}"([^"]+)": \{')
 
@@ -110,9 +107,8 @@ class GeneratedPlaces:
         self._locate = locate
         self._folder = folder
         self._keys = {address_of(guest): guest.key for guest in desired.guests}
+        self._keys |= {one: guest.key for guest in desired.guests for one in data_addresses(guest.key)}
         self._keys |= {address_of_file(file): file.key for file in desired.files}
-        # The label of a snippet that is made for a guest begins with that of the guest.
-        self._guests = {label(guest.key): guest.key for guest in desired.guests}
 
     def __call__(self, where: Location | None, address: str | None) -> Location | None:
         """Return the place in the input for one that an engine names; a foreign file stays as it is."""
@@ -120,7 +116,7 @@ class GeneratedPlaces:
         if not is_generated:
             return where
         found = address or self._resource_at(where) or ""
-        key = self._keys.get(found) or self._guests.get(found.partition(".")[2].rpartition(_SLASH)[0])
+        key = self._keys.get(found)
         return None if key is None else self._locate(key, ())
 
     def _resource_at(self, where: Location | None) -> str | None:

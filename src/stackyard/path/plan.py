@@ -225,7 +225,9 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
     """
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
-        known = await asyncio.to_thread(read_known_state, run.states, run.resolved.target.state_name)
+        known = await asyncio.to_thread(
+            read_known_state, run.states, run.resolved.target.state_name, run.resolved.desired
+        )
         cluster = await with_objects(run, await survey(run.client, nodes, known.vm_ids))
         await require_visible(run.client, known, cluster)
         # Read once: both the guests and the files of others come from it.

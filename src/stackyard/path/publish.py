@@ -13,6 +13,7 @@ from stackyard.inventory.contract import Origin, render
 from stackyard.inventory.facts import read_facts
 from stackyard.inventory.targets import open_inventory_target
 from stackyard.path.run import state_version
+from stackyard.render.legacy_names import find_renamed
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def _rendered(
 ) -> Inventory:
     content = None if states is None else states.contents.read(resolved.target.state_name)
     facts = read_facts(None if content is None else content.body.data)
+    renamed = find_renamed(resolved.desired, facts.keys())
+    facts = {renamed.get(address, address): fact for address, fact in facts.items()}
     known = {
         address: fact if fact.addresses else replace(fact, addresses=tuple(seen.get(address, ())))
         for address, fact in facts.items()

@@ -19,10 +19,11 @@ from stackyard.desired import Download, Upload
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Finding
 from stackyard.guard.destruction import FILES
-from stackyard.guard.subjects import short_type
+from stackyard.guard.subjects import data_files, short_type
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import Place, node_fingerprints, place_of
-from stackyard.render.references import address_of_file
+from stackyard.render.references import address_of_file, data_addresses
+from stackyard.render.userdata import is_generated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +52,6 @@ FILE_KEPT = Kind(
 
 # Files that a guest uses as long as it exists; of images and templates it has a copy.
 _IN_USE = ("iso", "snippets")
-_BETWEEN_LABELS = "_x2f_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     if not known.is_readable:
         return SharedFiles(desired=desired)
     new = () if mode is not PlanMode.NORMAL else tuple(_new_files(run, desired, known))
-    leaving = tuple(_leaving(desired, known, mode))
+    leaving = tuple(_leaving(desired, known, mode, run.resolved.target.state_name))
     moves = _moves(new, leaving)
     new = tuple(file for file in new if address_of_file(file) not in moves.values())
     leaving = tuple(one for one in leaving if one.address not in moves)
@@ -173,14 +173,28 @@ def _new_files(run: Run, desired: Desired, known: KnownState) -> Iterator[Downlo
             yield file
 
 
-def _leaving(desired: Desired, known: KnownState, mode: PlanMode) -> Iterator[Instance]:
+def _leaving(desired: Desired, known: KnownState, mode: PlanMode, scope: str) -> Iterator[Instance]:
     """Return the files of the state that would be deleted; the data of single guests is nobody else's."""
-    stay = {address_of_file(file) for file in desired.files} if mode is PlanMode.NORMAL else set()
+    stay: set[str] = set()
+    if mode is PlanMode.NORMAL:
+        stay = {address_of_file(file) for file in desired.files}
+        stay |= {address for vm in desired.vms for address in data_addresses(vm.key)}
+    data = set(_generated(known, scope))
     for address, instance in known.instances.items():
         kind = short_type(instance.type)
-        if kind not in FILES or address in stay or (kind == "file" and _BETWEEN_LABELS in address):
+        if kind not in FILES or address in stay or instance.attributes.get("id") in data:
             continue
         yield instance
+
+
+def _generated(known: KnownState, scope: str) -> Iterator[str]:
+    """Return the volume ids of the cloud-init data that was generated for single guests."""
+    for guest in known.guests.values():
+        vm_id = guest.attributes.get("vm_id")
+        for attribute, volume in data_files(guest.attributes).items():
+            name, field = volume.rpartition("/")[2], attribute.removesuffix("_file_id")
+            if is_generated(name, field, scope=scope, vm_id=vm_id):
+                yield volume
 
 
 async def _listed(

@@ -11,9 +11,10 @@ from stackyard.desired import Container, Secret
 from stackyard.render.container import container_resource
 from stackyard.render.files import file_resources
 from stackyard.render.ha import ha_resources
+from stackyard.render.names import label
 from stackyard.render.networks import network_resources
 from stackyard.render.references import CONTAINER, POOL, VM, References, address_of
-from stackyard.render.terms import Expression, Json, expression, label, literal, present, variable
+from stackyard.render.terms import Expression, Json, expression, literal, present, variable
 from stackyard.render.userdata import with_data_files
 from stackyard.render.vm import vm_resource
 

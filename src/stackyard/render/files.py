@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Download, Snippet
+from stackyard.render.names import label
 from stackyard.render.references import DOWNLOAD, FILE
-from stackyard.render.terms import Json, blocks, label, present, template
+from stackyard.render.terms import Json, blocks, present, template
 
 if TYPE_CHECKING:
     from stackyard.desired import Desired, Upload

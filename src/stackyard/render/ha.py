@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container
-from stackyard.render.references import address_of
-from stackyard.render.terms import Expression, Json, address, expression, label, present
+from stackyard.render.names import address, label
+from stackyard.render.references import HA_RESOURCE, HA_RULE, address_of
+from stackyard.render.terms import Expression, Json, expression, present
 
 if TYPE_CHECKING:
     from stackyard.desired import Affinity, Desired, Guest, HighAvailability
 
 __all__ = ["ha_resources"]
-
-_RESOURCE = "proxmox_haresource"
-_RULE = "proxmox_harule"
 
 
 def ha_resources(desired: Desired) -> dict[str, dict[str, Json]]:
@@ -23,7 +21,7 @@ def ha_resources(desired: Desired) -> dict[str, dict[str, Json]]:
         label(guest.key): _resource(guest, guest.ha) for guest in desired.guests if guest.ha is not None
     }
     rules = {label(affinity.name): _rule(affinity) for affinity in desired.affinities}
-    return {_RESOURCE: managed, _RULE: rules}
+    return {HA_RESOURCE: managed, HA_RULE: rules}
 
 
 def _resource(guest: Guest, ha: HighAvailability) -> dict[str, Json]:
@@ -45,7 +43,7 @@ def _resource(guest: Guest, ha: HighAvailability) -> dict[str, Json]:
 
 
 def _rule(affinity: Affinity) -> dict[str, Json]:
-    members = sorted(address(_RESOURCE, key) for key in affinity.guests)
+    members = sorted(address(HA_RESOURCE, key) for key in affinity.guests)
     return present(
         {
             "rule": affinity.name,

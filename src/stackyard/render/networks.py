@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.desired import SimpleZone, VlanZone, VxlanZone
-from stackyard.render.references import BRIDGE, VLAN
-from stackyard.render.terms import Expression, Json, address, expression, label, present
+from stackyard.render.names import address, label
+from stackyard.render.references import (
+    BRIDGE,
+    SUBNET,
+    VLAN,
+    VNET,
+    interface_label,
+    subnet_label,
+    zone_type,
+)
+from stackyard.render.terms import Expression, Json, expression, present
 
 if TYPE_CHECKING:
     from stackyard.desired import Bridge, Desired, Subnet, Vlan, Vnet, Zone
 
 __all__ = ["network_resources"]
 
-_VNET = "proxmox_sdn_vnet"
-_SUBNET = "proxmox_sdn_subnet"
 _APPLIER = "proxmox_sdn_applier"
 _FINALIZER = f"{_APPLIER}.removal"
 
@@ -22,13 +29,13 @@ _FINALIZER = f"{_APPLIER}.removal"
 def network_resources(desired: Desired) -> dict[str, dict[str, Json]]:
     """Return the resources by type and label."""
     resources: dict[str, dict[str, Json]] = {
-        BRIDGE: {label(f"{bridge.node}/{bridge.name}"): _bridge(bridge) for bridge in desired.bridges},
-        VLAN: {label(f"{vlan.node}/{vlan.name}"): _vlan(vlan, desired) for vlan in desired.vlans},
+        BRIDGE: {interface_label(bridge): _bridge(bridge) for bridge in desired.bridges},
+        VLAN: {interface_label(vlan): _vlan(vlan, desired) for vlan in desired.vlans},
     }
     for zone in desired.zones:
-        resources.setdefault(f"proxmox_sdn_zone_{zone.type}", {})[label(zone.name)] = _zone(zone)
-    resources[_VNET] = {label(vnet.name): _vnet(vnet, desired) for vnet in desired.vnets}
-    resources[_SUBNET] = {label(f"{s.vnet}/{s.cidr}"): _subnet(s, desired) for s in desired.subnets}
+        resources.setdefault(zone_type(zone), {})[label(zone.name)] = _zone(zone)
+    resources[VNET] = {label(vnet.name): _vnet(vnet, desired) for vnet in desired.vnets}
+    resources[SUBNET] = {subnet_label(s): _subnet(s, desired) for s in desired.subnets}
     resources[_APPLIER] = _appliers(desired)
     return {kind: found for kind, found in resources.items() if found}
 
@@ -40,7 +47,7 @@ def _bridge(bridge: Bridge) -> dict[str, Json]:
 def _vlan(vlan: Vlan, desired: Desired) -> dict[str, Json]:
     parent = vlan.interface or vlan.name.partition(".")[0]
     below = (
-        address(BRIDGE, f"{bridge.node}/{bridge.name}")
+        f"{BRIDGE}.{interface_label(bridge)}"
         for bridge in desired.bridges
         if (bridge.node, bridge.name) == (vlan.node, parent)
     )
@@ -103,7 +110,7 @@ def _vnet(vnet: Vnet, desired: Desired) -> dict[str, Json]:
 def _zone_of(vnet: Vnet, desired: Desired) -> str | Expression:
     for zone in desired.zones:
         if zone.name == vnet.zone:
-            return expression(f"{address(f'proxmox_sdn_zone_{zone.type}', zone.name)}.id")
+            return expression(f"{address(zone_type(zone), zone.name)}.id")
     return vnet.zone
 
 
@@ -112,7 +119,7 @@ def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
     span = subnet.dhcp_range
     return present(
         {
-            "vnet": expression(f"{address(_VNET, subnet.vnet)}.id") if is_ours else subnet.vnet,
+            "vnet": expression(f"{address(VNET, subnet.vnet)}.id") if is_ours else subnet.vnet,
             "cidr": subnet.cidr,
             "gateway": subnet.gateway,
             "snat": subnet.snat or None,
@@ -127,9 +134,9 @@ def _subnet(subnet: Subnet, desired: Desired) -> dict[str, Json]:
 def _appliers(desired: Desired) -> dict[str, Json]:
     """Return what makes changes of the SDN take effect: one after all changes, one after all removals."""
     parts = [
-        *(address(f"proxmox_sdn_zone_{zone.type}", zone.name) for zone in desired.zones),
-        *(address(_VNET, vnet.name) for vnet in desired.vnets),
-        *(address(_SUBNET, f"{subnet.vnet}/{subnet.cidr}") for subnet in desired.subnets),
+        *(address(zone_type(zone), zone.name) for zone in desired.zones),
+        *(address(VNET, vnet.name) for vnet in desired.vnets),
+        *(f"{SUBNET}.{subnet_label(subnet)}" for subnet in desired.subnets),
     ]
     if not parts:
         return {}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container, DeclaredFile, Download, Snippet
 from stackyard.desired.check import used_files
-from stackyard.render.terms import Expression, address, expression
+from stackyard.render.names import DATA_FIELDS, address, label
+from stackyard.render.terms import Expression, expression
 
 if TYPE_CHECKING:
-    from stackyard.desired import Desired, File, Guest
+    from stackyard.desired import Bridge, Desired, File, Guest, Subnet, Vlan, Zone
     from stackyard.desired.files import AnyFile
 
 __all__ = [
@@ -18,13 +20,21 @@ __all__ = [
     "CONTAINER",
     "DOWNLOAD",
     "FILE",
+    "HA_RESOURCE",
+    "HA_RULE",
     "POOL",
+    "SUBNET",
     "VLAN",
     "VM",
+    "VNET",
     "References",
     "address_of",
     "address_of_file",
+    "data_addresses",
+    "interface_label",
     "short_type",
+    "subnet_label",
+    "zone_type",
 ]
 
 VM = "proxmox_virtual_environment_vm"
@@ -34,6 +44,10 @@ POOL = "proxmox_virtual_environment_pool"
 DOWNLOAD = "proxmox_download_file"
 BRIDGE = "proxmox_network_linux_bridge"
 VLAN = "proxmox_network_linux_vlan"
+VNET = "proxmox_sdn_vnet"
+SUBNET = "proxmox_sdn_subnet"
+HA_RESOURCE = "proxmox_haresource"
+HA_RULE = "proxmox_harule"
 APPLIER = "proxmox_sdn_applier.sdn"
 # The names of types are older and newer ones of the provider.
 _PREFIXES = ("proxmox_virtual_environment_", "proxmox_")
@@ -59,8 +73,8 @@ class References:
     def __post_init__(self) -> None:
         guests = {guest.key: address_of(guest) for guest in self.desired.guests}
         interfaces = {
-            **{(b.node, b.name): address(BRIDGE, f"{b.node}/{b.name}") for b in self.desired.bridges},
-            **{(v.node, v.name): address(VLAN, f"{v.node}/{v.name}") for v in self.desired.vlans},
+            **{(b.node, b.name): f"{BRIDGE}.{interface_label(b)}" for b in self.desired.bridges},
+            **{(v.node, v.name): f"{VLAN}.{interface_label(v)}" for v in self.desired.vlans},
         }
         object.__setattr__(self, "_files", {file.key: file for file in self.desired.files})
         object.__setattr__(self, "_guests", guests)
@@ -110,3 +124,23 @@ def address_of_file(file: AnyFile) -> str:
 def address_of(guest: Guest) -> str:
     """Return the address of a guest's resource."""
     return address(CONTAINER if isinstance(guest, Container) else VM, guest.key)
+
+
+def data_addresses(key: str) -> tuple[str, ...]:
+    """Return the addresses that the generated cloud-init data of a guest may have."""
+    return tuple(address(FILE, f"{key}/{field}") for field in DATA_FIELDS)
+
+
+def interface_label(interface: Bridge | Vlan) -> str:
+    """Return the name of a bridge or VLAN: `pve1_vmbr0-100` for `vmbr0.100`. Nodes have no underscores."""
+    return f"{label(interface.node)}_{label(interface.name.replace('.', '-'))}"
+
+
+def subnet_label(subnet: Subnet) -> str:
+    """Return the name of a subnet: `lan_10-0-0-0-24`. Vnets have no underscores."""
+    return f"{label(subnet.vnet)}_{re.sub('[.:/]', '-', subnet.cidr)}"
+
+
+def zone_type(zone: Zone) -> str:
+    """Return the type of a zone's resource."""
+    return f"proxmox_sdn_zone_{zone.type}"

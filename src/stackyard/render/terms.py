@@ -1,4 +1,4 @@
-"""The words of OpenTofu JSON: labels, literal texts, and the expressions between them."""
+"""The terms of OpenTofu JSON: literal texts, and the expressions between them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Secret
+from stackyard.render.names import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Expression",
     "Json",
-    "address",
     "blocks",
     "expression",
-    "key_of",
-    "label",
     "literal",
     "present",
     "template",
@@ -31,8 +29,6 @@ __all__ = [
 # What a JSON document is made of.
 Json = Any
 
-_PLAIN = re.compile(r"[A-Za-z0-9_-]")
-_ESCAPED = re.compile(r"_x([0-9a-f]+)_")
 _LONE_RETURN = re.compile(r"(\$*)\r(?!\n)")
 
 
@@ -45,22 +41,6 @@ class Expression(str):
 def expression(code: str) -> Expression:
     """Return what OpenTofu computes."""
     return Expression("${" + code + "}")
-
-
-def label(key: str) -> str:
-    """Return the name of a resource for a key: the key itself where that is a name, never the same for two.
-
-    Other characters become `_xHH_`, with their number in hexadecimal; a key that has `_x` in it has that
-    escaped as well, so that no two keys meet.
-    """
-    escaped = key.replace("_x", "_x5f_x")
-    name = "".join(c if _PLAIN.fullmatch(c) else f"_x{ord(c):x}_" for c in escaped)
-    return name if name[:1].isalpha() else f"_{name}"
-
-
-def key_of(name: str) -> str:
-    """Return the key that has a label."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name.removeprefix("_"))
 
 
 def literal(text: str) -> Expression:
@@ -108,11 +88,6 @@ def _reference(secret: Secret) -> Expression:
     # Not by position: a position counts what is seen as one character, which may be a quote and an accent.
     quote = r'"\""'
     return expression(f"trimsuffix(trimprefix(jsonencode({value}), {quote}), {quote})")
-
-
-def address(kind: str, key: str) -> str:
-    """Return the address of a resource."""
-    return f"{kind}.{label(key)}"
 
 
 def present(values: Mapping[str, Json]) -> dict[str, Json]:

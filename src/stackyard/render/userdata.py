@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stackyard.desired import CloudInit, DeclaredFile, Desired, Inline, Secret, Snippet, User, Vm
+from stackyard.render.names import DATA_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from stackyard.desired import Text
     from stackyard.render.terms import Json
 
-__all__ = ["cloud_config", "with_data_files"]
+__all__ = ["cloud_config", "is_generated", "with_data_files"]
 
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_FIELDS = ("user_data", "vendor_data", "network_data", "meta_data")
 
 
 def with_data_files(desired: Desired, scope: str) -> Desired:
@@ -42,7 +42,7 @@ def _data(vm: Vm) -> dict[str, Text]:
     init = vm.cloud_init
     if init is None:
         return {}
-    given = {field: getattr(init, field) for field in _FIELDS}
+    given = {field: getattr(init, field) for field in DATA_FIELDS}
     texts = {field: data.text for field, data in given.items() if isinstance(data, Inline)}
     if init.user_data is None and _needs_user_data(init):
         texts["user_data"] = cloud_config(vm, init)
@@ -58,7 +58,7 @@ def _snippets(vm: Vm, scope: str) -> Iterator[Snippet]:
             key=f"{vm.key}/{field}",
             node=vm.node,
             datastore=vm.cloud_init.snippets,
-            file_name=f"{_file_stem(vm, scope)}-{field.replace('_', '-')}.yaml",
+            file_name=f"{_file_stem(vm, scope)}{_ending(field)}",
             content=text,
         )
 
@@ -69,10 +69,30 @@ def _file_stem(vm: Vm, scope: str) -> str:
     The vm id is the only one on its cluster and outlives a change of the key, which would otherwise
     replace the guest. Without one, two targets may each have a guest of the same key.
     """
-    if vm.vm_id is not None:
-        return f"vm-{vm.vm_id}"
-    # Keys have more characters than names of files on a storage.
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", f"{scope}-{vm.key}".strip("-"))
+    return f"vm-{vm.vm_id}" if vm.vm_id is not None else _clean(f"{scope}-{vm.key}".strip("-"))
+
+
+def is_generated(name: str, field: str, *, scope: str, vm_id: object) -> bool:
+    """Tell whether the file of a guest's cloud-init data was generated, and so belongs to this guest alone.
+
+    Args:
+        name: The name of the file.
+        field: Which data it is.
+        scope: That of the model.
+        vm_id: The id of the guest.
+    """
+    ending = _ending(field)
+    is_of_scope = bool(scope) and name.startswith(_clean(f"{scope}-"))
+    return name == f"vm-{vm_id}{ending}" or (is_of_scope and name.endswith(ending))
+
+
+def _ending(field: str) -> str:
+    return f"-{field.replace('_', '-')}.yaml"
+
+
+def _clean(text: str) -> str:
+    """Replace the characters of a key that names of files on a storage do not have."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)
 
 
 def _with_references(vm: Vm) -> Vm:

@@ -19,7 +19,7 @@ def run(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
 
     async def main() -> None:
         async with lab_client(nodes=("pve1", "pve2", "pve3"), **options) as api:
-            # Time passes where a test says so, from a minute after a quarter of an hour: no run is due by itself.
+            # Time passes where a test says so, from a minute after a quarter of an hour: no run is due then.
             clock = api.world.clock
             clock.hold()
             clock.advance(960 - clock.now() % 900)

@@ -27,6 +27,14 @@ from stackyard.guard import (
 VM = "proxmox_virtual_environment_vm"
 CT = "proxmox_virtual_environment_container"
 POOL = "proxmox_virtual_environment_pool"
+FILE = "proxmox_virtual_environment_file"
+SNIPPET = {
+    "id": "local:snippets/vm-100-user-data.yaml",
+    "datastore_id": "local",
+    "content_type": "snippets",
+    "source_raw": [{"file_name": "vm-100-user-data.yaml", "data": "#cloud-config"}],
+}
+READS_SNIPPET = {"initialization": [{"user_data_file_id": SNIPPET["id"]}]}
 GIB = 2**30
 
 
@@ -118,30 +126,30 @@ def test_high_availability_is_a_setting_that_goes_unnamed(kind: str) -> None:
 
 
 def test_the_data_of_a_guest_goes_with_it() -> None:
-    data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.DELETE)
-    found = verdict(KEPT, data, change(VM, "web", Action.DELETE))
+    data = change(FILE, "web_user_data", Action.DELETE, before=SNIPPET)
+    found = verdict(KEPT, data, change(VM, "web", Action.DELETE, before=READS_SNIPPET))
     assert codes(found) == ["E-GUARD-DESTROYS-GUEST"]
     assert codes(verdict(KEPT, data)) == ["E-GUARD-DESTROYS-OBJECT"]
 
 
 def test_data_that_is_written_anew_is_not_lost() -> None:
-    data = change("proxmox_virtual_environment_file", "web_x2f_user_data", Action.REPLACE)
+    data = change(FILE, "web_user_data", Action.REPLACE, before=SNIPPET)
     assert codes(verdict(KEPT, data)) == []
 
 
 def test_the_data_of_a_renamed_guest_goes_with_it() -> None:
-    old = change(VM, "web", Action.DELETE, before={"vm_id": 100})
-    new = change(VM, "www", Action.CREATE, after={"vm_id": 100})
-    file = "proxmox_virtual_environment_file"
+    old = change(VM, "web", Action.DELETE, before={"vm_id": 100, **READS_SNIPPET})
+    new = change(VM, "www", Action.CREATE, after={"vm_id": 100, **READS_SNIPPET})
+    coming = {name: value for name, value in SNIPPET.items() if name != "id"}
     data = [
-        change(file, "web_x2f_user_data", Action.DELETE),
-        change(file, "www_x2f_user_data", Action.CREATE),
+        change(FILE, "web_user_data", Action.DELETE, before=SNIPPET),
+        change(FILE, "www_user_data", Action.CREATE, after={**coming, "id": UNKNOWN}),
     ]
     found = verdict(KEPT, old, new, *data)
     assert codes(found) == ["E-GUARD-RENAMES-GUEST"]
     assert found.renames[0].moves == (
         (f"{VM}.web", f"{VM}.www"),
-        (f"{file}.web_x2f_user_data", f"{file}.www_x2f_user_data"),
+        (f"{FILE}.web_user_data", f"{FILE}.www_user_data"),
     )
 
 

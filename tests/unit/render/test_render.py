@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from typing import Any
@@ -14,9 +13,7 @@ from tests.unit.desired.test_desired import FULL, changed
 
 from stackyard.desired import CloudInit, Desired, Secret, User, Vm, WrittenFile
 from stackyard.render import Provider, render
-from stackyard.render.terms import label, literal, template
-
-KEYS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_./@-]{0,12}\Z")
+from stackyard.render.terms import literal, template
 
 
 def document(desired: Desired, provider: Provider | None = None) -> dict[str, Any]:
@@ -38,22 +35,6 @@ def test_the_same_model_gives_the_same_bytes_whatever_the_order_of_its_words() -
     assert render(one).files == render(other).files
 
 
-@given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
-def test_no_two_keys_share_a_label_and_every_label_is_a_name(keys: list[str]) -> None:
-    labels = [label(key) for key in keys]
-    assert len(set(labels)) == len(keys)
-    assert all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", found) for found in labels)
-
-
-def test_common_keys_are_their_own_labels() -> None:
-    assert [label(key) for key in ("web", "web_1", "kube-01")] == ["web", "web_1", "kube-01"]
-
-
-def test_keys_that_look_like_escapes_stay_apart() -> None:
-    tricky = ["a/b", "a_x2f_b", "a_x5f_x2f_b", "a.b", "_x".join("ab"), "1a", "a1"]
-    assert all(label(one) != label(other) for one, other in itertools.combinations(tricky, 2))
-
-
 @given(st.text())
 def test_any_text_is_read_back_as_it_was(text: str) -> None:
     # A lone carriage return is an expression, with the dollars before it.
@@ -69,12 +50,12 @@ def test_what_looks_like_an_expression_is_a_text() -> None:
 def test_secrets_are_variables_and_nowhere_in_the_files() -> None:
     rendered = render(Desired.model_validate(FULL))
     assert [(v.name, v.secret.secret) for v in rendered.variables] == [
-        ("secret_passwords_x2e_ops", "passwords.ops")
+        ("secret_passwords_ops_x2e", "passwords.ops")
     ]
     assert document(Desired.model_validate(FULL))["variable"] == {
-        "secret_passwords_x2e_ops": {"type": "string", "sensitive": True}
+        "secret_passwords_ops_x2e": {"type": "string", "sensitive": True}
     }
-    assert b"${var.secret_passwords_x2e_ops}" in rendered.files["main.tf.json"]
+    assert b"${var.secret_passwords_ops_x2e}" in rendered.files["main.tf.json"]
 
 
 def test_every_vm_has_a_serial_port_unless_told_otherwise() -> None:
@@ -133,9 +114,9 @@ def test_more_than_proxmox_can_say_becomes_user_data_that_says_all_of_it() -> No
     guest = resources["proxmox_virtual_environment_vm"]["web"]
     # Written out, so that data that changes is written again without the guest being replaced.
     assert guest["initialization"][0]["user_data_file_id"] == "local:snippets/web-user-data.yaml"
-    assert guest["depends_on"] == ["proxmox_virtual_environment_file.web_x2f_user_data"]
+    assert guest["depends_on"] == ["proxmox_virtual_environment_file.web_user_data"]
     assert "user_account" not in guest["initialization"][0]
-    data = resources["proxmox_virtual_environment_file"]["web_x2f_user_data"]["source_raw"][0]["data"]
+    data = resources["proxmox_virtual_environment_file"]["web_user_data"]["source_raw"][0]["data"]
     # What OpenTofu makes of it, with values that would break a careless quoting.
     values = {"p": '$6$sa"lt\\$hash', "t": 'to"ken'}
     for name, value in values.items():
@@ -158,7 +139,7 @@ def test_guests_wait_for_the_networks_they_plug_into() -> None:
     nics = [{"bridge": "vmbr1"}, {"bridge": "vnet1"}]
     desired = Desired.model_validate(changed("vms", 0, "nics", to=nics))
     needed = document(desired)["resource"]["proxmox_virtual_environment_vm"]["web"]["depends_on"]
-    assert {"proxmox_network_linux_bridge.pve1_x2f_vmbr1", "proxmox_sdn_applier.sdn"} <= set(needed)
+    assert {"proxmox_network_linux_bridge.pve1_vmbr1", "proxmox_sdn_applier.sdn"} <= set(needed)
 
 
 def test_swap_is_as_large_as_memory_unless_said_and_zero_is_zero() -> None:
@@ -183,7 +164,7 @@ def test_providers_are_pinned_and_reached_without_a_word_in_the_file() -> None:
 
 
 def test_a_secret_outside_quotes_comes_as_it_is() -> None:
-    assert template(("key=", Secret(secret="api.token"))) == "key=${var.secret_api_x2e_token}"
+    assert template(("key=", Secret(secret="api.token"))) == "key=${var.secret_api_token_x2e}"
 
 
 def test_of_an_imported_guest_is_left_alone_what_nobody_can_read() -> None:

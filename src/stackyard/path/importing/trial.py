@@ -30,8 +30,8 @@ from stackyard.guard.subjects import describe
 from stackyard.path import plan
 from stackyard.path.adjustments import expected_values
 from stackyard.path.run import open_run
+from stackyard.render.names import label
 from stackyard.render.references import CONTAINER, VM, address_of
-from stackyard.render.terms import label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
