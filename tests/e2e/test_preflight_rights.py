@@ -10,7 +10,7 @@ from typing import Any
 
 import proxmoxer
 import pytest
-from tests.contract.operator.test_preflight_host import ENOUGH
+from tests.e2e.test_preflight_host import ENOUGH
 from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard
