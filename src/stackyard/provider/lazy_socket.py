@@ -72,11 +72,18 @@ class LazySocket:
             visit.add_done_callback(self._visits.discard)
 
     async def _pass_on(self, visitor: socket.socket) -> None:
-        with visitor, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as host, contextlib.suppress(OSError):
+        with visitor, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as host:
             visitor.setblocking(False)
             host.setblocking(False)
-            await self._loop.sock_connect(host, self._path)
-            await asyncio.gather(self._copy(visitor, host), self._copy(host, visitor))
+            try:
+                await self._loop.sock_connect(host, self._path)
+                # When one way breaks, the other ends before the sockets are closed. A reader that outlives
+                # its socket would read from the next one that gets the same descriptor.
+                async with asyncio.TaskGroup() as ways:
+                    ways.create_task(self._copy(visitor, host))
+                    ways.create_task(self._copy(host, visitor))
+            except* OSError:
+                pass
 
     async def _copy(self, source: socket.socket, target: socket.socket) -> None:
         while data := await self._loop.sock_recv(source, _CHUNK_BYTES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -157,3 +158,27 @@ def test_who_is_passed_on_is_turned_away_at_the_end(tmp_path: Path) -> None:
             await closed(writer)
 
     asyncio.run(main())
+
+
+def test_a_connection_that_breaks_leaves_nothing_that_reads_from_the_next_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path, behind = str(tmp_path / "socket"), str(tmp_path / "behind")
+        lazy_socket = LazySocket(path, lambda: None)
+        early = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        early.connect(path)
+        with early, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+            server.bind(behind)
+            server.listen()
+            lazy_socket.open(behind)
+            early.sendall(b"not read")
+            async with asyncio.timeout(LONG_S):
+                answering = await asyncio.to_thread(lambda: server.accept()[0])
+                await asyncio.to_thread(answering.recv, 1, socket.MSG_PEEK)
+                # What was not read makes this a reset and not an end.
+                answering.close()
+                assert await asyncio.to_thread(early.recv, 1) == b""
+        left = [task for task in asyncio.all_tasks() if "LazySocket" in repr(task)]
+        await lazy_socket.close()
+        assert left == []
+
+    asyncio.run(scenario())
