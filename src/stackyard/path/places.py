@@ -10,7 +10,7 @@ from stackyard.render.references import POOL, address_of, address_of_file, data_
 from stackyard.sources.site.build_guest import GuestPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from stackyard.base.errors import Location
@@ -51,14 +51,23 @@ def in_env(site: Site, env: str) -> Locate:
         for guest in site.guests(env):
             if key == (guest.values.get("key") or guest.name):
                 return GuestPlaces(guest, {}).place(tuple(field))
-        kind, _, name = key.partition("/")
-        if kind == "image" and site.file is not None:
-            return site.file.places.place(("images", name.partition("@")[0]))
+        image = _find_image(key, site.settings.images)
+        if image is not None and site.file is not None:
+            return site.file.places.place(("images", image))
         if key.startswith(_POOL) and env in site.envs:
-            return site.envs[env].places.place(("pools", name))
+            return site.envs[env].places.place(("pools", key.removeprefix(_POOL)))
         return None
 
     return locate
+
+
+def _find_image(key: str, images: Iterable[str]) -> str | None:
+    """Return the image of a site that has a key; a file that is to go is known by its label alone."""
+    for image in sorted(images, key=len, reverse=True):
+        own = f"image/{image}"
+        if key in (own, label(own)) or key.startswith((f"{own}@", f"{label(own)}_")):
+            return image
+    return None
 
 
 def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
@@ -79,13 +88,14 @@ def in_deployment(document: ObjectText, understood: ParsedDeployment) -> Locate:
 def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]], Location | None]:
     """Return the same for the labels that guests and files have as resources of the engine.
 
-    Pools are known by their addresses. What is to be removed has no place: it is no longer in the model.
+    Pools are known by their addresses. What is to be removed is no longer in the model, and is looked for by
+    its label.
     """
     keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
     keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
 
     def located(name: str, field: tuple[Key, ...] = ()) -> Location | None:
-        return locate(keys[name], field) if name in keys else None
+        return locate(keys.get(name, name), field)
 
     return located
 
