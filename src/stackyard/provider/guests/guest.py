@@ -42,15 +42,19 @@ class GuestKind:
         path: The part of their paths, which is also their type in lists.
         noun: What a user calls one.
         making: The types of the tasks that make one.
+        keeps_token: Whether a finished one carries the token of its entry in the journal.
     """
 
     path: str
     noun: str
     making: tuple[str, ...]
+    keeps_token: bool
 
 
-VM = GuestKind(path="qemu", noun="VM", making=("qmcreate", "qmclone"))
-CONTAINER = GuestKind(path="lxc", noun="container", making=("vzcreate", "vzclone", "vzrestore"))
+VM = GuestKind(path="qemu", noun="VM", making=("qmcreate", "qmclone"), keeps_token=True)
+CONTAINER = GuestKind(
+    path="lxc", noun="container", making=("vzcreate", "vzclone", "vzrestore"), keeps_token=False
+)
 
 
 async def find_guest(
@@ -84,6 +88,11 @@ class Guest:
     def path(self) -> str:
         """Where the API has it."""
         return f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}/{self.vm_id}"
+
+    @property
+    def tasks_path(self) -> str:
+        """Where the API lists the tasks of its node."""
+        return f"/nodes/{proxmox.quoted(self.node)}/tasks"
 
     def on(self, node: str) -> Guest:
         """Return the same guest on another node."""
@@ -212,11 +221,9 @@ class Guest:
         for warning in ended.warnings:
             self.work.warn(f"The task for {self.kind.noun} {self.vm_id} ended with a warning", warning)
 
-    async def settle(self, timeout_s: float, *, vm_id: int | None = None) -> None:
+    async def settle(self, timeout_s: float) -> None:
         """Wait until no task is at work on the guest any more, however they end."""
-        tasks = await self.work.client.get(
-            f"/nodes/{proxmox.quoted(self.node)}/tasks", {"source": "active", "vmid": vm_id or self.vm_id}
-        )
+        tasks = await self.work.client.get(self.tasks_path, {"source": "active", "vmid": self.vm_id})
         for task in tasks or ():
             if task.get("upid") and not task.get("endtime"):
                 with contextlib.suppress(proxmox.TaskFailedError):

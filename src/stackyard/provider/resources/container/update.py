@@ -59,9 +59,7 @@ async def _configure(work: Work, before: Object, state: Object) -> bool:
         changed |= await change_root(work, _with_disk(state), config)
     if not changed and not unset:
         return False
-    await work.client.put(
-        f"{guest_of(work, state).path}/config", {**changed, "delete": ",".join(unset) or None}
-    )
+    await guest_of(work, state).set(changed, delete=unset)
     names = [*changed, *unset]
     return any(_NEEDS_REBOOT.fullmatch(name) for name in names) or _is_remounted(config, changed)
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.fields.drives import storage_of
 from stackyard.fields.properties import parse
-from stackyard.provider.guests import marked
-from stackyard.provider.guests.guest import Guest, seconds
+from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once, marked
+from stackyard.provider.guests.guest import seconds
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
 from stackyard.provider.resources.vm.disks import by_interface, configured
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
@@ -34,7 +33,7 @@ _DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
 _CLOUD_INIT_INTERFACE = "ide2"
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
+async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
     """Clone a VM and change the clone to what is planned."""
     block = known_block(planned, "clone") or {}
     target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
@@ -57,12 +56,12 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
         }
         return await work.client.post(f"{source.path}/clone", params)
 
+    creation = Creation(kind=VM, node=made_on, worker=source.node, send=send, timeout_s=timeout_s)
     async with _queued(work, source.node, {storage} if storage else storages):
-        place = VmLocation(made_on, source.node)
-        made = await make_once(work, planned, send, place=place, timeout_s=timeout_s)
-    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+        made = await make_once(work, planned, creation)
+    guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    with left_on_failure(work, made):
+    with left_on_failure(work, made.entry):
         if guest.node != target:
             guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
             await work.session.journal.change(made.entry, node=target)
@@ -90,7 +89,7 @@ async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
     return storages <= shared
 
 
-async def _configure(guest: Guest, planned: Object, made: CreatedVm, timeout_s: float) -> None:
+async def _configure(guest: Guest, planned: Object, made: CreatedGuest, timeout_s: float) -> None:
     config = await guest.config()
     drives, detached = _new_drives(guest, planned, config)
     if detached:

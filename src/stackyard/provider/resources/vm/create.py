@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.guests.guest import Guest, seconds
+from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once
+from stackyard.provider.guests.guest import seconds
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import clone_vm
-from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
 from stackyard.provider.resources.vm.disks import by_interface
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
 from stackyard.provider.resources.vm.images import (
@@ -61,7 +61,7 @@ def _identified(planned: Object) -> Object:
     return {**planned, "smbios": [{**block, "uuid": str(uuid.uuid4())}]}
 
 
-async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
+async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
     node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
     await require_larger(work, node, by_interface(planned.get("disk")).values())
 
@@ -75,10 +75,11 @@ async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
         }
         return await work.client.post(f"/nodes/{node}/qemu", params)
 
-    made = await make_once(work, planned, send, place=VmLocation(node, node), timeout_s=timeout_s)
-    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+    creation = Creation(kind=VM, node=node, worker=node, send=send, timeout_s=timeout_s)
+    made = await make_once(work, planned, creation)
+    guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    with left_on_failure(work, made):
+    with left_on_failure(work, made.entry):
         await _complete(guest, planned, is_taken_over=made.is_taken_over)
     return guest, made
 
