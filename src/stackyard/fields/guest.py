@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stackyard.fields.properties import whole
-from stackyard.fields.table import Form, Row, Table
+from stackyard.fields.table import Effect, Form, Row, Table
 
 __all__ = ["ADDRESSES", "DNS", "STARTUP"]
 
@@ -28,13 +28,15 @@ ADDRESSES = {
     "gw6": ("ipv6", "gateway"),
 }
 DNS = Table(
+    effect=Effect.REBOOT,
     rows=(
         Row(field="servers", key="nameserver", form=_WORDS),
         Row(field="domain", key="searchdomain"),
-    )
+    ),
 )
 STARTUP = Table(
     bare="order",
+    effect=Effect.LIVE,
     rows=(
         Row(field="order", form=_DELAY),
         Row(field="up_delay_s", attribute="up_delay", key="up", form=_DELAY),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,36 @@ from stackyard.fields.properties import render as render_properties
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["COUNT", "FLAG", "LIST", "NUMBER", "SENT", "SWITCH", "TEXT", "WHOLE", "Form", "Row", "Table"]
+__all__ = [
+    "COUNT",
+    "FLAG",
+    "LIST",
+    "NUMBER",
+    "SENT",
+    "SWITCH",
+    "TEXT",
+    "WHOLE",
+    "Effect",
+    "Form",
+    "Row",
+    "Table",
+]
+
+
+class Effect(enum.Enum):
+    """What a change of a field means for a guest that is there.
+
+    Attributes:
+        LIVE: It changes while the guest runs.
+        AT_START: It changes when the guest starts the next time; Proxmox keeps it pending until then.
+        REBOOT: As `AT_START`, and the provider reboots a running container for it.
+        REPLACE: The guest is replaced.
+    """
+
+    LIVE = "live"
+    AT_START = "at start"
+    REBOOT = "reboot"
+    REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +96,7 @@ class Row:
         default: The attribute where a configuration leaves it out; what the form has when absent.
         unset: The attribute where Proxmox has none; the default when absent.
         differs: Whether nothing in Proxmox means something else than nothing in the model.
+        effect: What a change of it means; what a change of its table means when absent.
         to_attribute: Turns a value of the model into the attribute, where they are not the same.
         to_field: The other direction.
     """
@@ -77,6 +108,7 @@ class Row:
     default: Any = None
     unset: Any = _AS_DEFAULT
     differs: bool = False
+    effect: Effect | None = None
     to_attribute: Callable[[Any], Any] = _as_is
     to_field: Callable[[Any], Any] = _as_is
 
@@ -120,13 +152,19 @@ class Table:
     Attributes:
         rows: The rows, in the order in which Proxmox gets them.
         bare: The property that may come without its name, where all are one property string.
+        effect: What a change of a row means, where it says nothing of its own.
     """
 
     rows: tuple[Row, ...]
     bare: str = ""
+    effect: Effect = Effect.AT_START
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
+
+    def rows_with(self, effect: Effect) -> tuple[Row, ...]:
+        """Return the rows whose change means this."""
+        return tuple(row for row in self.rows if (row.effect or self.effect) is effect)
 
     def render(self, value: object) -> dict[str, Any]:
         """Return the attributes that a value of the model says."""

@@ -9,7 +9,7 @@ import pytest
 from stackyard import desired
 from stackyard.fields import container, guest, vm
 from stackyard.fields.properties import parse
-from stackyard.fields.table import Table
+from stackyard.fields.table import Effect, Table
 from stackyard.provider import facts
 
 VM = "proxmox_virtual_environment_vm"
@@ -84,6 +84,17 @@ def test_cards_and_interfaces_have_every_field() -> None:
     assert rows == set(desired.ContainerNic.model_fields)
     names = {row.name for row in container.INTERFACE} - guest.ADDRESSES.keys()
     assert names <= attributes_of(CONTAINER, "network_interface")
+
+
+@pytest.mark.parametrize(("blocks", "resource"), [(vm.BLOCKS, VM), (container.BLOCKS, CONTAINER)])
+def test_every_table_with_a_block_names_one_of_the_resource(blocks: dict[str, Table], resource: str) -> None:
+    assert blocks.keys() <= attributes_of(resource, "")
+
+
+def test_a_row_says_what_its_change_means_where_its_table_does_not() -> None:
+    assert [row.field for row in vm.DISK.rows_with(Effect.LIVE)] == ["backup", "replicate"]
+    assert [row.field for row in vm.EFI_DISK.rows_with(Effect.REPLACE)] == ["type"]
+    assert vm.CARD.rows_with(Effect.LIVE) == vm.CARD.rows
 
 
 BLOCKS: list[tuple[Table, dict[str, Any], str]] = [
