@@ -15,7 +15,7 @@ from stackyard.fields.container import (
     MOUNT_POINT,
     ROOT_DISK,
 )
-from stackyard.fields.guest import ADDRESSES, DNS, STARTUP
+from stackyard.fields.guest import ADDRESSES, DNS, STARTUP, join_tags
 from stackyard.fields.properties import GIB, parse_size, render, render_size
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone, known
 
@@ -39,7 +39,7 @@ def properties(values: Object) -> Properties:
     given = known(values)
     found: Properties = {
         **BASICS.write(given),
-        "tags": ";".join(sorted(tag.strip() for tag in given.get("tags") or () if tag.strip())) or None,
+        "tags": join_tags(given.get("tags")),
         "env": _environment(given.get("environment_variables") or {}),
         "startup": STARTUP.write_text(block(given, "startup")) or None,
         "ostype": block(given, "operating_system").get("type") or None,
