@@ -10,7 +10,7 @@ from stackyard.fields.properties import flag, listed, number, parse, text, whole
 from stackyard.fields.properties import render as render_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
 __all__ = [
     "COUNT",
@@ -128,10 +128,6 @@ class Row:
         found = self.form.empty if self.default is None else self.default
         return list(found) if isinstance(found, tuple) else found
 
-    def import_value(self, value: str | None) -> Any:
-        """Return the field for what Proxmox has, by way of the attribute."""
-        return self.to_field(self.read({self.property_name: value}))
-
     def render(self, value: object) -> Any:
         """Return the attribute that a value of the model says; 1.0 and 1 are one number."""
         found = self.to_attribute(getattr(value, self.field))
@@ -169,6 +165,19 @@ class Table:
     def render(self, value: object) -> dict[str, Any]:
         """Return the attributes that a value of the model says."""
         return {row.name: row.render(value) for row in self.rows if row.field}
+
+    def to_fields(self, block: Mapping[str, Any], properties: Container[str]) -> dict[str, Any]:
+        """Return the fields of the model that a block says, which is the inverse of `render`.
+
+        Args:
+            block: The block as the provider reads it.
+            properties: What Proxmox has set. The rest is left to the model, unless that means something else.
+        """
+        return {
+            row.field: row.to_field(block[row.name])
+            for row in self.rows
+            if row.field and (row.differs or row.property_name in properties)
+        }
 
     def defaults(self) -> dict[str, Any]:
         """Return the block that stands for one which is left out."""

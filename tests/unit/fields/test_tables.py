@@ -151,6 +151,6 @@ def test_values_that_the_model_names_otherwise_go_both_ways() -> None:
         "on",
         "ignore",
     ]
-    assert (discard.import_value("on"), discard.import_value("ignore")) == (True, False)
+    assert (discard.to_field("on"), discard.to_field("ignore")) == (True, False)
     architecture = next(row for row in container.CPU if row.field == "architecture")
-    assert (architecture.import_value("arm64"), architecture.import_value("amd64")) == ("aarch64", None)
+    assert (architecture.to_field("arm64"), architecture.to_field("amd64")) == ("aarch64", None)

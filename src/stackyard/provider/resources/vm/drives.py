@@ -59,10 +59,11 @@ def read_cdrom(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Obje
 
 
 def read_efi(config: Mapping[str, Any], shown: PriorState) -> Object:
-    """Return the block of the firmware's disk, without its format."""
+    """Return the block of the firmware's disk; its format is left out when the text does not tell."""
     if not config.get("efidisk0"):
         return shows(shown, "efi_disk", None, default={})
-    return _shows_always(shown, "efi_disk", {**EFI_DISK.read_text(config["efidisk0"]), "file_format": None})
+    found = parse(config["efidisk0"], EFI_DISK.bare)
+    return _shows_always(shown, "efi_disk", {**EFI_DISK.read(found), "file_format": found.get("format")})
 
 
 def read_tpm(config: Mapping[str, Any], shown: PriorState) -> Object:
