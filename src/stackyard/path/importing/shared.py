@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.addresses import parse_interface
-from stackyard.fields.guest import ADDRESSES, STARTUP, split_tags
+from stackyard.fields.guest import STARTUP, split_tags
 from stackyard.fields.properties import GIB, parse_size
+from stackyard.provider.guests.addresses import write_ip_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,9 +75,7 @@ def card_fields(
         card: What else it says.
         ip_config: The block with the addresses.
     """
-    addresses = {
-        name: (ip_config.get(family) or [{}])[0].get(part) for name, (family, part) in ADDRESSES.items()
-    }
+    addresses = write_ip_config(ip_config)
     fields = config.fields(key, table, {**card, **addresses})
     for name in ("ip", "ip6"):
         text = addresses[name] or ""

@@ -130,6 +130,15 @@ class Guest:
         """Tell whether it runs."""
         return (await self.status()).get("status") == "running"
 
+    async def is_listed_running(self) -> bool:
+        """Tell whether it runs by the list of its node, which serves all reads of one plan.
+
+        What the cluster says of a guest's state is some seconds old.
+        """
+        path = f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}"
+        listed = await self.work.client.get(path, max_age_s=_SHARED_S)
+        return any(int(one["vmid"]) == self.vm_id and one.get("status") == "running" for one in listed)
+
     async def pending(self) -> set[str]:
         """Return the keys whose change waits for a restart."""
         listed = await self.work.client.get(f"{self.path}/pending")

@@ -15,8 +15,9 @@ from stackyard.fields.container import (
     MOUNT_POINT,
     ROOT_DISK,
 )
-from stackyard.fields.guest import ADDRESSES, DNS, STARTUP, join_tags
+from stackyard.fields.guest import DNS, STARTUP, join_tags
 from stackyard.fields.properties import GIB, parse_size, render, render_size
+from stackyard.provider.guests.addresses import write_ip_config
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone, known
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ def _network_texts(given: Object) -> Iterator[tuple[int, str]]:
         if nic.get("enabled") is False:
             continue
         config = addresses[index] if index < len(addresses) else {}
-        families = {"ipv4": block(config or {}, "ipv4"), "ipv6": block(config or {}, "ipv6")}
-        told = {name: families[family].get(part) for name, (family, part) in ADDRESSES.items()}
-        yield index, INTERFACE.write_text({**nic, **told})
+        yield index, INTERFACE.write_text({**nic, **write_ip_config(config or {})})
 
 
 def _mount_point(mount: Object) -> str:

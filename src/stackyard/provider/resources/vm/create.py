@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once
 from stackyard.provider.guests.guest import seconds
 from stackyard.provider.resources.vm import power
-from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import clone_vm
 from stackyard.provider.resources.vm.disks import by_interface
-from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.drives import FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import (
     disk_text,
     grow,
@@ -20,11 +19,11 @@ from stackyard.provider.resources.vm.images import (
     require_larger,
     source_of,
 )
-from stackyard.provider.resources.vm.initialization import cloud_init_drive
+from stackyard.provider.resources.vm.initialization import cloud_init_drive, drive_interface
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
 __all__ = ["create"]
-
-_CLOUD_INIT_INTERFACE = "ide2"
 
 
 async def create(work: Work, planned: Object) -> Object:
@@ -91,10 +88,10 @@ def _drives(planned: Object) -> dict[str, str]:
         for interface, disk in by_interface(planned.get("disk")).items()
         if not needs_node(disk)
     }
-    drives["efidisk0"], drives["tpmstate0"] = efi_text(planned), tpm_text(planned)
+    drives |= {key: text(planned) for _, key, text in FIRMWARE}
     block = known_block(planned, "initialization")
     if block is not None:
-        drives[str(block.get("interface") or _CLOUD_INIT_INTERFACE)] = cloud_init_drive(block)
+        drives[drive_interface(block)] = cloud_init_drive(block)
     found = {key: text for key, text in drives.items() if text is not None}
     return found | cdrom_params(planned)
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from stackyard.fields.table import Effect
 from stackyard.fields.vm import BLOCKS
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.disks import by_interface, same_disks
 from stackyard.provider.resources.vm.network import complete_card
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from stackyard.provider.plan import PlanDraft

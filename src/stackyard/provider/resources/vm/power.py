@@ -9,9 +9,10 @@ from stackyard.base.backoff import Backoff
 from stackyard.base.errors import InterruptedRunError
 from stackyard.clients import proxmox
 from stackyard.fields.properties import flag, parse
+from stackyard.provider.guests.addresses import has_address
 from stackyard.provider.guests.guest import seconds
-from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.network import NO_ADDRESSES, has_address, read_addresses
+from stackyard.provider.resources.vm.network import NO_ADDRESSES, read_addresses
+from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
