@@ -13,7 +13,7 @@ from stackyard.base.backoff import Backoff
 from stackyard.clients import proxmox
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
@@ -219,6 +219,42 @@ class Guest:
         if upid:
             await self.wait(str(upid), timeout_s=timeout_s)
         return str(upid or "")
+
+    async def run_unless_done(
+        self,
+        action: str,
+        params: dict[str, Any],
+        *,
+        is_done: Callable[[], Awaitable[bool]],
+        timeout_s: float,
+    ) -> None:
+        """Start a task that must not be started twice, and wait for it.
+
+        Args:
+            action: The end of the path.
+            params: Its parameters; None is left out.
+            is_done: Tells whether a call whose answer was lost has done it.
+            timeout_s: How long it may take.
+        """
+        sent = {key: value for key, value in params.items() if value is not None}
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                upid = await self.work.client.post(f"{self.path}/{action}", sent)
+            except proxmox.AnswerLostError:
+                await self.settle(timeout_s)
+                if await is_done():
+                    return
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
+                return
+
+    async def remove(self, params: dict[str, Any] | None = None, *, timeout_s: float) -> None:
+        """Remove the guest with its volumes, and wait for that."""
+        upid = await self.work.client.delete(self.path, params)
+        if upid:
+            await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
 
     async def wait(self, upid: str, *, timeout_s: float) -> None:
         """Wait until a task has ended well; what it warns of goes to the user.

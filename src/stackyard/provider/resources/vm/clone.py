@@ -168,17 +168,10 @@ async def move_disk(
     """Move a disk to another storage, if it is not there; tell whether it had to be."""
     if not storage or storage_of(config[key]) == storage:
         return False
-    params: dict[str, Any] = {"disk": key, "storage": storage, "delete": True}
-    for is_last in (False, True):
-        try:
-            upid = await guest.work.client.post(f"{guest.path}/move_disk", params)
-        except proxmox.AnswerLostError:
-            await guest.settle(timeout_s)
-            if storage_of((await guest.config()).get(key, "")) == storage:
-                return True
-            if is_last:
-                raise
-        else:
-            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
-            return True
+
+    async def is_moved() -> bool:
+        return storage_of((await guest.config()).get(key, "")) == storage
+
+    params = {"disk": key, "storage": storage, "delete": True}
+    await guest.run_unless_done("move_disk", params, is_done=is_moved, timeout_s=timeout_s)
     return True

@@ -140,9 +140,7 @@ async def _tidy(guest: Guest, planned: Object, config: Mapping[str, Any]) -> Non
 async def _finish(guest: Guest, planned: Object) -> Object:
     """Make it a template or start it, and return the state that came of it."""
     if planned.get("template"):
-        await guest.run(
-            "template", timeout_s=seconds(planned, "timeout_create"), done="you can't convert a template"
-        )
+        await power.make_template(guest, planned)
     elif planned.get("started"):
         await power.start(guest, planned)
         if planned.get("reboot"):

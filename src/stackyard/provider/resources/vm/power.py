@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.provider.guests.guest import Guest
     from stackyard.provider.values import Object
 
-__all__ = ["addresses", "duration_s", "has_agent", "restart", "start", "stop"]
+__all__ = ["addresses", "duration_s", "has_agent", "make_template", "restart", "start", "stop"]
 
 # Each pause is about an eighth of the wait so far: that much later than it happened something is noticed.
 _BACKOFF = Backoff(0.1, 2.0, growth=1.15)
@@ -85,6 +85,12 @@ async def restart(guest: Guest, state: Object) -> None:
     else:
         await stop(guest, state, config=config)
         await start(guest, state)
+
+
+async def make_template(guest: Guest, state: Object) -> None:
+    """Make a VM that does not run a template, unless it is one."""
+    timeout_s = seconds(state, "timeout_create")
+    await guest.run("template", timeout_s=timeout_s, done="you can't convert a template")
 
 
 async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:

@@ -306,9 +306,7 @@ async def _become_template(change: _Change) -> None:
     if not change.planned.get("template") or change.prior.get("template"):
         return
     await change.need_stopped("become a template")
-    await change.guest.run(
-        "template", timeout_s=seconds(change.planned, "timeout_create"), done="you can't convert a template"
-    )
+    await power.make_template(change.guest, change.planned)
 
 
 async def _regenerate_cloud_init(change: _Change) -> None:
