@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Background", "Record", "ServerRunningError", "ServerUnstoppableError"]
+__all__ = ["Background", "Record", "RecordFile", "ServerRunningError", "ServerUnstoppableError"]
 
 
 class ServerRunningError(BusyError):
@@ -48,6 +48,63 @@ class Record:
     ready: Mapping[str, Any] = field(repr=False)
 
 
+class RecordFile:
+    """What a server tells others of this user; it counts only while the server's process lives.
+
+    Args:
+        folder: What the process holds.
+        name: The file in it.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = folder / name
+        self._lock = PidLock(folder)
+
+    def claim(self) -> bool:
+        """Hold the folder until this process ends; tell whether it was free.
+
+        Raises:
+            FileError: The folder cannot be written.
+        """
+        return self._lock.claim()
+
+    def write(self, content: Mapping[str, Any]) -> None:
+        """Tell this of the server, for its owner only."""
+        files.replace_file(self._path, orjson.dumps(content))
+
+    def withdraw(self) -> None:
+        """Take back what was told: there is nobody to be reached."""
+        self._path.unlink(missing_ok=True)
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what the server that runs here tells; None where none runs or is ready.
+
+        Raises:
+            FileError: It cannot be read.
+        """
+        if not self._lock.is_held():
+            return None
+        try:
+            return dict(parse_json(self._path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except OSError as err:
+            raise FileError.from_os_error(err, "read", self._path) from err
+
+    async def stop(self, pid: int, *, grace_s: float, failure: type[StackyardError]) -> None:
+        """Ask the server to stop, wait for its end, and kill it if that takes too long.
+
+        Raises:
+            StackyardError: The system does not let us: the given failure.
+        """
+        try:
+            has_ended = await self._lock.end(pid, grace_s=grace_s)
+        except PermissionError as err:
+            raise failure(f"Process {pid} is not ours to stop.") from err
+        if not has_ended:
+            raise failure(f"Process {pid} still runs although it was killed.")
+
+
 class Background:
     """The place of one server, whether it runs or not.
 
@@ -58,8 +115,7 @@ class Background:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.pid_file = folder / "pid"
-        self._record = folder / "ready.json"
-        self._place = PidLock(folder)
+        self._record = RecordFile(folder, "ready.json")
 
     def claim(self, ready: Mapping[str, Any]) -> None:
         """Hold the place until this process ends, and tell others of this user how to reach the server.
@@ -68,27 +124,20 @@ class Background:
             ServerRunningError: Another one holds it.
             FileError: The folder cannot be written.
         """
-        if not self._place.claim():
+        if not self._record.claim():
             raise ServerRunningError(f"Another server holds {self.folder}.")
         files.replace_file(self.pid_file, f"{os.getpid()}\n".encode())
-        files.replace_file(self._record, orjson.dumps({"pid": os.getpid(), "ready": dict(ready)}))
+        self._record.write({"pid": os.getpid(), "ready": dict(ready)})
 
     def withdraw(self) -> None:
         """Take back what was told: there is nobody to be reached."""
-        self._record.unlink(missing_ok=True)
+        self._record.withdraw()
         self.pid_file.unlink(missing_ok=True)
 
     def read(self) -> Record | None:
         """Return the server that runs here, None if there is none."""
-        if not self._place.is_held():
-            return None
-        try:
-            content = parse_json(self._record.read_bytes())
-            return Record(pid=int(content["pid"]), ready=dict(content["ready"]))
-        except FileNotFoundError:
-            return None
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._record) from err
+        found = self._record.read()
+        return None if found is None else Record(pid=int(found["pid"]), ready=dict(found["ready"]))
 
     async def stop(self, record: Record, *, grace_s: float = 5.0) -> None:
         """Ask the server to stop, wait for its end, and kill it if that takes too long.
@@ -96,10 +145,5 @@ class Background:
         Raises:
             ServerUnstoppableError: The system does not let us.
         """
-        try:
-            has_ended = await self._place.end(record.pid, grace_s=grace_s)
-        except PermissionError as err:
-            raise ServerUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
-        if not has_ended:
-            raise ServerUnstoppableError(f"Process {record.pid} still runs although it was killed.")
+        await self._record.stop(record.pid, grace_s=grace_s, failure=ServerUnstoppableError)
         self.withdraw()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from stackyard.fields.guest import STARTUP
 from stackyard.fields.properties import flag, number, whole
-from stackyard.fields.table import COUNT, FLAG, LIST, NUMBER, SENT, SWITCH, WHOLE, Form, Row, Table
+from stackyard.fields.table import COUNT, FLAG, LIST, NUMBER, SENT, SWITCH, WHOLE, Effect, Form, Row, Table
 
 __all__ = [
     "BASICS",
+    "BLOCKS",
     "CONSOLE",
     "CPU",
     "DEVICE",
@@ -41,14 +43,16 @@ _ID = Form(write=lambda value: value or 0, read=whole, empty=0)
 
 # What is one value each.
 BASICS = Table(
+    effect=Effect.LIVE,
     rows=(
         Row(field="description"),
         Row(field="hook_script", attribute="hook_script_file_id", key="hookscript"),
         Row(field="protection", form=FLAG),
         Row(field="on_boot", attribute="start_on_boot", key="onboot", form=FLAG),
-    )
+    ),
 )
 CPU = Table(
+    effect=Effect.LIVE,
     rows=(
         Row(
             field="architecture",
@@ -60,20 +64,22 @@ CPU = Table(
         Row(field="cores", form=COUNT, default=1),
         Row(field="limit", key="cpulimit", form=NUMBER),
         Row(field="units", key="cpuunits", form=WHOLE),
-    )
+    ),
 )
 MEMORY = Table(
+    effect=Effect.REBOOT,
     rows=(
         Row(field="dedicated_mib", attribute="dedicated", key="memory", form=COUNT, default=512, unset=0),
         Row(field="swap_mib", attribute="swap", form=COUNT),
-    )
+    ),
 )
 CONSOLE = Table(
+    effect=Effect.REBOOT,
     rows=(
         Row(field="enabled", key="console", form=FLAG, default=True),
         Row(field="type", key="cmode", default="tty"),
         Row(field="tty_count", key="tty", form=COUNT, default=2),
-    )
+    ),
 )
 FEATURES = Table(
     rows=(
@@ -89,13 +95,14 @@ ROOT_DISK = Table(
     bare="volume",
     rows=(
         Row(field="acl", form=SWITCH),
-        Row(field="mount_options", key="mountoptions", form=LIST),
+        Row(field="mount_options", key="mountoptions", form=LIST, effect=Effect.REBOOT),
         Row(field="quota", form=SWITCH),
-        Row(field="replicate", form=SWITCH),
+        Row(field="replicate", form=SWITCH, effect=Effect.LIVE),
     ),
 )
 MOUNT_POINT = Table(
     bare="volume",
+    effect=Effect.REBOOT,
     rows=(
         Row(field="path", key="mp", form=SENT),
         Row(field="acl", form=SWITCH),
@@ -109,6 +116,7 @@ MOUNT_POINT = Table(
 )
 DEVICE = Table(
     bare="path",
+    effect=Effect.REBOOT,
     rows=(
         Row(field="path", form=SENT),
         Row(field="deny_write", key="deny-write", form=SWITCH),
@@ -120,6 +128,7 @@ DEVICE = Table(
 # The addresses are a block of their own in a resource: `ADDRESSES` says where in it.
 INTERFACE = Table(
     bare="name",
+    effect=Effect.REBOOT,
     rows=(
         Row(field="name", form=SENT),
         Row(field="bridge"),
@@ -135,3 +144,14 @@ INTERFACE = Table(
         Row(field="vlan", attribute="vlan_id", key="tag", form=WHOLE),
     ),
 )
+# The blocks of the resource that are rows of one table.
+BLOCKS = {
+    "console": CONSOLE,
+    "cpu": CPU,
+    "device_passthrough": DEVICE,
+    "features": FEATURES,
+    "memory": MEMORY,
+    "mount_point": MOUNT_POINT,
+    "network_interface": INTERFACE,
+    "startup": STARTUP,
+}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.properties import parse
 
-__all__ = ["INTERFACE", "is_cdrom", "is_cloud_init", "is_disk", "storage_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["INTERFACE", "format_of", "is_cdrom", "is_cloud_init", "is_disk", "storage_of"]
 
 INTERFACE = re.compile(r"(ide|sata|scsi|virtio)(\d+)")
 
@@ -33,3 +36,10 @@ def storage_of(value: Any) -> str:
     """Return the storage of a drive; empty when it is a path."""
     storage, separator, _ = parse(value, "file").get("file", "").partition(":")
     return storage if separator else ""
+
+
+def format_of(parts: Mapping[str, str]) -> str | None:
+    """Return the format of a drive, where its text or the name of its volume tells it; None otherwise."""
+    file = parts.get("file", "")
+    name = (file.partition(":")[2] or file).rpartition("/")[2]
+    return parts.get("format") or (name.rpartition(".")[2] if "." in name else "") or None

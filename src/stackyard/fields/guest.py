@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.properties import whole
-from stackyard.fields.table import Form, Row, Table
+from stackyard.fields.table import Effect, Form, Row, Table
 
-__all__ = ["ADDRESSES", "DNS", "STARTUP"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["ADDRESSES", "DNS", "STARTUP", "join_tags", "split_tags"]
 
 
 def _write_delay(value: Any) -> Any:
@@ -20,6 +24,17 @@ _WORDS = Form(
     write=lambda words: " ".join(words or ()) or None, read=lambda words: str(words).split(), empty=()
 )
 
+
+def join_tags(tags: Iterable[str] | None) -> str | None:
+    """Return tags as Proxmox takes them; None where there are none."""
+    return ";".join(sorted(tag.strip() for tag in tags or () if tag and tag.strip())) or None
+
+
+def split_tags(text: Any) -> list[str]:
+    """Return tags, however they are separated."""
+    return [tag for tag in re.split(r"[;, ]+", str(text or "")) if tag]
+
+
 # The properties of an address, and the block and attribute that each is in a resource.
 ADDRESSES = {
     "ip": ("ipv4", "address"),
@@ -28,13 +43,15 @@ ADDRESSES = {
     "gw6": ("ipv6", "gateway"),
 }
 DNS = Table(
+    effect=Effect.REBOOT,
     rows=(
         Row(field="servers", key="nameserver", form=_WORDS),
         Row(field="domain", key="searchdomain"),
-    )
+    ),
 )
 STARTUP = Table(
     bare="order",
+    effect=Effect.LIVE,
     rows=(
         Row(field="order", form=_DELAY),
         Row(field="up_delay_s", attribute="up_delay", key="up", form=_DELAY),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,38 @@ from stackyard.fields.properties import flag, listed, number, parse, text, whole
 from stackyard.fields.properties import render as render_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterator, Mapping
 
-__all__ = ["COUNT", "FLAG", "LIST", "NUMBER", "SENT", "SWITCH", "TEXT", "WHOLE", "Form", "Row", "Table"]
+__all__ = [
+    "COUNT",
+    "FLAG",
+    "LIST",
+    "NUMBER",
+    "SENT",
+    "SWITCH",
+    "TEXT",
+    "WHOLE",
+    "Effect",
+    "Form",
+    "Row",
+    "Table",
+]
+
+
+class Effect(enum.Enum):
+    """What a change of a field means for a guest that is there.
+
+    Attributes:
+        LIVE: It changes while the guest runs.
+        AT_START: It changes when the guest starts the next time; Proxmox keeps it pending until then.
+        REBOOT: As `AT_START`, and the provider reboots a running container for it.
+        REPLACE: The guest is replaced.
+    """
+
+    LIVE = "live"
+    AT_START = "at start"
+    REBOOT = "reboot"
+    REPLACE = "replace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +96,7 @@ class Row:
         default: The attribute where a configuration leaves it out; what the form has when absent.
         unset: The attribute where Proxmox has none; the default when absent.
         differs: Whether nothing in Proxmox means something else than nothing in the model.
+        effect: What a change of it means; what a change of its table means when absent.
         to_attribute: Turns a value of the model into the attribute, where they are not the same.
         to_field: The other direction.
     """
@@ -77,6 +108,7 @@ class Row:
     default: Any = None
     unset: Any = _AS_DEFAULT
     differs: bool = False
+    effect: Effect | None = None
     to_attribute: Callable[[Any], Any] = _as_is
     to_field: Callable[[Any], Any] = _as_is
 
@@ -95,10 +127,6 @@ class Row:
         """The attribute where a configuration leaves it out."""
         found = self.form.empty if self.default is None else self.default
         return list(found) if isinstance(found, tuple) else found
-
-    def import_value(self, value: str | None) -> Any:
-        """Return the field for what Proxmox has, by way of the attribute."""
-        return self.to_field(self.read({self.property_name: value}))
 
     def render(self, value: object) -> Any:
         """Return the attribute that a value of the model says; 1.0 and 1 are one number."""
@@ -120,17 +148,36 @@ class Table:
     Attributes:
         rows: The rows, in the order in which Proxmox gets them.
         bare: The property that may come without its name, where all are one property string.
+        effect: What a change of a row means, where it says nothing of its own.
     """
 
     rows: tuple[Row, ...]
     bare: str = ""
+    effect: Effect = Effect.AT_START
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
+    def rows_with(self, effect: Effect) -> tuple[Row, ...]:
+        """Return the rows whose change means this."""
+        return tuple(row for row in self.rows if (row.effect or self.effect) is effect)
+
     def render(self, value: object) -> dict[str, Any]:
         """Return the attributes that a value of the model says."""
         return {row.name: row.render(value) for row in self.rows if row.field}
+
+    def to_fields(self, block: Mapping[str, Any], properties: Container[str]) -> dict[str, Any]:
+        """Return the fields of the model that a block says, which is the inverse of `render`.
+
+        Args:
+            block: The block as the provider reads it.
+            properties: What Proxmox has set. The rest is left to the model, unless that means something else.
+        """
+        return {
+            row.field: row.to_field(block[row.name])
+            for row in self.rows
+            if row.field and (row.differs or row.property_name in properties)
+        }
 
     def defaults(self) -> dict[str, Any]:
         """Return the block that stands for one which is left out."""

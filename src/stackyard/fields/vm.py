@@ -5,13 +5,28 @@ from __future__ import annotations
 import urllib.parse
 from typing import Any
 
-from stackyard.fields.table import COUNT, FLAG, LIST, NUMBER, SENT, SWITCH, TEXT, WHOLE, Form, Row, Table
+from stackyard.fields.guest import STARTUP
+from stackyard.fields.table import (
+    COUNT,
+    FLAG,
+    LIST,
+    NUMBER,
+    SENT,
+    SWITCH,
+    TEXT,
+    WHOLE,
+    Effect,
+    Form,
+    Row,
+    Table,
+)
 
 __all__ = [
     "AGENT",
     "AMD_SEV",
     "AUDIO",
     "BASICS",
+    "BLOCKS",
     "CARD",
     "CLOUD_INIT",
     "CLOUD_INIT_FILES",
@@ -61,12 +76,12 @@ BASICS = Table(
         Row(field="acpi", form=FLAG, default=True),
         Row(field="kvm_arguments", key="args", form=_ARGUMENTS, to_field=lambda text: text.strip() or None),
         Row(field="bios", default="seabios"),
-        Row(field="description"),
-        Row(field="hook_script", attribute="hook_script_file_id", key="hookscript"),
+        Row(field="description", effect=Effect.LIVE),
+        Row(field="hook_script", attribute="hook_script_file_id", key="hookscript", effect=Effect.LIVE),
         Row(field="keyboard_layout", key="keyboard", default="en-us"),
         Row(field="machine"),
-        Row(field="name"),
-        Row(field="protection", form=FLAG),
+        Row(field="name", effect=Effect.LIVE),
+        Row(field="protection", form=FLAG, effect=Effect.LIVE),
         Row(field="tablet", attribute="tablet_device", key="tablet", form=FLAG, default=True),
         Row(field="scsi_hardware", key="scsihw", default="virtio-scsi-pci"),
     )
@@ -156,7 +171,7 @@ DISK = Table(
     bare="file",
     rows=(
         Row(field="aio", default="io_uring"),
-        Row(field="backup", form=FLAG, default=True),
+        Row(field="backup", form=FLAG, default=True, effect=Effect.LIVE),
         Row(field="cache", default="none"),
         Row(
             field="discard",
@@ -166,12 +181,13 @@ DISK = Table(
         ),
         Row(field="iothread", form=FLAG),
         Row(field="queues", form=WHOLE),
-        Row(field="replicate", form=FLAG, default=True),
+        Row(field="replicate", form=FLAG, default=True, effect=Effect.LIVE),
         Row(field="serial"),
         Row(field="ssd", form=FLAG),
     ),
 )
 SPEED = Table(
+    effect=Effect.LIVE,
     rows=(
         Row(field="read_mb", attribute="read", key="mbps_rd", form=WHOLE),
         Row(field="read_burst_mb", attribute="read_burstable", key="mbps_rd_max", form=WHOLE),
@@ -181,7 +197,7 @@ SPEED = Table(
         Row(field="read_burst_iops", attribute="iops_read_burstable", key="iops_rd_max", form=WHOLE),
         Row(field="write_iops", attribute="iops_write", key="iops_wr", form=WHOLE),
         Row(field="write_burst_iops", attribute="iops_write_burstable", key="iops_wr_max", form=WHOLE),
-    )
+    ),
 )
 EFI_DISK = Table(
     bare="file",
@@ -193,6 +209,7 @@ EFI_DISK = Table(
             key="efitype",
             form=Form(write=TEXT.write, read=str.lower, empty="2m"),
             differs=True,
+            effect=Effect.REPLACE,
         ),
         Row(field="pre_enrolled_keys", key="pre-enrolled-keys", form=FLAG),
     ),
@@ -201,7 +218,7 @@ TPM = Table(
     bare="file",
     rows=(
         Row(field="datastore", attribute="datastore_id", key="file", form=_VOLUME),
-        Row(field="version", form=_or("v2.0", TEXT)),
+        Row(field="version", form=_or("v2.0", TEXT), effect=Effect.REPLACE),
     ),
 )
 # The settings of cloud-init; the drive that carries them is code.
@@ -261,6 +278,7 @@ IP_CONFIG = Table(
 # A card is written `virtio=BC:24:11:00:00:01,...`, or with `model` and `macaddr`.
 CARD = Table(
     bare="model",
+    effect=Effect.LIVE,
     rows=(
         Row(field="model", form=_or("virtio", TEXT)),
         Row(field="bridge", default="vmbr0", unset=""),
@@ -274,3 +292,22 @@ CARD = Table(
         Row(field="trunks"),
     ),
 )
+# The blocks of the resource that are rows of one table.
+BLOCKS = {
+    "agent": AGENT,
+    "amd_sev": AMD_SEV,
+    "audio_device": AUDIO,
+    "cpu": CPU,
+    "efi_disk": EFI_DISK,
+    "hostpci": PCI_DEVICE,
+    "memory": MEMORY,
+    "network_device": CARD,
+    "numa": NUMA_NODE,
+    "rng": RANDOM_NUMBERS,
+    "startup": STARTUP,
+    "tpm_state": TPM,
+    "usb": USB_DEVICE,
+    "vga": DISPLAY,
+    "virtiofs": SHARED_FOLDER,
+    "watchdog": WATCHDOG,
+}

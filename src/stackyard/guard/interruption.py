@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Kind
 from stackyard.engine.changes import Action
+from stackyard.fields import container, vm
+from stackyard.fields.table import Effect
 from stackyard.guard.findings import Finding, Permit
 from stackyard.guard.subjects import describe, is_guest, name_of, node_of, short_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from stackyard.engine.changes import Change, Changes
+    from stackyard.fields.table import Table
 
 __all__ = ["ALLOW_NETWORK_RELOAD", "ALLOW_REBOOT", "find_network_reloads", "find_reboots"]
 
@@ -30,21 +33,28 @@ RELOADS_NETWORK = Kind(
     remedy="Make sure that the node stays reachable, then name it with --allow-network-reload.",
 )
 
-# What Proxmox changes while a guest runs, or what only matters to the provider.
-_LIVE_VM = frozenset(
-    "name description tags pool_id protection on_boot startup migrate stop_on_destroy reboot_after_update "
-    "hook_script_file_id network_device timeout_clone timeout_create timeout_migrate timeout_reboot "
-    "timeout_shutdown_vm timeout_start_vm timeout_stop_vm purge_on_destroy "
+
+def _live_attributes(basics: Table, blocks: Mapping[str, Table]) -> frozenset[str]:
+    """Return what Proxmox changes while a guest runs."""
+    whole = {name for name, table in blocks.items() if table.effect is Effect.LIVE}
+    return frozenset(row.name for row in basics.rows_with(Effect.LIVE)) | whole
+
+
+# Beside the rows of fields: what changes live, and what matters only to the provider.
+_LIVE_VM = _live_attributes(vm.BASICS, vm.BLOCKS) | set(
+    "tags pool_id on_boot migrate stop_on_destroy reboot_after_update timeout_clone timeout_create "
+    "timeout_migrate timeout_reboot timeout_shutdown_vm timeout_start_vm timeout_stop_vm purge_on_destroy "
     "delete_unreferenced_disks_on_destroy id ipv4_addresses ipv6_addresses mac_addresses "
     "network_interface_names node_name clone".split()
 )
+# Proxmox changes the memory of a container live, although the provider reboots it as the original does.
+_LIVE_CONTAINER = _live_attributes(container.BASICS, container.BLOCKS) | set(
+    "tags pool_id memory timeout_clone timeout_create timeout_delete timeout_update id ipv4 ipv6 clone "
+    "wait_for_ip".split()
+)
 _LIVE_DISK = frozenset(
-    ("size", "backup", "replicate", "speed", "file_format", "path_in_datastore", "file_id", "import_from")
-)
-_LIVE_CONTAINER = frozenset(
-    "description tags pool_id protection start_on_boot startup cpu memory timeout_clone timeout_create "
-    "timeout_delete timeout_update hook_script_file_id id ipv4 ipv6 clone wait_for_ip".split()
-)
+    row.name for table in (vm.DISK, container.ROOT_DISK) for row in table.rows_with(Effect.LIVE)
+) | {"size", "speed", "file_format", "path_in_datastore", "file_id", "import_from"}
 
 
 def find_reboots(changes: Changes) -> Iterator[Finding]:

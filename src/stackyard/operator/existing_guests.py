@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import events
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from stackyard.operator.progress import Tracker
     from stackyard.sources.manifest.model import Node
 
-__all__ = ["Verification", "looking"]
+__all__ = ["ExistingGuests", "Verification", "looking"]
 
 
 @contextlib.asynccontextmanager
@@ -56,27 +57,30 @@ async def looking(
         )
 
 
-class Verification:
-    """Looks at every node that is there, at every depth.
+@dataclass(slots=True)
+class ExistingGuests:
+    """Works on the guests of a run that are there.
 
-    Args:
-        manifest_run: What is verified.
+    Attributes:
+        manifest_run: What the run is about.
         tracker: Takes note of everything.
         guest_actions: Reach into the guests of each host.
         emit: Takes the events.
     """
 
-    def __init__(
-        self,
-        manifest_run: ManifestRun,
-        tracker: Tracker,
-        guest_actions: Mapping[str, GuestActions],
-        emit: events.Emit = events.ignore,
-    ) -> None:
-        self._manifest_run = manifest_run
-        self._tracker = tracker
-        self._guest_actions = guest_actions
-        self._emit = emit
+    manifest_run: ManifestRun
+    tracker: Tracker
+    guest_actions: Mapping[str, GuestActions]
+    emit: events.Emit = events.ignore
+
+    def _reach(self, host: str) -> contextlib.AbstractAsyncContextManager[NodeWork]:
+        return looking(
+            self.manifest_run, host, self.tracker, guest_actions=self.guest_actions, emit=self.emit
+        )
+
+
+class Verification(ExistingGuests):
+    """Looks at every node that is there, at every depth."""
 
     async def run(self) -> bool:
         """Verify; tell whether every node is what it should be. What is wrong is noted with each node.
@@ -84,43 +88,35 @@ class Verification:
         Raises:
             StackyardError: The manifest does not fit on a host any more.
         """
-        with self._tracker.whole("verify_nodes"):
+        with self.tracker.whole("verify_nodes"):
             async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-                for host in self._manifest_run.hosts:
-                    work = await stack.enter_async_context(
-                        looking(
-                            self._manifest_run,
-                            host,
-                            self._tracker,
-                            guest_actions=self._guest_actions,
-                            emit=self._emit,
-                        )
-                    )
-                    for node in self._manifest_run.roots_on(host):
-                        if self._tracker[node.name].status is not NodeStatus.FAILED:
+                for host in self.manifest_run.hosts:
+                    work = await stack.enter_async_context(self._reach(host))
+                    for node in self.manifest_run.roots_on(host):
+                        if self.tracker[node.name].status is not NodeStatus.FAILED:
                             group.create_task(self._look(node, work))
-        chosen = [node for node in self._tracker.nodes if node.name in self._manifest_run.chosen]
+        chosen = [node for node in self.tracker.nodes if node.name in self.manifest_run.chosen]
         return all(node.is_well for node in chosen)
 
     async def _look(self, node: Node, work: NodeWork) -> None:
         is_well = await self._noted(node.name, work.inspect(node))
         if is_well:
-            self._tracker.change(node.name, status=NodeStatus.COMPLETED)
-        inside = [one.name for one in self._manifest_run.inside(node.name)]
+            self.tracker.change(node.name, status=NodeStatus.COMPLETED)
+        inside = [one.name for one in self.manifest_run.inside(node.name)]
         if node.type is not NodeType.PVE or not inside:
             return
         if is_well:
             await self._noted_inside(node, inside, work)
         for name in inside:
-            if not is_well and self._tracker[name].error is None:
+            if not is_well and self.tracker[name].error is None:
                 said = f"It could not be looked at: {node.name} is not as it should be."
-                self._tracker.fail(name, said, cause=node.name)
+                self.tracker.fail(name, said, cause=node.name)
 
     async def _noted(self, name: str, looking_at: Coroutine[Any, Any, None]) -> bool:
         try:
             await looking_at
         except StackyardError as err:
-            self._tracker.fail(name, err.detail)
+            self.tracker.fail(name, err.detail)
             return False
         return True
 
@@ -131,5 +127,5 @@ class Verification:
             return
         except StackyardError as err:
             for name in inside:
-                if self._tracker[name].error is None:
-                    self._tracker.fail(name, err.detail, cause=node.name)
+                if self.tracker[name].error is None:
+                    self.tracker.fail(name, err.detail, cause=node.name)

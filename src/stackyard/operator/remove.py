@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from stackyard.clients import ssh
 from stackyard.desired import Desired
 from stackyard.engine.changes import Action
 from stackyard.engine.tofu import PlanMode
+from stackyard.fields.guest import split_tags
 from stackyard.guard import Allowances, GuardRefusedError
 from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.guard.subjects import data_files, is_guest, is_snippet, name_of, volume_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from stackyard.state import StateService
 
 __all__ = ["Removal", "Removed", "find_orphans"]
-
-_BETWEEN_TAGS = re.compile(r"[;, ]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +189,7 @@ async def find_orphans(
     """
     tag = tag_of(manifest)
     rows = await client.get("/cluster/resources")
-    tagged = [
-        row
-        for row in rows
-        if row["type"] in ("qemu", "lxc") and tag in _BETWEEN_TAGS.split(str(row.get("tags") or ""))
-    ]
+    tagged = [row for row in rows if row["type"] in ("qemu", "lxc") and tag in split_tags(row.get("tags"))]
     if not tagged:
         return ()
     nodes = {str(row["node"]) for row in rows if row["type"] == "node"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.proxmox import quoted
+from stackyard.fields.guest import split_tags
 from stackyard.guard import Cluster, ClusterGuest, ClusterObject, Node, Storage
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["survey"]
 
-_BETWEEN_TAGS = re.compile(r"[;, ]+")
 _THIN = frozenset(("lvmthin", "zfspool", "rbd", "btrfs"))
 
 
@@ -83,5 +82,5 @@ def _guest(row: Mapping[str, Any]) -> ClusterGuest:
         memory_bytes=int(row.get("maxmem", 0)) if is_running else 0,
         uptime_s=int(row.get("uptime") or 0) if is_running else 0,
         is_template=bool(row.get("template")),
-        tags=frozenset(filter(None, _BETWEEN_TAGS.split(str(row.get("tags") or "")))),
+        tags=frozenset(split_tags(row.get("tags"))),
     )

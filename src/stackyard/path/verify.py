@@ -6,7 +6,6 @@ own timeout and is watched by itself, so that one that never comes up holds up n
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from stackyard.clients.proxmox import (
     read_container_interfaces,
 )
 from stackyard.desired import Container, Vm
+from stackyard.fields.guest import split_tags
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.path.port_probe import PortProbe, UnansweredError, probe_directly
 
@@ -132,7 +132,7 @@ def _is_same(guest: Guest, row: dict[str, Any]) -> bool:
     if guest.vm_id is not None:
         return bool(row["vmid"] == guest.vm_id)
     owners = {tag for tag in guest.tags if tag.startswith(OWNER_TAG)}
-    return row.get("name") == guest.name and owners <= set(re.split(r"[;, ]+", str(row.get("tags") or "")))
+    return row.get("name") == guest.name and owners <= set(split_tags(row.get("tags")))
 
 
 async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tuple[str, ...]:

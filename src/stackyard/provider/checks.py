@@ -1,4 +1,4 @@
-"""Checks of single values, for the rules of resources."""
+"""Checks and comparisons of single values, for the rules of resources."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.addresses import parse_address, parse_interface
+from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["at_least", "between", "is_address", "is_cidr", "matches", "one_of"]
+__all__ = ["at_least", "between", "is_address", "is_cidr", "is_masked", "matches", "one_of", "same_elements"]
 
 
 def matches(pattern: str, expected: str) -> Callable[[Any], str | None]:
@@ -52,3 +53,15 @@ def is_cidr(value: Any) -> str | None:
     except ValueError:
         pass
     return "must be an address with its prefix length, such as 10.0.0.1/24"
+
+
+def is_masked(prior: Any, config: Any) -> bool:
+    """Tell whether a password is shown as stars only: then nobody can say that it has changed."""
+    return bool(prior) and not str(prior).strip("*")
+
+
+def same_elements(prior: Any, config: Any) -> bool:
+    """Tell whether two lists differ at most in their order."""
+    if not isinstance(prior, list) or not isinstance(config, list) or UNKNOWN in config:
+        return False
+    return sorted(map(str, prior)) == sorted(map(str, config))

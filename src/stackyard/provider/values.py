@@ -17,7 +17,17 @@ from stackyard.base.documents.limits import LARGE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["UNKNOWN", "Object", "decode", "decode_json", "encode", "is_whole", "is_zero"]
+__all__ = [
+    "UNKNOWN",
+    "Object",
+    "decode",
+    "decode_json",
+    "encode",
+    "given",
+    "is_whole",
+    "is_zero",
+    "known_block",
+]
 
 Object = dict[str, Any]
 
@@ -90,3 +100,12 @@ def given(values: Mapping[str, Any], name: str) -> Any:
     """Return an attribute that is set and known, else None."""
     value = values.get(name)
     return None if value is UNKNOWN else value
+
+
+def known_block(values: Mapping[str, Any], name: str) -> Object | None:
+    """Return a block that occurs at most once; None where it is left out or unknown."""
+    blocks = values.get(name)
+    if not isinstance(blocks, list) or not blocks or not isinstance(blocks[0], dict):
+        return None
+    found: Object = blocks[0]
+    return found

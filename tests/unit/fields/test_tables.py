@@ -9,7 +9,7 @@ import pytest
 from stackyard import desired
 from stackyard.fields import container, guest, vm
 from stackyard.fields.properties import parse
-from stackyard.fields.table import Table
+from stackyard.fields.table import Effect, Table
 from stackyard.provider import facts
 
 VM = "proxmox_virtual_environment_vm"
@@ -86,6 +86,17 @@ def test_cards_and_interfaces_have_every_field() -> None:
     assert names <= attributes_of(CONTAINER, "network_interface")
 
 
+@pytest.mark.parametrize(("blocks", "resource"), [(vm.BLOCKS, VM), (container.BLOCKS, CONTAINER)])
+def test_every_table_with_a_block_names_one_of_the_resource(blocks: dict[str, Table], resource: str) -> None:
+    assert blocks.keys() <= attributes_of(resource, "")
+
+
+def test_a_row_says_what_its_change_means_where_its_table_does_not() -> None:
+    assert [row.field for row in vm.DISK.rows_with(Effect.LIVE)] == ["backup", "replicate"]
+    assert [row.field for row in vm.EFI_DISK.rows_with(Effect.REPLACE)] == ["type"]
+    assert vm.CARD.rows_with(Effect.LIVE) == vm.CARD.rows
+
+
 BLOCKS: list[tuple[Table, dict[str, Any], str]] = [
     (
         vm.PCI_DEVICE,
@@ -140,6 +151,6 @@ def test_values_that_the_model_names_otherwise_go_both_ways() -> None:
         "on",
         "ignore",
     ]
-    assert (discard.import_value("on"), discard.import_value("ignore")) == (True, False)
+    assert (discard.to_field("on"), discard.to_field("ignore")) == (True, False)
     architecture = next(row for row in container.CPU if row.field == "architecture")
-    assert (architecture.import_value("arm64"), architecture.import_value("amd64")) == ("aarch64", None)
+    assert (architecture.to_field("arm64"), architecture.to_field("amd64")) == ("aarch64", None)

@@ -1,7 +1,7 @@
 """Import of existing guests: select them on a cluster, write them into a site, and put them into its state.
 
-`choosing` selects the guests, and `managed` finds those that are already in a state. `configuration`, `vm`
-and `container` convert the configuration of Proxmox to the model, and name every key that the model does
-not support. `trial` proves in a temporary state that a plan for these guests is empty. Only then `taking`
-writes the file and the state, and proves it once more. Nothing here ever writes to the cluster.
+`selection` selects the guests; `managed` finds those that are already in a state. The provider reads their
+configurations; `vm` and `container` convert its attributes to the model, and name every key that the model
+does not support. `trial` proves in a temporary state that a plan for these guests is empty. Only then
+`takeover` writes the file and the state, and proves it once more. Nothing here ever writes to the cluster.
 """

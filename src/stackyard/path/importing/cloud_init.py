@@ -4,56 +4,62 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.guest import DNS
+from stackyard.fields.properties import numbered
 from stackyard.fields.vm import CLOUD_INIT, CLOUD_INIT_FILES, IP_CONFIG, USER
-from stackyard.path.importing.configuration import as_address
-from stackyard.path.importing.shared import dns_of
+from stackyard.path.importing.configuration import parts_of
+from stackyard.path.importing.shared import card_fields
 
 if TYPE_CHECKING:
-    from stackyard.path.importing.configuration import Configuration
+    from stackyard.path.importing.configuration import Configuration, KnownParts
+    from stackyard.provider.values import Object
 
-__all__ = ["tell_cloud_init"]
+__all__ = ["KNOWN_SETTINGS", "add_cloud_init", "forget_settings"]
 
-_SETTINGS = r"ipconfig\d+|ciuser|cipassword|sshkeys|citype|ciupgrade|cicustom|nameserver|searchdomain"
+KNOWN_SETTINGS: dict[str, KnownParts | None] = {
+    **{row.property_name: None for table in (CLOUD_INIT, USER, DNS) for row in table},
+    "cipassword": None,
+    "cicustom": parts_of(CLOUD_INIT_FILES),
+    r"ipconfig\d+": parts_of(IP_CONFIG),
+}
 
 
-def tell_cloud_init(config: Configuration, fields: dict[str, Any], drive: dict[str, Any] | None) -> None:
-    """Add what cloud-init is told to the fields of a machine.
+def forget_settings(config: Configuration) -> None:
+    """Leave out what would be told, where there is no drive that tells it."""
+    unused = [key for pattern in KNOWN_SETTINGS for key in config.matching(pattern)]
+    config.forget(*unused)
+    if unused:
+        config.note("has settings for cloud-init and no drive that would tell it; they stay as they are")
+
+
+def add_cloud_init(config: Configuration, block: Object, fields: dict[str, Any]) -> None:
+    """Add what cloud-init is told to the fields of a machine; its cards get their addresses.
 
     Args:
         config: The configuration.
-        fields: The fields so far; its cards get their addresses.
-        drive: The drive that tells it; None where there is none.
+        block: The block `initialization`.
+        fields: The fields so far.
     """
-    if drive is None:
-        unused = config.matching(_SETTINGS)
-        config.forget(*unused)
-        if unused:
-            config.note("has settings for cloud-init and no drive that would tell it; they stay as they are")
-        return
-    _addresses(config, fields["nics"])
-    files = config.take_table("cicustom", CLOUD_INIT_FILES) or {}
-    said: dict[str, Any] = {**drive, **files, **_users(config)}
-    config.take_rows(said, CLOUD_INIT)
-    fields["cloud_init"] = said
-    if "user_data" in said and "users" in said:
+    _add_addresses(config, block.get("ip_config") or [], fields["nics"])
+    told: dict[str, Any] = {
+        "interface": block["interface"],
+        "datastore": block["datastore_id"],
+        **config.fields("cicustom", CLOUD_INIT_FILES, block),
+        **CLOUD_INIT.to_fields(block, config.values),
+    }
+    for account in block.get("user_account") or ():
+        # Nobody can read a password, and nobody changes what he does not know.
+        told["users"] = [USER.to_fields(account, config.values)]
+    fields["cloud_init"] = told
+    if "user_data" in told and "users" in told:
         config.lack("cicustom.user", "it replaces the user that `ciuser` is about: remove one of the two")
-    dns = dns_of(config)
-    if dns is not None:
-        fields["dns"] = dns
+    for dns in block.get("dns") or ():
+        fields["dns"] = DNS.to_fields(dns, config.values)
 
 
-def _addresses(config: Configuration, cards: list[dict[str, Any]]) -> None:
-    for place, parts in config.take_numbered("ipconfig", "ip", gaps=True):
-        if place >= len(cards):
-            parts.lack("ip", f"there is no net{place}")
-            continue
-        parts.take_into(cards[place], ipv4=("ip", as_address), ipv6=("ip6", as_address))
-        parts.take_rows(cards[place], IP_CONFIG)
-
-
-def _users(config: Configuration) -> dict[str, Any]:
-    user: dict[str, Any] = {}
-    # Nobody can read it, and nobody changes what he does not know.
-    has_password = config.take("cipassword") is not None
-    config.take_rows(user, USER)
-    return {"users": [user]} if user or has_password else {}
+def _add_addresses(config: Configuration, blocks: list[Object], cards: list[dict[str, Any]]) -> None:
+    for place, _ in numbered(config.values, "ipconfig"):
+        if place < len(cards):
+            cards[place] |= card_fields(config, f"ipconfig{place}", IP_CONFIG, {}, blocks[place])
+        else:
+            config.lack(f"ipconfig{place}.ip", f"there is no net{place}")

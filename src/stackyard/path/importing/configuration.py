@@ -1,6 +1,6 @@
-"""The configuration of a guest as Proxmox keeps it, and which of its keys were understood.
+"""The configuration of a guest as Proxmox keeps it, and what of it the model cannot carry.
 
-Whoever takes a key has understood it. What is left over at the end cannot be carried, and is reported.
+The provider reads the values. What it does not read, or the model has nothing for, is reported by its key.
 """
 
 from __future__ import annotations
@@ -11,24 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from stackyard.base.addresses import parse_interface
-from stackyard.fields.properties import flag, parse
+from stackyard.fields.properties import numbered, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stackyard.desired import Guest
-    from stackyard.fields.table import Row, Table
+    from stackyard.fields.table import Table
+    from stackyard.provider.values import Object
 
-__all__ = [
-    "Configuration",
-    "Parts",
-    "SpellingError",
-    "TranslatedGuest",
-    "Unsupported",
-    "as_address",
-    "put_row",
-]
+__all__ = ["Configuration", "KnownParts", "TranslatedGuest", "Unsupported", "parts_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,47 +57,27 @@ class TranslatedGuest:
     notes: tuple[str, ...] = ()
 
 
-class SpellingError(ValueError):
-    """A value is written in an unusual way, which those take for another who compare texts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownParts:
+    """The parts of a property string (`local-lvm:vm-1-disk-0,size=8G`) that the model carries, or need not.
 
-
-def as_address(text: str) -> str:
-    """Return an address, or the word in its place, that is written as everybody writes it.
-
-    Raises:
-        SpellingError: It is written otherwise.
+    Attributes:
+        names: Their names.
+        bare: The part that may come without its name.
     """
-    if "/" not in text:
-        return text
-    usual = str(parse_interface(text))
-    if usual != text:
-        raise SpellingError(f"{text} is usually written {usual}, which providers compare: write it so")
-    return usual
+
+    names: frozenset[str]
+    bare: str = ""
 
 
-def _put(
-    place: Configuration | Parts, fields: dict[str, Any], field: str, name: str, read: Callable[[str], Any]
-) -> None:
-    value = place.take(name)
-    if value is None:
-        return
-    try:
-        fields[field] = read(value)
-    except ValueError as err:
-        place.lack(name, str(err) if isinstance(err, SpellingError) else f"{value!r} is not understood")
-
-
-def put_row(place: Configuration | Parts, fields: dict[str, Any], row: Row, name: str) -> None:
-    """Put the field of a row, from what a place has under a name; what is not set is left to the model."""
-    if not row.field:
-        return
-    _put(place, fields, row.field, name, row.import_value)
-    if row.differs:
-        fields.setdefault(row.field, row.import_value(None))
+def parts_of(table: Table, *more: str) -> KnownParts:
+    """Return the parts that the rows of a table carry, and more."""
+    rows = {row.property_name for row in table if row.field}
+    return KnownParts(names=frozenset({*rows, *more}), bare=table.bare)
 
 
 class Configuration:
-    """The keys of one guest that nobody has understood yet, and what is wrong with the others.
+    """The configuration of one guest, and what is wrong with it.
 
     Args:
         values: What Proxmox says.
@@ -114,80 +86,44 @@ class Configuration:
 
     def __init__(self, values: Mapping[str, Any], left_alone: Iterable[str] = ()) -> None:
         alone = set(left_alone)
-        self._left = {key: value for key, value in values.items() if key not in alone}
+        self.values = {key: value for key, value in values.items() if key not in alone}
         self.lacks: list[Unsupported] = []
         self.notes: list[str] = []
 
-    def take(self, key: str) -> str | None:
-        """Return a value; None where it is not set."""
-        value = self._left.pop(key, None)
-        return None if value is None else str(value)
+    def read(self, describe: Callable[[Mapping[str, Any]], Object]) -> Object:
+        """Return the attributes as the provider reads them, and report every key that it cannot read."""
+        try:
+            return describe(self.values)
+        except ValueError:
+            for key, value in list(self.values.items()):
+                try:
+                    describe({key: value})
+                except ValueError:
+                    self.lack(key, f"{str(value)!r} is not understood")
+                    del self.values[key]
+            return describe(self.values)
 
-    def take_flag(self, key: str, *, default: bool = False) -> bool:
-        """Return a truth."""
-        value = self.take(key)
-        return flag(value, default)
+    def parts(self, key: str, bare: str) -> dict[str, str]:
+        """Return the parts of a property string; none where it is not set."""
+        return parse(self.values.get(key, ""), bare)
 
-    def take_list(self, key: str) -> list[Any]:
-        """Return a list of lines."""
-        value = self._left.pop(key, None)
-        return list(value) if isinstance(value, list) else []
+    def fields(self, key: str, table: Table, block: Object) -> dict[str, Any]:
+        """Return the fields of a block that is one property string."""
+        return table.to_fields(block, self.parts(key, table.bare))
 
-    def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
-        """Put values that are set under other names, each read its own way: `cores=("cores", int)`."""
-        for field, (key, read) in named.items():
-            _put(self, fields, field, key, read)
-
-    def take_rows(self, fields: dict[str, Any], rows: Iterable[Row], parts: Parts | None = None) -> None:
-        """Put the fields of rows that are set.
-
-        Args:
-            fields: Where to put them.
-            rows: The rows.
-            parts: The parts of a value that some of the rows are in.
-        """
-        for row in rows:
-            place: Configuration | Parts = parts if parts and row.property_name in parts else self
-            put_row(place, fields, row, row.property_name)
-
-    def take_table(self, key: str, table: Table, *ignored: str) -> dict[str, Any] | None:
-        """Return the fields of a value that is a property string; None where it is not set."""
-        parts = self.take_parts(key, table.bare)
-        return None if parts is None else parts.take_rows({}, table, *ignored)
-
-    def take_parts(self, key: str, first: str) -> Parts | None:
-        """Return a value that has parts (`local-lvm:vm-1-disk-0,size=8G`); None where it is not set."""
-        text = self.take(key)
-        return None if text is None else Parts(self, key, text, first)
-
-    def take_numbered(self, prefix: str, first: str, *, gaps: bool = False) -> list[tuple[int, Parts]]:
-        """Return all values of a kind (`net0`, `net1`) in the order of their numbers.
-
-        Args:
-            prefix: The kind.
-            first: What the part without a name is called.
-            gaps: Whether numbers may be missing; the model counts otherwise.
-        """
-        pattern = re.compile(rf"{prefix}(\d+)")
-        numbers = sorted(int(found[1]) for key in self._left if (found := pattern.fullmatch(key)))
-        if not gaps:
-            for place, number in enumerate(numbers):
-                if place != number:
-                    self.lack(f"{prefix}{number}", f"there is no {prefix}{place} before it")
-                    break
-        return [
-            (number, Parts(self, f"{prefix}{number}", self.take(f"{prefix}{number}") or "", first))
-            for number in numbers
-        ]
+    def numbered(self, prefix: str, table: Table, blocks: Sequence[Object]) -> list[dict[str, Any]]:
+        """Return the fields of blocks that are one property string each (`net0`, `net1`)."""
+        keys = [f"{prefix}{number}" for number, _ in numbered(self.values, prefix)]
+        return [self.fields(key, table, block) for key, block in zip(keys, blocks, strict=True)]
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the keys that are left and have a form."""
-        return [key for key in self._left if re.fullmatch(pattern, key)]
+        """Return the keys that have a form."""
+        return [key for key in self.values if re.fullmatch(pattern, key)]
 
     def forget(self, *keys: str) -> None:
         """Leave out what says nothing about what should be there."""
         for key in keys:
-            self._left.pop(key, None)
+            self.values.pop(key, None)
 
     def lack(self, key: str, text: str) -> None:
         """Report something that cannot be carried."""
@@ -197,12 +133,32 @@ class Configuration:
         """Report something that is taken for something else."""
         self.notes.append(text)
 
+    def lack_gaps(self, *prefixes: str) -> None:
+        """Report where a number is missing before another one (`net1` without `net0`): the model counts."""
+        for prefix in prefixes:
+            for place, (number, _) in enumerate(numbered(self.values, prefix)):
+                if place != number:
+                    self.lack(f"{prefix}{number}", f"there is no {prefix}{place} before it")
+                    break
+
+    def lack_unknown(self, known: Mapping[str, KnownParts | None]) -> None:
+        """Report every key, and every part of one, that the model has nothing for.
+
+        Args:
+            known: The keys that it has, as patterns; None where the value has no parts.
+        """
+        for key in sorted(self.values):
+            pattern = next((one for one in known if re.fullmatch(one, key)), None)
+            if pattern is None:
+                self.lack(key, "the model has nothing for it")
+            elif (parts := known[pattern]) is not None:
+                for name in sorted(self.parts(key, parts.bare).keys() - parts.names):
+                    self.lack(f"{key}.{name}", "the model has nothing for it")
+
     def translated(
         self, row: Mapping[str, Any], model: Callable[[dict[str, Any]], Guest], fields: dict[str, Any]
     ) -> TranslatedGuest:
         """Return the guest, or everything that stands against it."""
-        for key in sorted(self._left):
-            self.lack(key, "the model has nothing for it")
         guest: Guest | None = None
         try:
             guest = model(fields)
@@ -220,48 +176,3 @@ class Configuration:
             lacks=tuple(self.lacks),
             notes=tuple(self.notes),
         )
-
-
-class Parts:
-    """The parts of one value that nobody has understood yet; `done` reports what is left of them."""
-
-    def __init__(self, config: Configuration, key: str, text: str, first: str) -> None:
-        self._config = config
-        self.key = key
-        self._left = parse(text, first)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
-
-    def names(self) -> list[str]:
-        """Return the parts that are left."""
-        return list(self._left)
-
-    def get(self, name: str) -> str:
-        """Return a part without having understood it; empty where it is not set."""
-        return self._left.get(name, "")
-
-    def take(self, name: str) -> str | None:
-        """Return a part; None where it is not set."""
-        return self._left.pop(name, None)
-
-    def take_into(self, fields: dict[str, Any], **named: tuple[str, Callable[[str], Any]]) -> None:
-        """Put parts that are set under other names, each read its own way."""
-        for field, (name, read) in named.items():
-            _put(self, fields, field, name, read)
-
-    def take_rows(self, fields: dict[str, Any], rows: Iterable[Row], *ignored: str) -> dict[str, Any]:
-        """Put the fields of rows that are set, and report every part that nobody took, but for these."""
-        for row in rows:
-            put_row(self, fields, row, row.property_name)
-        self.done(*ignored)
-        return fields
-
-    def lack(self, name: str, text: str) -> None:
-        """Report a part that cannot be carried."""
-        self._config.lack(f"{self.key}.{name}", text)
-
-    def done(self, *ignored: str) -> None:
-        """Report every part that nobody took, but for these."""
-        for name in sorted(self._left.keys() - set(ignored)):
-            self.lack(name, "the model has nothing for it")

@@ -5,44 +5,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.drives import INTERFACE, is_cloud_init
-from stackyard.fields.properties import GIB, parse_size
+from stackyard.fields.drives import INTERFACE, is_cdrom, is_cloud_init
 from stackyard.fields.vm import DISK, EFI_DISK, SPEED, TPM
-from stackyard.path.importing.configuration import put_row
+from stackyard.path.importing.configuration import KnownParts, parts_of
+from stackyard.path.importing.shared import size_gib
 
 if TYPE_CHECKING:
-    from stackyard.path.importing.configuration import Configuration, Parts
+    from collections.abc import Mapping
 
-__all__ = ["Drives", "drives_of"]
+    from stackyard.path.importing.configuration import Configuration
+    from stackyard.provider.values import Object
+
+__all__ = ["Drives", "add_drives", "find_drives"]
+
+_SPEED = (row.property_name for row in SPEED)
+# The format is that of the volume, and nobody's choice any more.
+_DISK = parts_of(DISK, "file", "size", "format", *_SPEED)
+_CDROM = KnownParts(names=frozenset(("file", "media", "size")), bare="file")
+_CLOUD_INIT = KnownParts(names=frozenset(("file", "media", "size", "format")), bare="file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drives:
-    """The drives of a machine as fields of the model, and the drive of cloud-init for itself."""
+    """Where the drives of a machine are attached.
 
-    fields: dict[str, Any]
-    cloud_init: dict[str, Any] | None
+    Attributes:
+        known: The parts of every drive that the model carries, by where it is.
+        cdrom: The CD drive; empty where there is none.
+        cloud_init: The drive of cloud-init; empty where there is none.
+    """
+
+    known: Mapping[str, KnownParts]
+    cdrom: str
+    cloud_init: str
 
 
-def drives_of(config: Configuration, vm_id: int) -> Drives:
-    """Return the drives of a machine."""
-    fields: dict[str, Any] = {"disks": []}
-    cloud_init: dict[str, Any] | None = None
+def find_drives(config: Configuration, vm_id: int) -> Drives:
+    """Return where the drives of a machine are; a second one of a kind is reported."""
+    known: dict[str, KnownParts] = {}
+    cdrom = cloud_init = ""
     for slot in sorted(config.matching(INTERFACE.pattern), key=_order):
-        parts = config.take_parts(slot, "file")
-        if parts is None:
-            continue
-        if is_cloud_init(parts.get("file"), vm_id):
-            if cloud_init is not None:
+        if is_cloud_init(config.values[slot], vm_id):
+            if cloud_init:
                 config.lack(slot, "it is a second drive of cloud-init")
-            cloud_init = {"interface": slot, "datastore": parts.get("file").partition(":")[0]}
-            parts.done("file", "media", "size", "format")
-        elif parts.get("media") == "cdrom":
-            _cdrom(config, slot, parts, fields)
+            cloud_init, known[slot] = slot, _CLOUD_INIT
+        elif is_cdrom(config.values[slot]):
+            if cdrom:
+                config.lack(slot, f"it is a second CD drive, beside {cdrom}: remove one of them")
+            cdrom, known[slot] = slot, _CDROM
         else:
-            fields["disks"].append(_disk(config, slot, parts))
-    _firmware(config, fields)
-    return Drives(fields=fields, cloud_init=cloud_init)
+            known[slot] = _DISK
+    return Drives(known=known, cdrom=cdrom, cloud_init=cloud_init)
 
 
 def _order(slot: str) -> tuple[int, str, int]:
@@ -52,42 +65,29 @@ def _order(slot: str) -> tuple[int, str, int]:
     return (0 if kind == "scsi" else 1, kind, place)
 
 
-def _cdrom(config: Configuration, slot: str, parts: Parts, fields: dict[str, Any]) -> None:
-    if "cdrom" in fields:
-        config.lack(
-            slot, f"it is a second CD drive, beside {fields['cdrom']['interface']}: remove one of them"
-        )
-    file = parts.take("file")
-    fields["cdrom"] = {"interface": slot} if file == "none" else {"interface": slot, "file": file}
-    parts.done("media", "size")
+def add_drives(config: Configuration, drives: Drives, attributes: Object, fields: dict[str, Any]) -> None:
+    """Add the drives to the fields of a machine, but for that of cloud-init."""
+    blocks = {disk["interface"]: disk for disk in attributes["disk"]}
+    fields["disks"] = [
+        _disk(config, slot, blocks.get(slot)) for slot, parts in drives.known.items() if parts is _DISK
+    ]
+    for cdrom in attributes["cdrom"]:
+        file = cdrom["file_id"]
+        fields["cdrom"] = {"interface": cdrom["interface"], **({} if file == "none" else {"file": file})}
+    for efi_disk in attributes["efi_disk"]:
+        fields["efi_disk"] = config.fields("efidisk0", EFI_DISK, efi_disk)
+    for tpm in attributes["tpm_state"]:
+        fields["tpm"] = config.fields("tpmstate0", TPM, tpm)
 
 
-def _disk(config: Configuration, slot: str, parts: Parts) -> dict[str, Any]:
-    store, colon, _ = (parts.take("file") or "").partition(":")
-    if not colon:
+def _disk(config: Configuration, slot: str, block: Object | None) -> dict[str, Any]:
+    disk: dict[str, Any] = {"interface": slot, "datastore": (block or {}).get("datastore_id")}
+    if not disk["datastore"]:
         config.lack(slot, "it is a device of the node, which is no volume of a storage")
-    disk: dict[str, Any] = {"interface": slot, "datastore": store, "size_gib": _size(config, slot, parts)}
-    speed: dict[str, Any] = {}
-    for row in SPEED:
-        put_row(parts, speed, row, row.property_name)
-    if speed:
-        disk["speed"] = speed
-    # The format is that of the volume, and nobody's choice any more.
-    return parts.take_rows(disk, DISK, "format")
-
-
-def _size(config: Configuration, slot: str, parts: Parts) -> int:
-    size = parse_size(parts.take("size")) or 0
-    if size < GIB:
-        config.lack(f"{slot}.size", "a disk has at least one GiB")
-    elif size % GIB:
-        config.note(f"has {size / GIB:.2f} GiB on {slot}, which counts as {size // GIB}")
-    return max(1, size // GIB)
-
-
-def _firmware(config: Configuration, fields: dict[str, Any]) -> None:
-    disks = {
-        "efi_disk": config.take_table("efidisk0", EFI_DISK, "size", "ms-cert"),
-        "tpm": config.take_table("tpmstate0", TPM, "size"),
-    }
-    fields.update((name, disk) for name, disk in disks.items() if disk is not None)
+        disk["datastore"] = "none"
+    disk["size_gib"] = size_gib(config, slot, DISK.bare)
+    if block is not None:
+        disk |= config.fields(slot, DISK, block)
+        for speed in block["speed"]:
+            disk["speed"] = SPEED.to_fields(speed, config.parts(slot, DISK.bare))
+    return disk

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import UsageError
-from stackyard.path.importing.shared import tags_of
+from stackyard.fields.guest import split_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class _Test:
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         if self.about == "tag":
-            return any(fnmatch.fnmatchcase(tag, self.wanted) for tag in tags_of(str(row.get("tags") or "")))
+            return any(fnmatch.fnmatchcase(tag, self.wanted) for tag in split_tags(row.get("tags")))
         if self.about == "type":
             return bool(row["type"] == _TYPES[self.wanted])
         if self.about is not None:

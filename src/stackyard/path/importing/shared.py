@@ -1,63 +1,97 @@
-"""What virtual machines and containers say alike in their configuration."""
+"""What virtual machines and containers have alike."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.guest import DNS, STARTUP
+from stackyard.base.addresses import parse_interface
+from stackyard.fields.guest import STARTUP, split_tags
+from stackyard.fields.properties import GIB, parse_size
+from stackyard.provider.guests.addresses import write_ip_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.path.importing.configuration import Configuration
+    from stackyard.fields.table import Table
+    from stackyard.path.importing.configuration import Configuration, KnownParts
+    from stackyard.provider.values import Object
 
-__all__ = ["base_fields", "dns_of", "tags_of", "without_only_mac"]
+__all__ = ["KNOWN_KEYS", "base_fields", "card_fields", "size_gib", "without_only_mac"]
+
+# The keys of every guest. What a snapshot, an unused disk or a digest says is not about what should be there.
+KNOWN_KEYS: dict[str, KnownParts | None] = dict.fromkeys(
+    ("template", "tags", "lock", "digest", "parent", r"unused\d+")
+)
 
 
-def base_fields(config: Configuration, row: Mapping[str, Any]) -> dict[str, Any]:
+def base_fields(
+    config: Configuration, row: Mapping[str, Any], attributes: Object, basics: Table
+) -> dict[str, Any]:
     """Return what every guest has."""
     fields: dict[str, Any] = {
         "node": str(row["node"]),
         "vm_id": int(row["vmid"]),
         "imported": True,
-        "protection": config.take_flag("protection"),
-        "on_boot": config.take_flag("onboot"),
-        "is_template": config.take_flag("template"),
+        "is_template": attributes["template"],
+        "tags": split_tags(config.values.get("tags")),
+        **basics.to_fields(attributes, config.values),
     }
     if not fields["is_template"]:
         fields["started"] = row.get("status") == "running"
     if row.get("pool"):
         fields["pool"] = str(row["pool"])
-    config.take_into(
-        fields, description=("description", str), tags=("tags", tags_of), hook_script=("hookscript", str)
-    )
     text = fields.get("description", "").rstrip("\n")
     if text != text.strip():
         config.lack(
             "description", "it begins or ends with blanks, which the providers take away: remove them"
         )
-    startup = config.take_table("startup", STARTUP)
-    if startup is not None:
-        fields["startup"] = startup
-    lock = config.take("lock")
-    if lock is not None:
+    for startup in attributes["startup"]:
+        fields["startup"] = config.fields("startup", STARTUP, startup)
+    if "lock" in config.values:
+        lock = config.values["lock"]
         config.lack("lock", f"it is locked ({lock}) and about to change: wait until that is over")
-    # What a snapshot, an unused disk or a digest says is not about what should be there.
-    config.forget("digest", "parent", *config.matching(r"unused\d+"))
     return fields
 
 
-def tags_of(text: str) -> list[str]:
-    """Return tags, however they are separated."""
-    return [tag for tag in re.split(r"[;, ]+", text) if tag]
+def size_gib(config: Configuration, key: str, bare: str) -> int:
+    """Return the size of a disk in whole GiB."""
+    size = parse_size(config.parts(key, bare).get("size")) or 0
+    if size < GIB:
+        config.lack(f"{key}.size", "a disk has at least one GiB")
+    elif size % GIB:
+        config.note(f"has {size / GIB:.2f} GiB on {key}, which counts as {size // GIB}")
+    return max(1, size // GIB)
 
 
-def dns_of(config: Configuration) -> dict[str, Any] | None:
-    """Return how the guest finds names; None where it is not told."""
-    dns: dict[str, Any] = {}
-    config.take_rows(dns, DNS)
-    return dns or None
+def card_fields(
+    config: Configuration, key: str, table: Table, card: Object, ip_config: Object
+) -> dict[str, Any]:
+    """Return the fields of a property that has the addresses of a card.
+
+    Args:
+        config: Where to report an address that is written in an unusual way.
+        key: The property.
+        table: The table with its rows.
+        card: What else it says.
+        ip_config: The block with the addresses.
+    """
+    addresses = write_ip_config(ip_config)
+    fields = config.fields(key, table, {**card, **addresses})
+    for name in ("ip", "ip6"):
+        text = addresses[name] or ""
+        if "/" in text and (usual := _usual(text)) != text:
+            why = f"{text} is usually written {usual}, which providers compare: write it so"
+            config.lack(f"{key}.{name}", why if usual else f"{text!r} is not understood")
+            fields.pop("ipv4" if name == "ip" else "ipv6", None)
+    return fields
+
+
+def _usual(text: str) -> str:
+    """Return an address as everybody writes it; empty where it is none."""
+    try:
+        return str(parse_interface(text))
+    except ValueError:
+        return ""
 
 
 def without_only_mac(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.guest import split_tags
 from stackyard.provider.checks import one_of
 from stackyard.provider.kinds import DataSource
 from stackyard.provider.problems import AttributeValueError
@@ -31,12 +32,11 @@ async def _guests(work: Work, kind: str) -> list[Object]:
 
 
 def _guest(found: dict[str, Any]) -> Object:
-    tags = re.split("[;, ]+", str(found.get("tags") or ""))
     return {
         "name": str(found.get("name") or ""),
         "node_name": str(found["node"]),
         "status": str(found.get("status") or "unknown"),
-        "tags": sorted(tag for tag in tags if tag),
+        "tags": sorted(split_tags(found.get("tags"))),
         "template": bool(found.get("template")),
         "vm_id": int(found["vmid"]),
     }

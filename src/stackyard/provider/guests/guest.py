@@ -13,7 +13,7 @@ from stackyard.base.backoff import Backoff
 from stackyard.clients import proxmox
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
@@ -42,15 +42,19 @@ class GuestKind:
         path: The part of their paths, which is also their type in lists.
         noun: What a user calls one.
         making: The types of the tasks that make one.
+        keeps_token: Whether a finished one carries the token of its entry in the journal.
     """
 
     path: str
     noun: str
     making: tuple[str, ...]
+    keeps_token: bool
 
 
-VM = GuestKind(path="qemu", noun="VM", making=("qmcreate", "qmclone"))
-CONTAINER = GuestKind(path="lxc", noun="container", making=("vzcreate", "vzclone", "vzrestore"))
+VM = GuestKind(path="qemu", noun="VM", making=("qmcreate", "qmclone"), keeps_token=True)
+CONTAINER = GuestKind(
+    path="lxc", noun="container", making=("vzcreate", "vzclone", "vzrestore"), keeps_token=False
+)
 
 
 async def find_guest(
@@ -84,6 +88,11 @@ class Guest:
     def path(self) -> str:
         """Where the API has it."""
         return f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}/{self.vm_id}"
+
+    @property
+    def tasks_path(self) -> str:
+        """Where the API lists the tasks of its node."""
+        return f"/nodes/{proxmox.quoted(self.node)}/tasks"
 
     def on(self, node: str) -> Guest:
         """Return the same guest on another node."""
@@ -120,6 +129,15 @@ class Guest:
     async def is_running(self) -> bool:
         """Tell whether it runs."""
         return (await self.status()).get("status") == "running"
+
+    async def is_listed_running(self) -> bool:
+        """Tell whether it runs by the list of its node, which serves all reads of one plan.
+
+        What the cluster says of a guest's state is some seconds old.
+        """
+        path = f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}"
+        listed = await self.work.client.get(path, max_age_s=_SHARED_S)
+        return any(int(one["vmid"]) == self.vm_id and one.get("status") == "running" for one in listed)
 
     async def pending(self) -> set[str]:
         """Return the keys whose change waits for a restart."""
@@ -202,6 +220,42 @@ class Guest:
             await self.wait(str(upid), timeout_s=timeout_s)
         return str(upid or "")
 
+    async def run_unless_done(
+        self,
+        action: str,
+        params: dict[str, Any],
+        *,
+        is_done: Callable[[], Awaitable[bool]],
+        timeout_s: float,
+    ) -> None:
+        """Start a task that must not be started twice, and wait for it.
+
+        Args:
+            action: The end of the path.
+            params: Its parameters; None is left out.
+            is_done: Tells whether a call whose answer was lost has done it.
+            timeout_s: How long it may take.
+        """
+        sent = {key: value for key, value in params.items() if value is not None}
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                upid = await self.work.client.post(f"{self.path}/{action}", sent)
+            except proxmox.AnswerLostError:
+                await self.settle(timeout_s)
+                if await is_done():
+                    return
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
+                return
+
+    async def remove(self, params: dict[str, Any] | None = None, *, timeout_s: float) -> None:
+        """Remove the guest with its volumes, and wait for that."""
+        upid = await self.work.client.delete(self.path, params)
+        if upid:
+            await proxmox.wait_for(self.work.client, str(upid), timeout_s=timeout_s)
+
     async def wait(self, upid: str, *, timeout_s: float) -> None:
         """Wait until a task has ended well; what it warns of goes to the user.
 
@@ -212,11 +266,9 @@ class Guest:
         for warning in ended.warnings:
             self.work.warn(f"The task for {self.kind.noun} {self.vm_id} ended with a warning", warning)
 
-    async def settle(self, timeout_s: float, *, vm_id: int | None = None) -> None:
+    async def settle(self, timeout_s: float) -> None:
         """Wait until no task is at work on the guest any more, however they end."""
-        tasks = await self.work.client.get(
-            f"/nodes/{proxmox.quoted(self.node)}/tasks", {"source": "active", "vmid": vm_id or self.vm_id}
-        )
+        tasks = await self.work.client.get(self.tasks_path, {"source": "active", "vmid": self.vm_id})
         for task in tasks or ():
             if task.get("upid") and not task.get("endtime"):
                 with contextlib.suppress(proxmox.TaskFailedError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.locks import changing_sdn
-from pvelab.api.cluster.sdn.objects import CONTROLLERS, ZONES, settings
+from pvelab.api.cluster.sdn.objects import CONTROLLERS, ZONES
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 from pvelab.world.sections import Kind
@@ -51,13 +51,7 @@ _KINDS = {
 @route("GET /cluster/sdn/controllers")
 def list_controllers(call: Call) -> Any:
     """List the controllers that the caller may see."""
-    wanted = call.params.get("type")
-    return [
-        controller
-        for controller in CONTROLLERS.listed(call)
-        if call.may(f"/sdn/controllers/{controller['controller']}", "SDN.Audit", "SDN.Allocate", any_of=True)
-        and wanted in (None, controller["type"])
-    ]
+    return CONTROLLERS.visible(call)
 
 
 @route("GET /cluster/sdn/controllers/{controller}")
@@ -69,23 +63,15 @@ def read_controller(call: Call) -> Any:
 @route("POST /cluster/sdn/controllers")
 def create_controller(call: Call) -> Any:
     """Write a new controller."""
-    ident, kind = call.params["controller"], _KINDS[call.params["type"]]
-    section = kind.checked(settings(call, "controller"), create=True)
-    call.world.cluster.require_quorum()
-    with changing_sdn(call, "create sdn controller object failed"):
-        if CONTROLLERS.file(call.store).get(ident) is not None:
-            raise PveError(f"sdn controller object ID '{ident}' already defined")
+    with CONTROLLERS.creating(call, _KINDS) as (ident, section):
         _write(call, ident, section)
 
 
 @route("PUT /cluster/sdn/controllers/{controller}")
 def update_controller(call: Call) -> Any:
     """Change a controller."""
-    ident = call.params["controller"]
-    with changing_sdn(call, "update sdn controller object failed"):
-        CONTROLLERS.file(call.store).check_digest(call.params.get("digest"))
-        old = CONTROLLERS.require(call.store, ident)
-        _write(call, ident, CONTROLLERS.changed(call, _KINDS[old["type"]], old))
+    with CONTROLLERS.updating(call, _KINDS) as (ident, _, section):
+        _write(call, ident, section)
 
 
 @route("DELETE /cluster/sdn/controllers/{controller}")

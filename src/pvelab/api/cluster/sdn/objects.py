@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.applied import PARTS, pending, running
+from pvelab.api.cluster.sdn.locks import changing_sdn
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.world.sections import SectionFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pvelab.server.call import Call
     from pvelab.world.sections import Kind
@@ -54,6 +56,46 @@ class Part:
         """Return all objects that the call asks for, as clients see them, in the order of their ids."""
         found, digest = self.chosen(call)
         return [{**found[ident], self.key: ident, "digest": digest} for ident in sorted(found)]
+
+    def visible(self, call: Call) -> list[dict[str, Any]]:
+        """Return the objects that the call asks for and its caller may see, of one type if it names one."""
+        wanted = call.params.get("type")
+        return [
+            one
+            for one in self.listed(call)
+            if call.may(f"/sdn/{self.name}/{one[self.key]}", "SDN.Audit", "SDN.Allocate", any_of=True)
+            and wanted in (None, one["type"])
+        ]
+
+    @contextlib.contextmanager
+    def creating(self, call: Call, kinds: Mapping[str, Kind]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give the id and the checked section of a new object; the block writes it.
+
+        Raises:
+            PveError: There is one of this id, an option cannot be set, or the block failed.
+        """
+        ident = call.params[self.key]
+        section = kinds[call.params["type"]].checked(settings(call, self.key), create=True)
+        call.world.cluster.require_quorum()
+        with changing_sdn(call, f"create sdn {self.key} object failed"):
+            if self.file(call.store).get(ident) is not None:
+                raise PveError(f"sdn {self.key} object ID '{ident}' already defined")
+            yield ident, section
+
+    @contextlib.contextmanager
+    def updating(
+        self, call: Call, kinds: Mapping[str, Kind]
+    ) -> Iterator[tuple[str, Document, dict[str, Any]]]:
+        """Give the id of an object, the object, and it with the changes; the block writes that.
+
+        Raises:
+            PveError: There is no such object, an option cannot be changed, or the block failed.
+        """
+        ident = call.params[self.key]
+        with changing_sdn(call, f"update sdn {self.key} object failed"):
+            self.file(call.store).check_digest(call.params.get("digest"))
+            old = self.require(call.store, ident)
+            yield ident, old, self.changed(call, kinds[old["type"]], old)
 
     def read(self, call: Call, ident: str) -> dict[str, Any]:
         """Return one object that the call asks for, as clients see it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.locks import changing_sdn
-from pvelab.api.cluster.sdn.objects import CONTROLLERS, SUBNETS, VNETS, ZONES, settings
+from pvelab.api.cluster.sdn.objects import CONTROLLERS, SUBNETS, VNETS, ZONES
 from pvelab.api.cluster.sdn.services import DNS, IPAMS
 from pvelab.server.problems import PveError, bad_parameter, bad_parameters
 from pvelab.server.routing import route
@@ -51,13 +51,7 @@ _KINDS = {
 @route("GET /cluster/sdn/zones")
 def list_zones(call: Call) -> Any:
     """List the zones that the caller may see."""
-    wanted = call.params.get("type")
-    return [
-        zone
-        for zone in ZONES.listed(call)
-        if call.may(f"/sdn/zones/{zone['zone']}", "SDN.Audit", "SDN.Allocate", any_of=True)
-        and wanted in (None, zone["type"])
-    ]
+    return ZONES.visible(call)
 
 
 @route("GET /cluster/sdn/zones/{zone}")
@@ -69,12 +63,7 @@ def read_zone(call: Call) -> Any:
 @route("POST /cluster/sdn/zones")
 def create_zone(call: Call) -> Any:
     """Write a new zone."""
-    ident, kind = call.params["zone"], _KINDS[call.params["type"]]
-    section = kind.checked(settings(call, "zone"), create=True)
-    call.world.cluster.require_quorum()
-    with changing_sdn(call, "create sdn zone object failed"):
-        if ZONES.file(call.store).get(ident) is not None:
-            raise PveError(f"sdn zone object ID '{ident}' already defined")
+    with ZONES.creating(call, _KINDS) as (ident, section):
         _check_services(call, section)
         _write(call, ident, section)
 
@@ -82,11 +71,7 @@ def create_zone(call: Call) -> Any:
 @route("PUT /cluster/sdn/zones/{zone}")
 def update_zone(call: Call) -> Any:
     """Change a zone."""
-    ident = call.params["zone"]
-    with changing_sdn(call, "update sdn zone object failed"):
-        ZONES.file(call.store).check_digest(call.params.get("digest"))
-        old = ZONES.require(call.store, ident)
-        section = ZONES.changed(call, _KINDS[old["type"]], old)
+    with ZONES.updating(call, _KINDS) as (ident, old, section):
         if section.get("ipam") != old.get("ipam"):
             _refuse_new_ipam(call, ident)
         _check_services(call, call.params)

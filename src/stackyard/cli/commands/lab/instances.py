@@ -11,13 +11,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from stackyard.base import directories, files
-from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.errors import BusyError, FileError, StackyardError, UnreachableError, UsageError
+from stackyard.base import directories
+from stackyard.base.errors import BusyError, StackyardError, UnreachableError, UsageError
+from stackyard.cli.background import RecordFile
 from stackyard.cli.commands.lab.view import DEFAULT_NAME
-from stackyard.cli.pid_lock import PidLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,8 +95,7 @@ class Instance:
         self.name = name
         self.folder = _labs() / name
         self.log = self.folder / "lab.log"
-        self._record = self.folder / "lab.json"
-        self._place = PidLock(self.folder)
+        self._record = RecordFile(self.folder, "lab.json")
 
     def prepare(self) -> None:
         """Make the folder of this name.
@@ -116,37 +112,33 @@ class Instance:
             LabRunningError: Another lab holds it.
             FileError: The state folder cannot be written.
         """
-        if not self._place.claim():
+        if not self._record.claim():
             raise LabRunningError(f"The lab '{self.name}' is already running.")
         self.withdraw()
 
     def withdraw(self) -> None:
         """Take back what `publish` told: there is nobody to be reached."""
-        self._record.unlink(missing_ok=True)
+        self._record.withdraw()
 
     def publish(self, ready: Mapping[str, Any], options: Mapping[str, Any]) -> Record:
         """Tell others of this user how to reach the lab of this process, which holds the name."""
         record = Record(name=self.name, pid=os.getpid(), ready=ready, options=options)
-        content = {"name": self.name, "pid": record.pid, "ready": dict(ready), "options": dict(options)}
-        files.replace_file(self._record, orjson.dumps(content))
+        self._record.write(
+            {"name": self.name, "pid": record.pid, "ready": dict(ready), "options": dict(options)}
+        )
         return record
 
     def read(self) -> Record | None:
         """Return the lab that runs under this name, None if there is none or it is not ready yet."""
-        if not self._place.is_held():
+        found = self._record.read()
+        if found is None:
             return None
-        try:
-            content = parse_json(self._record.read_bytes())
-            return Record(
-                name=self.name,
-                pid=int(content["pid"]),
-                ready=dict(content["ready"]),
-                options=dict(content["options"]),
-            )
-        except FileNotFoundError:
-            return None
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._record) from err
+        return Record(
+            name=self.name,
+            pid=int(found["pid"]),
+            ready=dict(found["ready"]),
+            options=dict(found["options"]),
+        )
 
     def require(self) -> Record:
         """Return the lab that runs under this name.
@@ -168,12 +160,7 @@ class Instance:
         Raises:
             LabUnstoppableError: The system does not let us.
         """
-        try:
-            has_ended = await self._place.end(record.pid, grace_s=grace_s)
-        except PermissionError as err:
-            raise LabUnstoppableError(f"Process {record.pid} is not ours to stop.") from err
-        if not has_ended:
-            raise LabUnstoppableError(f"Process {record.pid} still runs although it was killed.")
+        await self._record.stop(record.pid, grace_s=grace_s, failure=LabUnstoppableError)
 
 
 def known_names() -> list[str]:

@@ -1,9 +1,8 @@
 """`proxmox_virtual_environment_container`: a container, from its template or source to its removal.
 
-`making` sends the call that creates it, `creating` completes it, `updating` changes it, `deleting` removes
-it. `properties` converts the blocks of a configuration to properties of Proxmox, and `describing` converts
-them back. A change is the difference between the properties of two states. `rules` and `planning` define
-the plan.
+`creation` sends the call that makes it, `create` completes it, `update` changes it, `delete` removes it.
+`properties` converts the blocks of a configuration to properties of Proxmox, and `describe` converts them
+back. A change is the difference between the properties of two states. `rules` and `plan` define the plan.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.container import CONSOLE, CPU, FEATURES, MEMORY, ROOT_DISK
 from stackyard.provider.guests import CONTAINER, Guest
-from stackyard.provider.values import UNKNOWN, Object
+from stackyard.provider.values import UNKNOWN, Object, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +27,8 @@ DEFAULTS: Mapping[str, Object] = {
 
 def block(values: Mapping[str, Any], name: str) -> Object:
     """Return a block that occurs at most once; empty when it is left out."""
-    found = values.get(name)
-    first = found[0] if isinstance(found, list) and found else None
-    return first if isinstance(first, dict) else {}
+    found = known_block(values, name)
+    return {} if found is None else found
 
 
 def guest_of(work: Work, values: Mapping[str, Any]) -> Guest:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
 from stackyard.fields.properties import parse
-from stackyard.provider.journal import subject_of
-from stackyard.provider.resources.container.blocks import block, guest_of, has, is_clone, is_started, known
-from stackyard.provider.resources.container.creation import make, note_task, source_config
+from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known
+from stackyard.provider.resources.container.creation import make, making_timeout_s, source_config
 from stackyard.provider.resources.container.describe import id_maps
-from stackyard.provider.resources.container.find import find_made
 from stackyard.provider.resources.container.id_maps import write_id_maps
 from stackyard.provider.resources.container.power import reboot, start
 from stackyard.provider.resources.container.properties import properties
@@ -21,7 +19,7 @@ from stackyard.provider.resources.container.root import change_root
 from stackyard.provider.resources.container.sources import with_interfaces
 
 if TYPE_CHECKING:
-    from stackyard.provider.journal import Entry
+    from stackyard.provider.guests import CreatedGuest, Guest
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
@@ -30,78 +28,65 @@ __all__ = ["create"]
 
 async def create(work: Work, planned: Object) -> Object:
     """Make a container, or finish one that an earlier run began."""
-    journal = work.session.journal
-    name = block(planned, "initialization").get("hostname")
-    subject = subject_of(work.type_name, {**planned, "name": name})
-    entry, is_resumed = journal.take(subject), True
-    timeout_s = float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
-    if entry is not None and await find_made(work, entry, timeout_s=timeout_s) is None:
-        await journal.close(entry)
-        entry = None
-    if entry is None:
-        entry, is_resumed = await make(work, planned, subject), False
-    elif is_resumed:
-        # Its mark goes with the next change.
-        entry = await note_task(work, planned, entry)
+    made = await make(work, planned)
     try:
-        return await _finish(work, planned, entry, is_resumed=is_resumed)
+        return await _finish(work, planned, made)
     finally:
-        journal.leave(entry)
+        work.session.journal.leave(made.entry)
 
 
-async def _finish(work: Work, planned: Object, entry: Entry, *, is_resumed: bool) -> Object:
+async def _finish(work: Work, planned: Object, made: CreatedGuest) -> Object:
     """Do everything after the first call; all of it can be done again."""
-    state = {**known(planned), "id": str(entry.vm_id), "vm_id": entry.vm_id}
-    timeout_s = float(planned["timeout_clone" if is_clone(planned) else "timeout_create"])
-    await _wait_until_made(work, state, entry, timeout_s=timeout_s)
+    guest, timeout_s = made.guest, making_timeout_s(planned)
+    state = {**known(planned), "id": str(guest.vm_id), "vm_id": guest.vm_id}
+    await _wait_until_made(state, made, timeout_s=timeout_s)
     work.keep(state)
-    found = await _configure(work, state, is_whole=not is_resumed and not is_clone(planned))
+    found = await _configure(guest, state, is_whole=not made.is_taken_over and not is_clone(planned))
     if has(state, "idmap") or id_maps(found):
         await write_id_maps(work, state, state.get("idmap") or [])
     if is_started(state):
-        await start(guest_of(work, state), timeout_s=timeout_s)
+        await start(guest, timeout_s=timeout_s)
         if has(state, "idmap"):
             # The first start does not look at them.
-            await reboot(guest_of(work, state), timeout_s=timeout_s)
+            await reboot(guest, timeout_s=timeout_s)
     return await _read_back(work, state)
 
 
-async def _wait_until_made(work: Work, state: Object, entry: Entry, *, timeout_s: float) -> None:
+async def _wait_until_made(state: Object, made: CreatedGuest, *, timeout_s: float) -> None:
+    guest, entry = made.guest, made.entry
     if not entry.upid:
         return
     try:
-        await guest_of(work, state).wait(entry.upid, timeout_s=timeout_s)
+        await guest.wait(entry.upid, timeout_s=timeout_s)
     except proxmox.TaskFailedError:
-        if await guest_of(work, state).find_config() is None:
+        if await guest.find_config() is None:
             # Proxmox has removed what it had begun.
-            await work.session.journal.close(entry)
+            await guest.work.session.journal.close(entry)
         else:
-            work.keep(state)
+            guest.work.keep(state)
         raise
     except StackyardError:
-        work.keep(state)
+        guest.work.keep(state)
         raise
 
 
-async def _configure(work: Work, state: Object, *, is_whole: bool) -> dict[str, Any]:
+async def _configure(guest: Guest, state: Object, *, is_whole: bool) -> dict[str, Any]:
     """Set what the first call did not, and take away the mark that it left; return what was there before."""
     config: dict[str, Any] = {}
     wanted: dict[str, Any] = {"description": state.get("description") or None}
     unset: list[str] = []
     if not is_whole:
-        config = await guest_of(work, state).find_config() or {}
+        config = await guest.find_config() or {}
         wanted = properties(with_interfaces(state, config))
         unset = _surplus(state, config, wanted)
         wanted = {name: value for name, value in wanted.items() if not _is_mounted(name, value, config)}
     if is_clone(state):
-        wanted |= await change_root(work, state, config)
+        wanted |= await change_root(guest.work, state, config)
         wanted["template"] = True if state.get("template") else None
-        wanted.setdefault("description", (await source_config(work, state)).get("description"))
+        wanted.setdefault("description", (await source_config(guest.work, state)).get("description"))
     if not wanted.get("description"):
         unset.append("description")
-    await work.client.put(
-        f"{guest_of(work, state).path}/config", {**wanted, "delete": ",".join(unset) or None}
-    )
+    await guest.set(wanted, delete=unset)
     return config
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.clients import proxmox
 from stackyard.provider.resources.container.blocks import guest_of
 from stackyard.provider.resources.container.power import shut_down
 
@@ -23,7 +22,5 @@ async def delete(work: Work, state: Object) -> None:
     guest = guest_of(work, state)
     if await guest.is_running():
         await shut_down(guest, timeout_s=timeout_s)
-    upid = await work.client.delete(guest.path)
-    if upid:
-        await proxmox.wait_for(work.client, str(upid), timeout_s=timeout_s)
+    await guest.remove(timeout_s=timeout_s)
     await work.session.journal.confirm(work.type_name, int(state["id"]))

@@ -19,7 +19,7 @@ from stackyard.fields.container import (
     MOUNT_POINT,
     ROOT_DISK,
 )
-from stackyard.fields.guest import DNS, STARTUP
+from stackyard.fields.guest import DNS, STARTUP, split_tags
 from stackyard.fields.properties import GIB, flag, numbered, parse, parse_size
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone
 from stackyard.provider.resources.container.networks import addresses, interfaces
@@ -45,7 +45,7 @@ def describe(config: Config, state: Object) -> Object:
 def _attributes(config: Config, state: Object) -> Object:
     found: Object = {
         **BASICS.read(config),
-        "tags": sorted(tag for tag in _words(config.get("tags")) if tag),
+        "tags": sorted(split_tags(config.get("tags"))),
         "template": flag(config.get("template")),
         "unprivileged": flag(config.get("unprivileged")),
     }
@@ -56,10 +56,6 @@ def _attributes(config: Config, state: Object) -> Object:
     found["environment_variables"] = _environment(str(config.get("env") or ""))
     found["idmap"] = id_maps(config)
     return found
-
-
-def _words(text: Any) -> list[str]:
-    return [word.strip() for word in str(text or "").replace(",", ";").split(";")]
 
 
 def _environment(text: str) -> dict[str, str]:

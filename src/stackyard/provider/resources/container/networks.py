@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.fields.container import INTERFACE
 from stackyard.fields.guest import ADDRESSES
 from stackyard.fields.properties import numbered, parse
+from stackyard.provider.guests.addresses import read_ip_config
 from stackyard.provider.resources.container.blocks import block
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
     found: list[Object] = []
     for index in sorted({*texts, *off}):
         parts = parse(texts.get(index, ""), "name")
-        one = {"ipv4": _family(parts, "ip", "gw"), "ipv6": _family(parts, "ip6", "gw6")}
+        one = read_ip_config(parts)
         was_empty = index < len(known) and not any(_addresses_in(known[index]))
         if index in off and index < len(known):
             found.append(known[index])
@@ -58,12 +59,6 @@ def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
 def _addresses_in(one: Any) -> list[Any]:
     families = (one or {}).get("ipv4") or [], (one or {}).get("ipv6") or []
     return [value for family in families for values in family for value in (values or {}).values() if value]
-
-
-def _family(parts: Mapping[str, str], address: str, gateway: str) -> list[Object]:
-    if address not in parts and gateway not in parts:
-        return []
-    return [{"address": parts.get(address, ""), "gateway": parts.get(gateway, "")}]
 
 
 def expects_address(config: Mapping[str, Any]) -> bool:

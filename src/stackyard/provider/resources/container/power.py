@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stackyard.base.addresses import is_usable
 from stackyard.base.backoff import Backoff
 from stackyard.clients import proxmox
+from stackyard.provider.guests.addresses import has_address
 from stackyard.provider.resources.container.blocks import block
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _
     deadline, pauses = time.monotonic() + patience_s, iter(_BACKOFF)
     while True:
         listed, problem = await _interfaces(work, state)
-        there = {f"ipv{address.version}" for one in listed for address in one.addresses if is_usable(address)}
-        if (wanted <= there if wanted else there) or problem or time.monotonic() >= deadline:
+        if has_address(listed, wanted) or problem or time.monotonic() >= deadline:
             if problem:
                 work.warn("The addresses of a container cannot be used", problem)
             return _first_addresses(listed)

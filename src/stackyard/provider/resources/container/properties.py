@@ -15,8 +15,9 @@ from stackyard.fields.container import (
     MOUNT_POINT,
     ROOT_DISK,
 )
-from stackyard.fields.guest import ADDRESSES, DNS, STARTUP
+from stackyard.fields.guest import DNS, STARTUP, join_tags
 from stackyard.fields.properties import GIB, parse_size, render, render_size
+from stackyard.provider.guests.addresses import write_ip_config
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone, known
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def properties(values: Object) -> Properties:
     given = known(values)
     found: Properties = {
         **BASICS.write(given),
-        "tags": ";".join(sorted(tag.strip() for tag in given.get("tags") or () if tag.strip())) or None,
+        "tags": join_tags(given.get("tags")),
         "env": _environment(given.get("environment_variables") or {}),
         "startup": STARTUP.write_text(block(given, "startup")) or None,
         "ostype": block(given, "operating_system").get("type") or None,
@@ -129,9 +130,7 @@ def _network_texts(given: Object) -> Iterator[tuple[int, str]]:
         if nic.get("enabled") is False:
             continue
         config = addresses[index] if index < len(addresses) else {}
-        families = {"ipv4": block(config or {}, "ipv4"), "ipv6": block(config or {}, "ipv6")}
-        told = {name: families[family].get(part) for name, (family, part) in ADDRESSES.items()}
-        yield index, INTERFACE.write_text({**nic, **told})
+        yield index, INTERFACE.write_text({**nic, **write_ip_config(config or {})})
 
 
 def _mount_point(mount: Object) -> str:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "read_made"]
 
-# One list of a node's containers serves all reads of a refresh.
-_LIST_AGE_S = 2.0
-
 
 async def read(work: Work, state: Object) -> Object | None:
     """Return the state of a container as it is now, None when it is gone."""
@@ -50,7 +47,7 @@ async def _described(
     work: Work, state: Object, config: dict[str, Any], *, patience_s: float | None
 ) -> Object:
     described = describe(config, state)
-    described["started"] = await _is_listed_running(work, state)
+    described["started"] = await guest_of(work, state).is_listed_running()
     described |= {"ipv4": {}, "ipv6": {}}
     if not described["started"] or not numbered(config, "net"):
         return described
@@ -64,8 +61,3 @@ async def _described(
             f"Container {state['id']} runs, and {' and '.join(missing)} did not come in time.",
         )
     return {**described, **found}
-
-
-async def _is_listed_running(work: Work, state: Object) -> bool:
-    listed = await work.client.get(f"/nodes/{state['node_name']}/lxc", max_age_s=_LIST_AGE_S)
-    return any(str(one.get("vmid")) == str(state["id"]) and one.get("status") == "running" for one in listed)

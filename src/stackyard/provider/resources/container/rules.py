@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.properties import parse_size
-from stackyard.provider.checks import is_address, matches, one_of
+from stackyard.provider.checks import is_address, is_masked, matches, one_of, same_elements
 from stackyard.provider.schema import Rule
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ def _each(check: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
         return next((wrong for one in values if isinstance(one, str) and (wrong := check(one))), None)
 
     return check_all
-
-
-def _same_elements(prior: Any, config: Any) -> bool:
-    """Tell whether two lists differ at most in their order."""
-    return sorted(map(str, prior or ())) == sorted(map(str, config or ()))
 
 
 def _same_size(prior: str, config: str) -> bool:
@@ -78,7 +73,7 @@ RULES: Mapping[str, Rule] = {
     "device_passthrough.mode": Rule(check=matches("0[0-7]{3}", "be an octal mode such as 0660")),
     "device_passthrough.path": Rule(check=matches(".+", "not be empty")),
     "device_passthrough.uid": Rule(check=_between(0, _LARGEST_ID)),
-    "disk.mount_options": Rule(same=_same_elements, check=_each(matches(".+", "have no empty elements"))),
+    "disk.mount_options": Rule(same=same_elements, check=_each(matches(".+", "have no empty elements"))),
     "disk.size": Rule(check=_between(0, _LARGEST_ID)),
     "environment_variables": Rule(check=_check_environment),
     "features.mount": Rule(check=_each(one_of("cifs", "nfs"))),
@@ -89,9 +84,7 @@ RULES: Mapping[str, Rule] = {
     "initialization.dns.servers": Rule(check=_each(is_address)),
     "initialization.entrypoint": Rule(check=_check_entrypoint),
     "initialization.hostname": Rule(check=matches(rf"|{_LABEL}(?:\.{_LABEL})*", "be a name of the DNS")),
-    "initialization.user_account.password": Rule(
-        same=lambda prior, _config: bool(prior) and not str(prior).strip("*")
-    ),
+    "initialization.user_account.password": Rule(same=is_masked),
     "memory.dedicated": Rule(check=_between(16, 268435456)),
     "memory.swap": Rule(check=_between(0, 268435456)),
     "mount_point.path": Rule(same=lambda prior, config: f"/{prior}" == config),
@@ -109,6 +102,6 @@ RULES: Mapping[str, Rule] = {
         )
     ),
     "pool_id": Rule(in_place=True),
-    "tags": Rule(same=_same_elements, check=_each(matches(".+", "have no empty elements"))),
+    "tags": Rule(same=same_elements, check=_each(matches(".+", "have no empty elements"))),
     "vm_id": Rule(check=_VM_ID),
 }

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.container import BLOCKS, ROOT_DISK
+from stackyard.fields.guest import DNS
 from stackyard.fields.properties import parse
+from stackyard.fields.table import Effect
 from stackyard.provider.resources.container.blocks import guest_of, has, is_clone, is_started, known
 from stackyard.provider.resources.container.id_maps import write_id_maps
 from stackyard.provider.resources.container.power import reboot, shut_down, start
@@ -16,15 +19,28 @@ from stackyard.provider.resources.container.sources import with_interfaces
 from stackyard.provider.resources.pool import move_guest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
 __all__ = ["update"]
 
-# What a running container takes over only when it begins again.
-_NEEDS_REBOOT = re.compile(
-    r"console|cmode|tty|env|entrypoint|hostname|nameserver|searchdomain|memory|swap|ostype|dev\d+|mp\d+|net\d+"
-)
+_NUMBERED = {"device_passthrough": "dev", "mount_point": "mp", "network_interface": "net"}
+
+
+def _reboot_keys() -> Iterator[str]:
+    """Return patterns of the properties that a running container takes over only when it begins again."""
+    yield from ("env", "entrypoint", "hostname", "ostype")
+    yield from (row.property_name for row in DNS.rows_with(Effect.REBOOT))
+    for block, table in BLOCKS.items():
+        if block not in _NUMBERED:
+            yield from (row.property_name for row in table.rows_with(Effect.REBOOT))
+        elif table.effect is Effect.REBOOT:
+            yield rf"{_NUMBERED[block]}\d+"
+
+
+_NEEDS_REBOOT = re.compile("|".join(_reboot_keys()))
 
 
 async def update(work: Work, prior: Object, planned: Object) -> Object:
@@ -59,9 +75,7 @@ async def _configure(work: Work, before: Object, state: Object) -> bool:
         changed |= await change_root(work, _with_disk(state), config)
     if not changed and not unset:
         return False
-    await work.client.put(
-        f"{guest_of(work, state).path}/config", {**changed, "delete": ",".join(unset) or None}
-    )
+    await guest_of(work, state).set(changed, delete=unset)
     names = [*changed, *unset]
     return any(_NEEDS_REBOOT.fullmatch(name) for name in names) or _is_remounted(config, changed)
 
@@ -84,5 +98,6 @@ def _with_disk(state: Object) -> Object:
 def _is_remounted(config: dict[str, Any], changed: dict[str, Any]) -> bool:
     if ROOT not in changed:
         return False
-    old, new = parse(str(config.get(ROOT, "")), "volume"), parse(str(changed[ROOT]), "volume")
-    return old.get("mountoptions") != new.get("mountoptions")
+    old, new = (parse(str(one.get(ROOT, "")), ROOT_DISK.bare) for one in (config, changed))
+    keys = [row.property_name for row in ROOT_DISK.rows_with(Effect.REBOOT)]
+    return any(old.get(key) != new.get(key) for key in keys)

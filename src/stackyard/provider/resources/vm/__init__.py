@@ -1,8 +1,8 @@
 """`proxmox_virtual_environment_vm`: a virtual machine with all its parts.
 
 Each part (disks, network, cloud-init, ...) is one file with both directions: the property strings for the
-API, and the blocks that are read back. `create`, `clone`, `update` and `delete` combine them. `making`
-ensures that a VM is created only once, whatever happens. `plan` and `rules` define the plan.
+API, and the blocks that are read back. `create`, `clone`, `update` and `delete` combine them. `plan` and
+`rules` define the plan. That a guest is made only once, whatever happens, is `provider.guests.creation`.
 """
 
 from __future__ import annotations

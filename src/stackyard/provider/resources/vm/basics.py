@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.guest import join_tags, split_tags
 from stackyard.fields.properties import flag, parse, render, text
 from stackyard.fields.vm import BASICS, CPU, MEMORY
 from stackyard.provider.resources.vm.blocks import PriorState, one, shows
@@ -22,24 +23,14 @@ __all__ = [
     "read_cpu",
     "read_memory",
     "read_operating_system",
-    "tags_text",
 ]
-
-
-def tags_text(tags: list[str] | None) -> str:
-    """Return tags as Proxmox takes them."""
-    return ";".join(sorted(tag.strip() for tag in tags or () if tag and tag.strip()))
-
-
-def _read_tags(value: Any) -> list[str]:
-    return sorted(tag.strip() for tag in str(value).split(";") if tag.strip())
 
 
 def basics_params(state: Object) -> dict[str, Any]:
     """Return the single values for a new VM; an empty text is left out."""
     return {
         **BASICS.write(state),
-        "tags": tags_text(state.get("tags")) or None,
+        "tags": join_tags(state.get("tags")),
         "hotplug": given(state, "hotplug") or None,
         "onboot": bool(state["on_boot"]),
     }
@@ -53,7 +44,7 @@ def read_basics(config: Mapping[str, Any], shown: PriorState) -> Object:
         if not shown.is_clone or shown.known.get(row.name) not in (None, row.usual):
             found[row.name] = row.read(config)
     if not shown.is_clone or shown.known.get("tags"):
-        found["tags"] = _read_tags(config.get("tags", ""))
+        found["tags"] = sorted(split_tags(config.get("tags")))
     if not shown.is_clone or shown.known.get("template"):
         found["template"] = flag(config.get("template"))
     if config.get("hotplug") is not None:

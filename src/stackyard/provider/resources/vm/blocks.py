@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.values import UNKNOWN, Object
+from stackyard.provider.values import UNKNOWN, Object, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PriorState", "is_managed", "known_block", "one", "shows"]
+__all__ = ["PriorState", "is_managed", "one", "shows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,6 @@ class PriorState:
 
     known: Object
     is_clone: bool
-
-
-def known_block(state: Object, name: str) -> Object | None:
-    """Return a block that occurs at most once."""
-    blocks = state.get(name)
-    if not isinstance(blocks, list) or not blocks or not isinstance(blocks[0], dict):
-        return None
-    return dict(blocks[0])
 
 
 def one(state: Object, name: str, default: Mapping[str, Any]) -> Object:

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.fields.drives import storage_of
 from stackyard.fields.properties import parse
-from stackyard.provider.guests import marked
-from stackyard.provider.guests.guest import Guest, seconds
+from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once, marked
+from stackyard.provider.guests.guest import seconds
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
 from stackyard.provider.resources.vm.disks import by_interface, configured
-from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.drives import FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
-from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive
+from stackyard.provider.resources.vm.initialization import cloud_init_drive, drive_interface, find_drive
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import clone_params, clone_unset
+from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["clone_vm", "move_disk"]
 
 _DRIVE_PREFIXES = ("ide", "sata", "scsi", "virtio", "efidisk", "tpmstate")
-_CLOUD_INIT_INTERFACE = "ide2"
 
 
-async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
+async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
     """Clone a VM and change the clone to what is planned."""
     block = known_block(planned, "clone") or {}
     target, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_clone")
@@ -57,12 +55,12 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
         }
         return await work.client.post(f"{source.path}/clone", params)
 
+    creation = Creation(kind=VM, node=made_on, worker=source.node, send=send, timeout_s=timeout_s)
     async with _queued(work, source.node, {storage} if storage else storages):
-        place = VmLocation(made_on, source.node)
-        made = await make_once(work, planned, send, place=place, timeout_s=timeout_s)
-    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+        made = await make_once(work, planned, creation)
+    guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    with left_on_failure(work, made):
+    with left_on_failure(work, made.entry):
         if guest.node != target:
             guest = await migrate(guest, target, timeout_s=timeout_s, storage=storage)
             await work.session.journal.change(made.entry, node=target)
@@ -90,7 +88,7 @@ async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
     return storages <= shared
 
 
-async def _configure(guest: Guest, planned: Object, made: CreatedVm, timeout_s: float) -> None:
+async def _configure(guest: Guest, planned: Object, made: CreatedGuest, timeout_s: float) -> None:
     config = await guest.config()
     drives, detached = _new_drives(guest, planned, config)
     if detached:
@@ -116,13 +114,14 @@ def _new_drives(guest: Guest, planned: Object, config: Mapping[str, Any]) -> tup
     """Return the drives that the clone has to get, and those that go before."""
     drives: dict[str, str] = {}
     detached: list[str] = []
-    for key, text in (("efidisk0", efi_text(planned)), ("tpmstate0", tpm_text(planned))):
-        if text is not None and key not in config:
-            drives[key] = text
+    for _, key, text in FIRMWARE:
+        new = text(planned)
+        if new is not None and key not in config:
+            drives[key] = new
     block = known_block(planned, "initialization")
     if block is not None:
         has = find_drive(config, guest.vm_id)
-        wanted = str(block.get("interface") or has or _CLOUD_INIT_INTERFACE)
+        wanted = drive_interface(block, has)
         if has != wanted or storage_of(config[has]) != block.get("datastore_id"):
             detached += [key for key in {has, wanted} if key and key in config]
             drives[wanted] = cloud_init_drive(block)
@@ -135,8 +134,8 @@ def _new_drives(guest: Guest, planned: Object, config: Mapping[str, Any]) -> tup
 async def _adjust_disks(guest: Guest, planned: Object, timeout_s: float) -> None:
     """Give the disks of a clone their options, place and size."""
     disks = by_interface(planned.get("disk"))
-    efi, tpm = known_block(planned, "efi_disk"), known_block(planned, "tpm_state")
-    if not disks and efi is None and tpm is None:
+    firmware = {key: block for name, key, _ in FIRMWARE if (block := known_block(planned, name)) is not None}
+    if not disks and not firmware:
         return
     config = await guest.config()
     for interface, disk in disks.items():
@@ -148,10 +147,10 @@ async def _adjust_disks(guest: Guest, planned: Object, timeout_s: float) -> None
             await guest.set({interface: text})
         await move_disk(guest, interface, str(disk.get("datastore_id") or ""), config, timeout_s=timeout_s)
         await grow(guest, disk, config, timeout_s=timeout_s)
-    for key, block in (("efidisk0", efi), ("tpmstate0", tpm)):
-        if block is not None and key in config:
+    for key, block in firmware.items():
+        if key in config:
             await move_disk(guest, key, str(block.get("datastore_id") or ""), config, timeout_s=timeout_s)
-    _check_firmware(efi, config)
+    _check_firmware(firmware.get("efidisk0"), config)
 
 
 def _check_firmware(efi: Object | None, config: Mapping[str, Any]) -> None:
@@ -169,17 +168,10 @@ async def move_disk(
     """Move a disk to another storage, if it is not there; tell whether it had to be."""
     if not storage or storage_of(config[key]) == storage:
         return False
-    params: dict[str, Any] = {"disk": key, "storage": storage, "delete": True}
-    for is_last in (False, True):
-        try:
-            upid = await guest.work.client.post(f"{guest.path}/move_disk", params)
-        except proxmox.AnswerLostError:
-            await guest.settle(timeout_s)
-            if storage_of((await guest.config()).get(key, "")) == storage:
-                return True
-            if is_last:
-                raise
-        else:
-            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
-            return True
+
+    async def is_moved() -> bool:
+        return storage_of((await guest.config()).get(key, "")) == storage
+
+    params = {"disk": key, "storage": storage, "delete": True}
+    await guest.run_unless_done("move_disk", params, is_done=is_moved, timeout_s=timeout_s)
     return True

@@ -5,13 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.guests.guest import Guest, seconds
+from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once
+from stackyard.provider.guests.guest import seconds
 from stackyard.provider.resources.vm import power
-from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import clone_vm
-from stackyard.provider.resources.vm.creation import CreatedVm, VmLocation, left_on_failure, make_once
 from stackyard.provider.resources.vm.disks import by_interface
-from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.drives import FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import (
     disk_text,
     grow,
@@ -20,11 +19,11 @@ from stackyard.provider.resources.vm.images import (
     require_larger,
     source_of,
 )
-from stackyard.provider.resources.vm.initialization import cloud_init_drive
+from stackyard.provider.resources.vm.initialization import cloud_init_drive, drive_interface
 from stackyard.provider.resources.vm.network import keep_addresses
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from stackyard.provider.values import Object
 
 __all__ = ["create"]
-
-_CLOUD_INIT_INTERFACE = "ide2"
 
 
 async def create(work: Work, planned: Object) -> Object:
@@ -61,7 +58,7 @@ def _identified(planned: Object) -> Object:
     return {**planned, "smbios": [{**block, "uuid": str(uuid.uuid4())}]}
 
 
-async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
+async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
     node, timeout_s = str(planned["node_name"]), seconds(planned, "timeout_create")
     await require_larger(work, node, by_interface(planned.get("disk")).values())
 
@@ -75,10 +72,11 @@ async def _make_new(work: Work, planned: Object) -> tuple[Guest, CreatedVm]:
         }
         return await work.client.post(f"/nodes/{node}/qemu", params)
 
-    made = await make_once(work, planned, send, place=VmLocation(node, node), timeout_s=timeout_s)
-    guest = Guest(work=work, node=made.entry.node, vm_id=made.entry.vm_id)
+    creation = Creation(kind=VM, node=node, worker=node, send=send, timeout_s=timeout_s)
+    made = await make_once(work, planned, creation)
+    guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
-    with left_on_failure(work, made):
+    with left_on_failure(work, made.entry):
         await _complete(guest, planned, is_taken_over=made.is_taken_over)
     return guest, made
 
@@ -90,10 +88,10 @@ def _drives(planned: Object) -> dict[str, str]:
         for interface, disk in by_interface(planned.get("disk")).items()
         if not needs_node(disk)
     }
-    drives["efidisk0"], drives["tpmstate0"] = efi_text(planned), tpm_text(planned)
+    drives |= {key: text(planned) for _, key, text in FIRMWARE}
     block = known_block(planned, "initialization")
     if block is not None:
-        drives[str(block.get("interface") or _CLOUD_INIT_INTERFACE)] = cloud_init_drive(block)
+        drives[drive_interface(block)] = cloud_init_drive(block)
     found = {key: text for key, text in drives.items() if text is not None}
     return found | cdrom_params(planned)
 
@@ -142,9 +140,7 @@ async def _tidy(guest: Guest, planned: Object, config: Mapping[str, Any]) -> Non
 async def _finish(guest: Guest, planned: Object) -> Object:
     """Make it a template or start it, and return the state that came of it."""
     if planned.get("template"):
-        await guest.run(
-            "template", timeout_s=seconds(planned, "timeout_create"), done="you can't convert a template"
-        )
+        await power.make_template(guest, planned)
     elif planned.get("started"):
         await power.start(guest, planned)
         if planned.get("reboot"):

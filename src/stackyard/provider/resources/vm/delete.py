@@ -44,8 +44,7 @@ async def _remove(guest: Guest, state: Object) -> None:
         if runs:
             await power.stop(guest, state, config=await _agent_of(guest, state))
         try:
-            upid = await guest.work.client.delete(guest.path, params)
-            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
+            await guest.remove(params, timeout_s=timeout_s)
         except (proxmox.RefusedError, proxmox.TaskFailedError) as err:
             # Somebody has started it meanwhile.
             runs = any(text in str(err) for text in _BUSY)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from stackyard.fields.guest import STARTUP
 from stackyard.fields.properties import flag, numbered, parse, render
 from stackyard.fields.vm import AGENT, AMD_SEV, AUDIO, DISPLAY, RANDOM_NUMBERS, WATCHDOG
-from stackyard.provider.resources.vm.blocks import PriorState, is_managed, known_block, one, shows
+from stackyard.provider.resources.vm.blocks import PriorState, is_managed, one, shows
+from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

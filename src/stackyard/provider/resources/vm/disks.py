@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.drives import INTERFACE
+from stackyard.fields.drives import INTERFACE, format_of
 from stackyard.fields.properties import GIB, parse, parse_size, render
 from stackyard.fields.vm import DISK, SPEED
-from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from stackyard.provider.values import Object
@@ -103,7 +102,6 @@ def read_disk(interface: str, value: Any, known: Object | None) -> Object:
     storage, separator, path = found.get("file", "").partition(":")
     if not separator:
         storage, path = "", storage
-    suffix = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
     size = (parse_size(found.get("size")) or 0) // GIB
     before = known or {}
     if not size and isinstance(before.get("size"), int):
@@ -113,7 +111,7 @@ def read_disk(interface: str, value: Any, known: Object | None) -> Object:
         "interface": interface,
         "datastore_id": storage,
         "path_in_datastore": path,
-        "file_format": found.get("format") or suffix or None,
+        "file_format": format_of(found),
         "file_id": _kept(before, "file_id"),
         "import_from": _kept(before, "import_from"),
         "size": size,

@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Any
 from stackyard.fields.drives import is_cdrom, is_cloud_init
 from stackyard.fields.properties import parse, render
 from stackyard.fields.vm import EFI_DISK, TPM
-from stackyard.provider.resources.vm.blocks import PriorState, is_managed, known_block, one, shows
+from stackyard.provider.resources.vm.blocks import PriorState, is_managed, one, shows
+from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.provider.values import Object
 
-__all__ = ["CDROM_INTERFACE", "cdrom_params", "efi_text", "read_cdrom", "read_efi", "read_tpm", "tpm_text"]
+__all__ = [
+    "CDROM_INTERFACE",
+    "FIRMWARE",
+    "cdrom_params",
+    "efi_text",
+    "read_cdrom",
+    "read_efi",
+    "read_tpm",
+    "tpm_text",
+]
 
 CDROM_INTERFACE = "ide3"
 
@@ -42,6 +52,10 @@ def tpm_text(state: Object) -> str | None:
     return TPM.write_text(one(state, "tpm_state", TPM.defaults()))
 
 
+# The block, the property and the text of a new disk.
+FIRMWARE = (("efi_disk", "efidisk0", efi_text), ("tpm_state", "tpmstate0", tpm_text))
+
+
 def read_cdrom(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Object:
     """Return the block of the CD drive."""
     known = known_block(shown.known, "cdrom")
@@ -59,10 +73,11 @@ def read_cdrom(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Obje
 
 
 def read_efi(config: Mapping[str, Any], shown: PriorState) -> Object:
-    """Return the block of the firmware's disk, without its format."""
+    """Return the block of the firmware's disk; its format is left out when the text does not tell."""
     if not config.get("efidisk0"):
         return shows(shown, "efi_disk", None, default={})
-    return _shows_always(shown, "efi_disk", {**EFI_DISK.read_text(config["efidisk0"]), "file_format": None})
+    found = parse(config["efidisk0"], EFI_DISK.bare)
+    return _shows_always(shown, "efi_disk", {**EFI_DISK.read(found), "file_format": found.get("format")})
 
 
 def read_tpm(config: Mapping[str, Any], shown: PriorState) -> Object:

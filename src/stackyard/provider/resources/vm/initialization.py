@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.drives import is_cloud_init
-from stackyard.fields.guest import ADDRESSES, DNS
+from stackyard.fields.drives import format_of, is_cloud_init
+from stackyard.fields.guest import DNS
 from stackyard.fields.properties import numbered, parse, render, text
 from stackyard.fields.vm import CLOUD_INIT, CLOUD_INIT_FILES, IP_CONFIG, USER
-from stackyard.provider.resources.vm.blocks import PriorState, known_block
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.guests.addresses import read_ip_config, write_ip_config
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stackyard.provider.resources.vm.blocks import PriorState
     from stackyard.provider.values import Object
 
-__all__ = ["MASK", "cloud_init_drive", "find_drive", "initialization_params", "read_initialization"]
+__all__ = [
+    "MASK",
+    "cloud_init_drive",
+    "drive_interface",
+    "find_drive",
+    "initialization_params",
+    "read_initialization",
+]
 
 # What Proxmox shows in place of a password.
 MASK = "**********"
+_INTERFACE = "ide2"
 
 
 def cloud_init_drive(block: Object) -> str:
@@ -31,6 +40,11 @@ def cloud_init_drive(block: Object) -> str:
             "format": file_format if isinstance(file_format, str) and file_format else None,
         }
     )
+
+
+def drive_interface(block: Object, current: str = "") -> str:
+    """Return where the drive of cloud-init is to be attached: as configured, else where it is."""
+    return str(block.get("interface") or current or _INTERFACE)
 
 
 def find_drive(config: Mapping[str, Any], vm_id: int) -> str:
@@ -60,15 +74,8 @@ def initialization_params(state: Object, *, with_upgrade: bool) -> dict[str, Any
     if not with_upgrade or not isinstance(block.get("upgrade"), bool):
         del params["ciupgrade"]
     for number, ip_config in enumerate(block.get("ip_config") or ()):
-        params[f"ipconfig{number}"] = _ip_text(ip_config or {}) or None
+        params[f"ipconfig{number}"] = IP_CONFIG.write_text(write_ip_config(ip_config or {})) or None
     return params
-
-
-def _ip_text(ip_config: Object) -> str:
-    families = {family: known_block(ip_config, family) or {} for family in ("ipv4", "ipv6")}
-    return IP_CONFIG.write_text(
-        {name: families[family].get(part) for name, (family, part) in ADDRESSES.items()}
-    )
 
 
 def read_initialization(config: Mapping[str, Any], shown: PriorState, vm_id: int) -> Object:
@@ -93,13 +100,8 @@ def _read_drive(config: Mapping[str, Any], vm_id: int) -> Object:
     if not interface:
         return {}
     found = parse(config[interface], "file")
-    storage, _, path = found.get("file", "").partition(":")
-    suffix = path.rpartition(".")[2] if "." in path else ""
-    return {
-        "interface": interface,
-        "datastore_id": storage,
-        "file_format": found.get("format") or suffix or None,
-    }
+    storage = found.get("file", "").partition(":")[0]
+    return {"interface": interface, "datastore_id": storage, "file_format": format_of(found)}
 
 
 def _read_dns(config: Mapping[str, Any]) -> Object:
@@ -113,14 +115,7 @@ def _read_ip(config: Mapping[str, Any]) -> Object:
     if not found:
         return {}
     listed = [found.get(number, {}) for number in range(max(found) + 1)]
-    return {"ip_config": [{"ipv4": _read_one(one, ""), "ipv6": _read_one(one, "6")} for one in listed]}
-
-
-def _read_one(found: Mapping[str, str], version: str) -> list[Object]:
-    address, gateway = found.get(f"ip{version}"), found.get(f"gw{version}")
-    if address is None and gateway is None:
-        return []
-    return [{"address": text(address), "gateway": text(gateway)}]
+    return {"ip_config": [read_ip_config(one) for one in listed]}
 
 
 def _read_account(config: Mapping[str, Any]) -> Object:

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.backoff import Backoff
-from stackyard.clients import proxmox
 from stackyard.provider.guests import VM, find_guest
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["migrate"]
 
-_ATTEMPTS = 3
 _BACKOFF = Backoff(0.1, 3.0, growth=1.5)
 _KEPT = ("comment", "failback", "group", "max_relocate", "max_restart", "state")
 
@@ -44,20 +42,11 @@ async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str =
 
 
 async def _move(guest: Guest, target: str, params: dict[str, Any], timeout_s: float) -> Guest:
-    sent = {key: value for key, value in params.items() if value is not None}
-    sent |= {"target": target, "with-local-disks": True}
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            upid = await guest.work.client.post(f"{guest.path}/migrate", sent)
-        except proxmox.AnswerLostError:
-            await guest.settle(timeout_s)
-            if await _node_of(guest) == target:
-                return guest.on(target)
-            if attempt == _ATTEMPTS:
-                raise
-        else:
-            await proxmox.wait_for(guest.work.client, str(upid), timeout_s=timeout_s)
-            return guest.on(target)
+    async def is_moved() -> bool:
+        return await _node_of(guest) == target
+
+    sent = {**params, "target": target, "with-local-disks": True}
+    await guest.run_unless_done("migrate", sent, is_done=is_moved, timeout_s=timeout_s)
     return guest.on(target)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.addresses import is_usable
 from stackyard.fields.properties import numbered, parse
 from stackyard.fields.vm import CARD
 from stackyard.provider.values import UNKNOWN
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_ADDRESSES",
     "complete_card",
-    "has_address",
     "keep_addresses",
     "network_params",
     "read_addresses",
@@ -92,23 +90,6 @@ def _read_card(value: str) -> Object:
     model = next((name for name in found if name not in _PROPERTIES), None)
     card = CARD.read({"macaddr": found[model] if model else None, **found})
     return {**card, "model": found.get("model") or model or "", "enabled": True}
-
-
-def has_address(interfaces: Iterable[GuestInterface], wanted: set[str]) -> bool:
-    """Tell whether the agent reports addresses that others can reach.
-
-    Args:
-        interfaces: What the agent reported.
-        wanted: `ipv4`, `ipv6` or both; with neither, any will do.
-    """
-    found = {
-        f"ipv{address.version}"
-        for interface in interfaces
-        if interface.name != "lo"
-        for address in interface.addresses
-        if is_usable(address)
-    }
-    return found >= wanted if wanted else bool(found)
 
 
 def read_addresses(interfaces: Iterable[GuestInterface]) -> Object:

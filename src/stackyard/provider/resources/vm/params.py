@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.guest import join_tags
 from stackyard.fields.vm import BASICS
-from stackyard.provider.resources.vm.basics import basics_params, cpu_params, memory_params, tags_text
-from stackyard.provider.resources.vm.blocks import known_block
+from stackyard.provider.resources.vm.basics import basics_params, cpu_params, memory_params
 from stackyard.provider.resources.vm.devices import device_params
 from stackyard.provider.resources.vm.drives import cdrom_params
 from stackyard.provider.resources.vm.initialization import initialization_params
 from stackyard.provider.resources.vm.network import network_params
 from stackyard.provider.resources.vm.passthrough import passthrough_params
-from stackyard.provider.values import given
+from stackyard.provider.values import given, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def clone_params(state: Object, vm_id: int) -> dict[str, Any]:
         if state.get(attribute) not in (None, default):
             params[key] = state[attribute]
     if state.get("tags"):
-        params["tags"] = tags_text(state["tags"])
+        params["tags"] = join_tags(state["tags"])
     if given(state, "hotplug"):
         params["hotplug"] = state["hotplug"]
     if given(state, "boot_order"):

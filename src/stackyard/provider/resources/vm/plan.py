@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stackyard.fields.table import Effect
+from stackyard.fields.vm import BLOCKS
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.disks import by_interface, same_disks
 from stackyard.provider.resources.vm.network import complete_card
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from stackyard.provider.plan import PlanDraft
@@ -121,9 +122,10 @@ def _plan_replacement(planned: PlanDraft, prior: Object) -> None:
         replace.append(("node_name",))
     if bool(prior.get("clone")) != bool(values.get("clone")):
         replace.append(("clone",))
-    for block, attribute in (("tpm_state", "version"), ("efi_disk", "type")):
-        old, new = known_block(prior, block), known_block(values, block)
-        if old and new and old.get(attribute) and new.get(attribute) not in (None, "", old[attribute]):
-            replace.append((block, 0, attribute))
+    for block, table in BLOCKS.items():
+        old, new = known_block(prior, block) or {}, known_block(values, block) or {}
+        for row in table.rows_with(Effect.REPLACE):
+            if old.get(row.name) and new.get(row.name) not in (None, "", old[row.name]):
+                replace.append((block, 0, row.name))
     if prior.get("template") and values.get("template") is False:
         raise AttributeValueError("A template cannot become a VM again.", ("template",))

@@ -9,9 +9,10 @@ from stackyard.base.backoff import Backoff
 from stackyard.base.errors import InterruptedRunError
 from stackyard.clients import proxmox
 from stackyard.fields.properties import flag, parse
+from stackyard.provider.guests.addresses import has_address
 from stackyard.provider.guests.guest import seconds
-from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.resources.vm.network import NO_ADDRESSES, has_address, read_addresses
+from stackyard.provider.resources.vm.network import NO_ADDRESSES, read_addresses
+from stackyard.provider.values import known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.provider.guests.guest import Guest
     from stackyard.provider.values import Object
 
-__all__ = ["addresses", "duration_s", "has_agent", "restart", "start", "stop"]
+__all__ = ["addresses", "duration_s", "has_agent", "make_template", "restart", "start", "stop"]
 
 # Each pause is about an eighth of the wait so far: that much later than it happened something is noticed.
 _BACKOFF = Backoff(0.1, 2.0, growth=1.15)
@@ -84,6 +85,12 @@ async def restart(guest: Guest, state: Object) -> None:
     else:
         await stop(guest, state, config=config)
         await start(guest, state)
+
+
+async def make_template(guest: Guest, state: Object) -> None:
+    """Make a VM that does not run a template, unless it is one."""
+    timeout_s = seconds(state, "timeout_create")
+    await guest.run("template", timeout_s=timeout_s, done="you can't convert a template")
 
 
 async def _until(guest: Guest, wanted: str, timeout_s: float) -> None:

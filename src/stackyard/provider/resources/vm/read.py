@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.fields.drives import is_disk
+from stackyard.fields.drives import format_of, is_disk
 from stackyard.fields.properties import parse
 from stackyard.provider.guests import VM, Guest, find_guest
 from stackyard.provider.resources.vm.basics import read_basics, read_cpu, read_memory, read_operating_system
-from stackyard.provider.resources.vm.blocks import PriorState, is_managed, known_block
+from stackyard.provider.resources.vm.blocks import PriorState, is_managed
 from stackyard.provider.resources.vm.devices import read_devices
 from stackyard.provider.resources.vm.disks import by_interface, order_of, read_disk
 from stackyard.provider.resources.vm.drives import read_cdrom, read_efi, read_tpm
@@ -17,7 +17,7 @@ from stackyard.provider.resources.vm.initialization import read_initialization
 from stackyard.provider.resources.vm.network import NO_ADDRESSES, read_network
 from stackyard.provider.resources.vm.passthrough import read_passthrough
 from stackyard.provider.resources.vm.power import addresses
-from stackyard.provider.values import UNKNOWN
+from stackyard.provider.values import UNKNOWN, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,14 +41,12 @@ async def refresh(work: Work, state: Object) -> Object | None:
     if found is None:
         return None
     guest = Guest(work=work, node=str(found["node"]), vm_id=vm_id)
-    # Asked of the node, because what the cluster says of a guest's state is some seconds old.
-    listed = await work.client.get(f"/nodes/{proxmox.quoted(guest.node)}/qemu", max_age_s=_SHARED_S)
-    status = next((one.get("status") for one in listed if int(one["vmid"]) == vm_id), None)
+    is_running = await guest.is_listed_running()
     try:
         config = await guest.config()
     except proxmox.MissingError:
         return None
-    known = {**state, "pool_id": found.get("pool") or "", "started": status == "running"}
+    known = {**state, "pool_id": found.get("pool") or "", "started": is_running}
     if known.get("template"):
         known["started"] = state.get("started")
     return await read_vm(guest, known, config, wait=False)
@@ -130,11 +128,7 @@ async def _complete_format(guest: Guest, disk: Object, known: Object | None) -> 
 
 async def _efi_format(guest: Guest, config: Mapping[str, Any]) -> str | None:
     found = parse(config["efidisk0"], "file")
-    volume = found.get("file", "")
-    if found.get("format"):
-        return found["format"]
-    name = volume.rpartition("/")[2]
-    return name.rpartition(".")[2] if "." in name else await _format_of(guest, volume)
+    return format_of(found) or await _format_of(guest, found.get("file", ""))
 
 
 async def _format_of(guest: Guest, volume: str) -> str | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.provider.checks import at_least, matches, one_of
+from stackyard.provider.checks import at_least, is_masked, matches, one_of, same_elements
 from stackyard.provider.resources.vm.power import duration_s
 from stackyard.provider.schema import Rule
-from stackyard.provider.values import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,21 +67,10 @@ def _is_queues(value: Any) -> str | None:
     return None if value == 0 or int(value) >= 2 else "must be 0, or at least 2"
 
 
-def _same_list(prior: Any, config: Any) -> bool:
-    if not isinstance(prior, list) or not isinstance(config, list) or UNKNOWN in config:
-        return False
-    return sorted(map(str, prior)) == sorted(map(str, config))
-
-
 def _same_features(prior: Any, config: Any) -> bool:
     if prior is None or {prior, config} & {"0", "1"}:
         return bool(prior == config)
     return sorted(str(prior).split(",")) == sorted(str(config).split(","))
-
-
-def _masked(prior: Any, config: Any) -> bool:
-    """Tell whether a password is shown as stars only: then nobody can say that it has changed."""
-    return bool(prior) and not str(prior).strip("*")
 
 
 RULES = {
@@ -121,7 +109,7 @@ RULES = {
         same=lambda prior, config: config == "",
     ),
     "initialization.type": Rule(check=one_of("configdrive2", "nocloud")),
-    "initialization.user_account.password": Rule(same=_masked),
+    "initialization.user_account.password": Rule(same=is_masked),
     "keyboard_layout": Rule(check=one_of(*_LAYOUTS)),
     "memory.dedicated": Rule(check=_between(64, 268435456)),
     "memory.floating": Rule(check=_between(0, 268435456)),
@@ -143,7 +131,7 @@ RULES = {
     "scsi_hardware": Rule(
         check=one_of("lsi", "lsi53c810", "virtio-scsi-pci", "virtio-scsi-single", "megasas", "pvscsi")
     ),
-    "tags": Rule(same=_same_list),
+    "tags": Rule(same=same_elements),
     "tpm_state.version": Rule(check=one_of("v1.2", "v2.0")),
     "vga.memory": Rule(check=_between(4, 512)),
     "vga.type": Rule(check=one_of(*_DISPLAYS)),

@@ -11,16 +11,20 @@ from stackyard.provider.guests.guest import Guest, seconds
 from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.pool import move_guest
 from stackyard.provider.resources.vm import power
-from stackyard.provider.resources.vm.blocks import known_block
 from stackyard.provider.resources.vm.clone import move_disk
 from stackyard.provider.resources.vm.disks import by_interface, configured
-from stackyard.provider.resources.vm.drives import CDROM_INTERFACE, cdrom_params, efi_text, tpm_text
+from stackyard.provider.resources.vm.drives import CDROM_INTERFACE, FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
-from stackyard.provider.resources.vm.initialization import cloud_init_drive, find_drive, initialization_params
+from stackyard.provider.resources.vm.initialization import (
+    cloud_init_drive,
+    drive_interface,
+    find_drive,
+    initialization_params,
+)
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
-from stackyard.provider.values import UNKNOWN, given
+from stackyard.provider.values import UNKNOWN, given, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["update"]
 
-_CLOUD_INIT_INTERFACE = "ide2"
 # Bound to the hardware of one node: gone before the VM leaves it.
 _NODE_BOUND = ("hostpci", "usb", "numa")
 
@@ -129,7 +132,7 @@ def _is_bound(key: str) -> bool:
 
 
 async def _change_firmware_place(change: _Change, config: dict[str, Any]) -> None:
-    for name, key in (("efi_disk", "efidisk0"), ("tpm_state", "tpmstate0")):
+    for name, key, _ in FIRMWARE:
         block = known_block(change.planned, name)
         if block is None or key not in config or not change.changed(name):
             continue
@@ -154,7 +157,7 @@ async def _change_cloud_init_drive(change: _Change, config: dict[str, Any]) -> N
             await change.need_stopped("take away the drive of cloud-init")
             await change.set({}, delete=[has], allocates=set())
         return
-    wanted = str(block.get("interface") or has or _CLOUD_INIT_INTERFACE)
+    wanted = drive_interface(block, has)
     if has == wanted and not _drive_differs(change, block, str(config[has])):
         return
     await change.need_stopped("move the drive of cloud-init")
@@ -234,22 +237,20 @@ def _upgrade_changed(change: _Change) -> bool:
 def _drive_changes(change: _Change, config: Mapping[str, Any]) -> tuple[dict[str, str], set[str], list[str]]:
     """Return drives to set, those among them that make a volume, and those to take away."""
     drives, allocates, gone = _disk_changes(change, config)
-    for name, key, text in (
-        ("efi_disk", "efidisk0", efi_text(change.planned)),
-        ("tpm_state", "tpmstate0", tpm_text(change.planned)),
-    ):
+    for name, key, text in FIRMWARE:
         if not change.changed(name):
             continue
-        if text is None and key in config:
+        new = text(change.planned)
+        if new is None and key in config:
             gone.append(key)
-        elif text is not None and (key not in config or _firmware_differs(name, change)):
-            drives[key] = text
+        elif new is not None and (key not in config or _firmware_differs(name, change)):
+            drives[key] = new
             allocates.add(key)
     if change.changed("cdrom"):
         before = known_block(change.prior, "cdrom") or {}
-        old, new = str(before.get("interface") or CDROM_INTERFACE), cdrom_params(change.planned)
-        drives |= new
-        if old not in new and old in config and before:
+        old, wanted = str(before.get("interface") or CDROM_INTERFACE), cdrom_params(change.planned)
+        drives |= wanted
+        if old not in wanted and old in config and before:
             gone.append(old)
     return drives, allocates, gone
 
@@ -305,9 +306,7 @@ async def _become_template(change: _Change) -> None:
     if not change.planned.get("template") or change.prior.get("template"):
         return
     await change.need_stopped("become a template")
-    await change.guest.run(
-        "template", timeout_s=seconds(change.planned, "timeout_create"), done="you can't convert a template"
-    )
+    await power.make_template(change.guest, change.planned)
 
 
 async def _regenerate_cloud_init(change: _Change) -> None:

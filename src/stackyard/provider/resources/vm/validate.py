@@ -6,8 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stackyard.provider.problems import Problem
-from stackyard.provider.resources.vm.blocks import known_block
-from stackyard.provider.values import UNKNOWN, given
+from stackyard.provider.values import UNKNOWN, given, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
