@@ -8,7 +8,6 @@ authenticated with a key of the user's own, so that nobody can read it, change i
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import secrets
 import stat
@@ -17,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
 from stackyard.base import directories, files
 from stackyard.base.documents.jsontext import parse_json
@@ -49,6 +50,7 @@ _BESIDE = "beside"
 _ITERATIONS = 200_000
 # Of the two that OpenTofu takes the one that processors have instructions for.
 _HASH = "sha256"
+_HASHES = {_HASH: hashes.SHA256, "sha512": hashes.SHA512}
 _KEY_PROVIDER = "key_provider.pbkdf2.stackyard"
 
 
@@ -237,13 +239,13 @@ def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:
         document = parse_json(data, LARGE)
         meta = parse_json(base64.b64decode(document["meta"][_KEY_PROVIDER]), LARGE)
         content = base64.b64decode(document["encrypted_data"])
-        derived = hashlib.pbkdf2_hmac(
-            meta["hash_function"],
-            key.secret.hex().encode(),
-            base64.b64decode(meta["salt"]),
-            meta["iterations"],
-            meta["key_length"],
-        )
+        # The function of `hashlib` takes twice the time.
+        derived = PBKDF2HMAC(
+            algorithm=_HASHES[meta["hash_function"]](),
+            length=meta["key_length"],
+            salt=base64.b64decode(meta["salt"]),
+            iterations=meta["iterations"],
+        ).derive(key.secret.hex().encode())
         return AESGCM(derived).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], None)
     except (ValueError, KeyError, TypeError, InvalidTag):
         return None
