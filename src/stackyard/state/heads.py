@@ -28,6 +28,8 @@ _GIVE_UP_AFTER_S = 30.0
 _LONGEST_PAUSE_S = 0.05
 # Threads that change the same state take turns; different states share a turn only by chance.
 _STRIPES = 64
+# A larger head is read again each time: the service may have thousands of states.
+_LARGEST_KEPT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,20 @@ class Edit:
         self.write(before)
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownHead:
+    """A head and its bytes in the store."""
+
+    key: str
+    data: bytes
+    head: StateHead
+
+
 class Heads:
     """The heads of all states of a store.
+
+    To make values of the bytes of a head takes longer than to read it. So the last head of each stripe is
+    kept with its bytes, and used again where the store still has the same bytes.
 
     Args:
         objects: The store.
@@ -76,12 +90,13 @@ class Heads:
         self._objects = objects
         self._clock = clock
         self._turns = tuple(threading.Lock() for _ in range(_STRIPES))
+        self._known: list[_KnownHead | None] = [None] * _STRIPES
 
     def read(self, name: str) -> StateHead | None:
         """Return the head of a state, None if the state was never heard of."""
         key = layout.head(name)
         stored = self._objects.get(key)
-        return None if stored is None else codec.load_head(stored.data, key)
+        return None if stored is None else self._load(key, stored.data)
 
     def names(self) -> Iterator[str]:
         """Yield the name of every state, in order."""
@@ -119,14 +134,28 @@ class Heads:
 
     def _try(self, key: str, decide: Callable[[StateHead | None, float], Decision[T]]) -> T:
         stored = self._objects.get(key)
-        head = None if stored is None else codec.load_head(stored.data, key)
+        head = None if stored is None else self._load(key, stored.data)
         decision = decide(head, self._clock())
         edit = decision.edit
         if edit is not None:
             edit.set(revision=edit.head.revision + 1)
             expect = ABSENT if stored is None else stored.tag
-            self._objects.put(key, codec.dump_head(edit.head), expect=expect, before=edit.before)
+            data = codec.dump_head(edit.head)
+            self._objects.put(key, data, expect=expect, before=edit.before)
+            self._keep(key, data, edit.head)
         return decision.result
+
+    def _load(self, key: str, data: bytes) -> StateHead:
+        known = self._known[hash(key) % _STRIPES]
+        if known is not None and known.key == key and known.data == data:
+            return known.head
+        head = codec.load_head(data, key)
+        self._keep(key, data, head)
+        return head
+
+    def _keep(self, key: str, data: bytes, head: StateHead) -> None:
+        if len(data) <= _LARGEST_KEPT_BYTES:
+            self._known[hash(key) % _STRIPES] = _KnownHead(key, data, head)
 
 
 @dataclass(frozen=True, slots=True)
