@@ -21,12 +21,12 @@ from stackyard.inventory import render as inventory_of
 from stackyard.inventory.contract import Origin
 from stackyard.render import render
 from stackyard.render.references import address_of
-from stackyard.sources.deployment.edit import set_values, written
+from stackyard.sources.deployment.edit import format_object, set_values
 from stackyard.sources.deployment.explain import explain
 from stackyard.sources.deployment.fetch import Object
 from stackyard.sources.deployment.text import parse
-from stackyard.sources.deployment.validate import Checked, check
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.validate import ValidatedObject, check
+from stackyard.sources.deployment.write import WriteRequest, write
 
 __all__ = ["measure"]
 
@@ -99,17 +99,17 @@ def _keep(best: dict[str, float], name: str, work: Callable[[], Any]) -> Any:
     return result
 
 
-def _explain_all(checked: Checked) -> int:
+def _explain_all(checked: ValidatedObject) -> int:
     return sum(len(explain(guest, checked.document)) for guest in checked.require().guests)
 
 
-def _rendered(checked: Checked) -> int:
+def _rendered(checked: ValidatedObject) -> int:
     if checked.desired is None:
         raise ValueError("the object of the measurement is not valid")
     return len(render(checked.desired).files)
 
 
-def _published(checked: Checked) -> bool:
+def _published(checked: ValidatedObject) -> bool:
     """Render the inventory of guests that are all there, and publish it in both of its forms."""
     if checked.desired is None:
         raise ValueError("the object of the measurement is not valid")
@@ -128,7 +128,7 @@ def _contention() -> Figure:
         folder = Path(name)
         place = place_in(folder)
         first = text_of(large(100)).encode()
-        write(place, Request(kind="put", make=lambda current: first))
+        write(place, WriteRequest(kind="put", make=lambda current: first))
         threads = [threading.Thread(target=write, args=(place, _adding(n))) for n in range(WRITERS)]
         began_s = time.perf_counter()
         for thread in threads:
@@ -150,13 +150,13 @@ def _contention() -> Figure:
     )
 
 
-def _adding(number: int) -> Request:
+def _adding(number: int) -> WriteRequest:
     entry = json.dumps({**CONTAINER, "vm_id": 900_000 + number, "hostname": f"g{number}", "pool_id": "pool0"})
 
     def make(current: Object | None) -> bytes:
         data = {} if current is None else current.document.data
         key = f"containers.g{number}"
         settings = [f"{key}={entry}", f"{key}.vlan=net0", f"{key}.dhcp=true"]
-        return written(set_values(data, settings))
+        return format_object(set_values(data, settings))
 
-    return Request(kind="edit", make=make, can_repeat=True, wait_s=300)
+    return WriteRequest(kind="edit", make=make, can_repeat=True, wait_s=300)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from stackyard.operator.outcome import Phase, Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.verbs import run_verb
 
 __all__ = ["main"]
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         del host
         yield _Hands(float(configuration_s))
 
-    request = Request(file=manifest, site=site, host="lab")
+    request = VerbRequest(file=manifest, site=site, host="lab")
     outcome = asyncio.run(run_verb(Verb(verb), request, guest_actions_for=guest_actions_for))
     sys.stdout.write(json.dumps(outcome.as_json()) + "\n")
     return 0 if outcome.success else 1

@@ -31,7 +31,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
-from stackyard.path.run import Settings, open_run
+from stackyard.path.run import RunSettings, open_run
 
 __all__ = ["measure"]
 
@@ -167,7 +167,7 @@ async def _alone(yard: _Yard) -> _Costs:
     base = yard.folder.parent / "alone"
     yard.begin(base)
     resolved = EnvironmentSource.find(str(yard.folder)).resolve(_NAME, None)
-    async with open_run(resolved, Settings(base=base)) as run:
+    async with open_run(resolved, RunSettings(base=base)) as run:
         workdir, plan = run.workdir, str(yard.folder.parent / "plan")
 
         async def engine(*arguments: str) -> _Cost:

@@ -81,7 +81,7 @@ def resolve_everything(resolver: ConfigResolver) -> None:
     node = resolver.list_nodes()[0]
     for env in resolver.list_envs():
         resolver.resolve_env(env, node)
-        resolver.desired(env, node)
+        resolver.resolve_desired(env, node)
     for name in resolver.list_nodes():
         resolver.resolve_host(name)
     for name in resolver.list_specs():

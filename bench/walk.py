@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from bench.figure import Figure
 from stackyard.base.dag import Graph
-from stackyard.base.schedule import Limits, walk
+from stackyard.base.schedule import ScheduleLimits, walk
 
 __all__ = ["measure"]
 
@@ -48,7 +48,7 @@ def _time_s(run: Callable[[], Awaitable[object]]) -> float:
 def measure() -> list[Figure]:
     """Return the cost of a walk: few at once, all at once, and with a limit for each of some hosts."""
     graph = _random_graph()
-    limits: Limits[int] = Limits(
+    limits: ScheduleLimits[int] = ScheduleLimits(
         parallel=16,
         capacity={f"host{number}": 4 for number in range(HOSTS)},
         needs=lambda node: (f"host{node % HOSTS}",),

@@ -35,14 +35,14 @@ def run(argv: list[str] | None = None) -> None:
 def _keep_others_from_writing() -> None:
     """Make nothing that other users may write, whatever the umask of who started us.
 
-    One that lets a group write is somebody's choice; one that lets everybody write is none.
+    One that lets a group write is someone's choice; one that lets everyone write is none.
     """
     given = os.umask(_SAFE_UMASK)
     os.umask(given if given & stat.S_IWOTH else given | _SAFE_UMASK)
 
 
 def _hold_standard_descriptors() -> None:
-    """Give descriptors 0 to 2 to nobody else: a file opened as one of them would receive stray output."""
+    """Give descriptors 0 to 2 to no one else: a file opened as one of them would receive stray output."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -15,7 +15,7 @@ from stackyard.desired import Container, Desired, Guest, Vm
 from stackyard.path.importing.container import translate_container
 from stackyard.path.importing.vm import translate_vm
 from stackyard.provider.resources.container.describe import describe
-from stackyard.provider.resources.container.properties import beginning, properties
+from stackyard.provider.resources.container.properties import properties, render_creation
 from stackyard.provider.resources.vm.blocks import PriorState
 from stackyard.provider.resources.vm.disks import new_disk
 from stackyard.provider.resources.vm.drives import cdrom_params, efi_text, tpm_text
@@ -39,7 +39,7 @@ def vm_parameters(state: Json, vm_id: int) -> Json:
 
 
 def container_parameters(state: Json, _vm_id: int) -> Json:
-    return {**properties(state), **beginning(state)}
+    return {**properties(state), **render_creation(state)}
 
 
 def described(config: Mapping[str, Any], kind: str, vm_id: int) -> Json:

@@ -48,7 +48,7 @@ def test_the_model_sets_every_field_of_the_desired_state() -> None:
 
 def test_the_site_sets_every_field_of_its_guests(tmp_path: Path) -> None:
     site = shutil.copytree(SOURCES / "everything", tmp_path / "site")
-    model = ConfigResolver(site).desired("everything", "pve1")
+    model = ConfigResolver(site).resolve_desired("everything", "pve1")
     covered = fields_set((model.vms, model.containers))
     used = {type(value) for value in values((model.vms, model.containers))}
     left = {(kind.__name__, name) for kind in used for name in kind.model_fields} - covered

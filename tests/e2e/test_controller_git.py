@@ -19,7 +19,7 @@ from tests.support.flood import unchecked
 from tests.support.processes import PATIENCE_S
 from tests.support.repositories import git
 
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 from stackyard.controller import RunningController
 
 # How git is told which protocol to speak.
@@ -53,7 +53,7 @@ async def guests(found: ControllerProcess, *, force_close: bool = False) -> Asyn
 async def serving(tmp_path: Path, *, files: int = 3) -> AsyncIterator[tuple[RunningController, Path]]:
     source = repository(tmp_path / "bootstrap", files=files)
     # Hundreds of handshakes at once take their time where server and clients share a loaded core.
-    patient = Limits(header_timeout_s=PATIENCE_S * 4, max_connections=4096)
+    patient = ServerLimits(header_timeout_s=PATIENCE_S * 4, max_connections=4096)
     async with running(make_site(tmp_path), repos=True, limits=patient) as found:
         yield found, source
 

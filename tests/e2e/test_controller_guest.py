@@ -182,7 +182,7 @@ class Host(asyncssh.SSHServer):
 def user_data(site: Path, found: RunningController, name: str) -> str:
     """Return the user data of a guest of the site as its hypervisor would hand it over."""
     resolver = ConfigResolver(site)
-    vm = next(guest for guest in resolver.desired("shop").vms if guest.name == name)
+    vm = next(guest for guest in resolver.resolve_desired("shop").vms if guest.name == name)
     assert isinstance(vm, Vm)
     assert vm.cloud_init is not None
     text = cloud_config(vm, vm.cloud_init)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.support.controller import REPO_TOKEN, Asking, asking, make_site, repository, running
 from tests.support.processes import PATIENCE_S
 
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 from stackyard.controller import RunningController
 from stackyard.controller.openapi import openapi
 
@@ -174,7 +174,7 @@ def test_silent_and_half_open_clients_delay_nobody(tmp_path: Path) -> None:
     """Some never begin the handshake, some stop in the middle of it, some in the middle of a request."""
 
     async def run() -> None:
-        limits = Limits(max_connections=400)
+        limits = ServerLimits(max_connections=400)
         async with running(make_site(tmp_path), limits=limits) as found, asking(found) as client:
             held = []
             for number in range(60):

@@ -21,14 +21,14 @@ from stackyard.clients.objects import (
     StoreReadOnlyError,
     open_objects,
 )
-from stackyard.clients.objects.s3 import S3Credentials, S3Place
+from stackyard.clients.objects.s3 import S3Config, S3Credentials
 from stackyard.clients.objects.versions import VersionedObjects
 from stackyard.sources.deployment.fetch import FetchError, fetch, open_history
-from stackyard.sources.deployment.lease import held_lease
+from stackyard.sources.deployment.lease import hold_lease
 from stackyard.sources.deployment.lease_status import break_lease, lease_status
 from stackyard.sources.deployment.settings import BucketAddress, ObjectLocation, SettingsFile
 from stackyard.sources.deployment.store import ObjectMissingError, VersionUnknownError
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.write import WriteRequest, write
 from stackyard.state import StateService
 
 __all__ = ["seaweed"]
@@ -61,7 +61,7 @@ def client(bucket: Bucket) -> Iterator[Any]:
 
 def _write(place: ObjectLocation, data: dict[str, Any]) -> None:
     text = text_of(data).encode()
-    write(place, Request(kind="put", make=lambda current: text, wait_s=5))
+    write(place, WriteRequest(kind="put", make=lambda current: text, wait_s=5))
 
 
 def test_who_may_only_read_reads_everything_and_is_told_what_is_missing_to_write(
@@ -166,14 +166,17 @@ def test_an_object_that_others_wrote_is_refused_with_a_reason(
     _write(place, SMALL)
     client.put_object(Bucket=bucket.name, Key=bucket.key, Body=content)
     with pytest.raises((InvalidInputError, FetchError)):
-        write(place, Request(kind="edit", make=lambda current: fetch(place).document.text.encode(), wait_s=5))
+        write(
+            place,
+            WriteRequest(kind="edit", make=lambda current: fetch(place).document.text.encode(), wait_s=5),
+        )
     store = open_history(place)
     assert len(list(store.history())) == 2
     store.close()
 
 
 def test_an_object_or_lease_that_is_too_large_is_not_read(bucket: Bucket, client: Any) -> None:
-    where = S3Place(
+    where = S3Config(
         bucket=bucket.name,
         endpoint_url=bucket.endpoint,
         credentials=S3Credentials(access_key=ENV["S3_ACCESS_KEY_ID"], secret_key=SECRET_KEY),
@@ -198,7 +201,7 @@ def test_a_lease_that_others_wrote_is_named_and_can_be_broken(
         with pytest.raises(StoreDamagedError):
             _write(place, SMALL)
         break_lease(place, "it is none of ours")
-        with held_lease(place, "next", wait_s=5):
+        with hold_lease(place, "next", wait_s=5):
             pass
 
 

@@ -17,11 +17,11 @@ from tests.support.processes import PATIENCE_S
 from stackyard.base import events
 from stackyard.clients.objects import ANYTHING, StoreDamagedError, acquire
 from stackyard.sources.deployment.fetch import fetch
-from stackyard.sources.deployment.lease import LeaseHeldError, held_lease
+from stackyard.sources.deployment.lease import LeaseHeldError, hold_lease
 from stackyard.sources.deployment.lease_status import LeaseNotOursError, break_lease, lease_status
 from stackyard.sources.deployment.open_store import open_lease_objects
 from stackyard.sources.deployment.settings import ObjectLocation
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.write import WriteRequest, write
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 3600
@@ -29,8 +29,8 @@ HOLDER = """
 import sys
 from pathlib import Path
 from tests.support.deployment import place_in
-from stackyard.sources.deployment.lease import held_lease
-with held_lease(place_in(Path(sys.argv[1])), "a long edit", promise_s=3600) as held:
+from stackyard.sources.deployment.lease import hold_lease
+with hold_lease(place_in(Path(sys.argv[1])), "a long edit", promise_s=3600) as held:
     print("held", flush=True)
     sys.stdin.readline()
     held.check()
@@ -60,13 +60,13 @@ def _holder(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.fixture
 def place(tmp_path: Path) -> ObjectLocation:
     found = place_in(tmp_path, lease_ttl_s=LONG_S)
-    write(found, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
+    write(found, WriteRequest(kind="put", make=lambda current: text_of(SMALL).encode()))
     return found
 
 
 def _grow(place: ObjectLocation, *, wait_s: float = 0) -> None:
     grown = text_of(edited(SMALL, domain="grown.example.com")).encode()
-    write(place, Request(kind="put", make=lambda current: grown, wait_s=wait_s))
+    write(place, WriteRequest(kind="put", make=lambda current: grown, wait_s=wait_s))
 
 
 def test_the_lease_of_a_killed_writer_of_this_machine_is_taken_over_at_once(
@@ -119,7 +119,7 @@ def test_while_a_lease_blocks_it_is_never_said_to_have_expired(place: ObjectLoca
         facts = {"acquired_at": "1000", "doing": "a long edit"}
         assert acquire(objects, key, owner="them@elsewhere", promise_s=0.3, facts=facts) is not None
         said: list[events.Event] = []
-        with held_lease(place, "next", wait_s=PATIENCE_S, emit=said.append):
+        with hold_lease(place, "next", wait_s=PATIENCE_S, emit=said.append):
             pass
     waits = [event.waiting_for for event in said if isinstance(event, events.StepWaiting)]
     assert waits

@@ -19,8 +19,8 @@ from tests.support.deployment_rig import TWO, Rig, shared_rig
 from tests.support.seaweed import require_seaweed
 
 from stackyard.clients.objects import ANYTHING, LeaseWatch, acquire, open_objects
-from stackyard.sources.deployment.lease import SuspectError, held_lease
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.lease import SuspectError, hold_lease
+from stackyard.sources.deployment.write import WriteRequest, write
 from stackyard.state import Actor, StateService
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -285,7 +285,7 @@ def test_a_file_of_unknown_origin_is_not_put_over_an_object(rig: Rig) -> None:
 
 def test_a_held_lease_is_waited_for_with_its_holder_and_ends_with_75(rig: Rig) -> None:
     place = place_in(rig.yard.folder)
-    with held_lease(place, "a long edit"):
+    with hold_lease(place, "a long edit"):
         ended = rig.yard.run("deployment", "edit", "--set", "domain=x.com", "--lease-wait", "0.5", status=75)
         assert "a long edit" in ended.stderr
         assert f"pid {os.getpid()}" in ended.stderr
@@ -338,7 +338,7 @@ def test_a_lease_lost_during_work_lets_it_finish_and_reports_it_as_suspect(rig: 
         return data
 
     with pytest.raises(SuspectError, match="version"):
-        write(place, Request(kind="edit", make=make))
+        write(place, WriteRequest(kind="edit", make=make))
     assert rig.current()["domain"] == "suspect.example.com"
     with rig.store() as store:
         store.objects.delete(store.lease_key)
@@ -477,7 +477,7 @@ def test_a_local_file_works_without_the_store_and_says_so_loudly(rig: Rig) -> No
 def test_a_lease_is_renewed_while_it_is_held(rig: Rig) -> None:
     place = place_in(rig.yard.folder)
     # A sign of life every half a second: a busy machine has a whole one to be late.
-    with held_lease(place, "long work", promise_s=1.5) as held, rig.store() as store:
+    with hold_lease(place, "long work", promise_s=1.5) as held, rig.store() as store:
         watch = LeaseWatch()
         looking = threading.Event()
         for _ in range(25):

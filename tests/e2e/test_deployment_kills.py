@@ -18,7 +18,7 @@ from tests.support.processes import PATIENCE_S, Watched
 
 from stackyard.sources.deployment.fetch import fetch, open_history
 from stackyard.sources.deployment.text import parse, same
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.write import WriteRequest, write
 
 GROWN = edited(SMALL, **{"containers__my-container__cpu_cores": 4})
 # More than a write ever asks of its store.
@@ -43,7 +43,7 @@ def killed_and_gone_on(folder: Path, moment: str, nth: int, kind: str) -> tuple[
     """Kill a writer at a step and write after it; tell whether it came so far and whether it wrote."""
     folder.mkdir()
     place = place_in(folder, lease_ttl_s=1)
-    write(place, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
+    write(place, WriteRequest(kind="put", make=lambda current: text_of(SMALL).encode()))
     was_killed = killed(folder, moment, nth, kind)
     found = fetch(place)
     # Either the old one or the new one, whole.
@@ -57,7 +57,7 @@ def killed_and_gone_on(folder: Path, moment: str, nth: int, kind: str) -> tuple[
     store.close()
     # The next session waits until the dead one's lease is over, and its write succeeds.
     last = text_of(edited(found.document.data, domain="after.example.com"))
-    write(place, Request(kind="put", make=_giving(last), wait_s=60))
+    write(place, WriteRequest(kind="put", make=_giving(last), wait_s=60))
     assert fetch(place).document.text == last
     return was_killed, is_new
 

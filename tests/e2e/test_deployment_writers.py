@@ -15,29 +15,29 @@ from tests.support.forking import fork_program
 from tests.support.seaweed import require_seaweed
 
 from stackyard.base.errors import StackyardError
-from stackyard.sources.deployment.edit import set_values, written
+from stackyard.sources.deployment.edit import format_object, set_values
 from stackyard.sources.deployment.fetch import Object, fetch, open_history
-from stackyard.sources.deployment.lease import held_lease
+from stackyard.sources.deployment.lease import hold_lease
 from stackyard.sources.deployment.settings import BucketAddress, ObjectLocation
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.write import WriteRequest, write
 
 WRITERS = 50
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def add_guest(number: int) -> Request:
+def add_guest(number: int) -> WriteRequest:
     entry = {**CONTAINER, "vm_id": 1000 + number, "hostname": f"guest-{number}"}
 
     def make(current: Object | None) -> bytes:
         assert current is not None
-        return written(set_values(current.document.data, [f"containers.g{number}={json.dumps(entry)}"]))
+        return format_object(set_values(current.document.data, [f"containers.g{number}={json.dumps(entry)}"]))
 
-    return Request(kind="edit", make=make, can_repeat=True, note=f"guest {number}", wait_s=500)
+    return WriteRequest(kind="edit", make=make, can_repeat=True, note=f"guest {number}", wait_s=500)
 
 
 def first(place: ObjectLocation) -> None:
-    write(place, Request(kind="put", make=lambda current: text_of(SMALL).encode()))
+    write(place, WriteRequest(kind="put", make=lambda current: text_of(SMALL).encode()))
 
 
 def all_at_once(place: ObjectLocation, count: int) -> list[StackyardError]:
@@ -108,7 +108,7 @@ def test_a_lease_that_goes_from_hand_to_hand_is_never_lost_and_leaves_no_signs(
 
     def hold(hand: int) -> None:
         for number in range(count // 4):
-            with held_lease(place, "test", wait_s=500) as held:
+            with hold_lease(place, "test", wait_s=500) as held:
                 held.check()
                 held.check()
                 if held.is_lost:

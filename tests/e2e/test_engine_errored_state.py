@@ -55,7 +55,7 @@ def test_a_state_that_was_not_taken_is_found_checked_and_pushed(
     async def recover() -> Path:
         found = await errored.find_errored_state(workdir)
         assert found is not None
-        assert found.verdict is errored.Verdict.NEWER
+        assert found.verdict is errored.ErroredVerdict.NEWER
         assert "1 resources" in found.explanation
         with pytest.raises(errored.ErroredStateError):
             await tofu.apply(workdir, tmp_path / "plans" / "plan")
@@ -88,19 +88,19 @@ def test_a_state_of_another_run_is_never_overwritten(
     ).encode()
     state_server.state = theirs
 
-    async def push(verdict: errored.Verdict) -> None:
+    async def push(verdict: errored.ErroredVerdict) -> None:
         found = await errored.find_errored_state(workdir)
         assert found is not None
         assert found.verdict is verdict
         with pytest.raises(errored.ErroredStateError):
             await errored.push_errored_state(workdir, found)
 
-    asyncio.run(push(errored.Verdict.DIVERGED))
+    asyncio.run(push(errored.ErroredVerdict.DIVERGED))
     assert state_server.state == theirs
     state_server.state = json.dumps({**left, "serial": left["serial"] + 1}).encode()
-    asyncio.run(push(errored.Verdict.OLDER))
+    asyncio.run(push(errored.ErroredVerdict.OLDER))
     state_server.state = json.dumps({**left, "lineage": "another"}).encode()
-    asyncio.run(push(errored.Verdict.OTHER_LINEAGE))
+    asyncio.run(push(errored.ErroredVerdict.OTHER_LINEAGE))
     assert (workdir.folder / errored.ERRORED_STATE).exists()
 
 

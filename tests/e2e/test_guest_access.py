@@ -14,7 +14,7 @@ from stackyard.clients import proxmox, ssh
 from stackyard.clients.ssh.keys import new_key_pair
 from stackyard.desired import Verify, Vm
 from stackyard.operator.guests import configure, inspect
-from stackyard.operator.guests.access import GuestSilentError, NoKeyError, logged_in
+from stackyard.operator.guests.access import GuestSilentError, NoKeyError, log_in
 from stackyard.path.port_probe import UnansweredError, port_probes
 from stackyard.path.verify import verify_guest
 
@@ -59,11 +59,11 @@ def test_a_guest_that_shows_another_key_than_the_one_it_was_given_is_not_spoken_
             node, guest, up = made.node("true"), made.guest("true"), made.up["true"]
             hosts = made.context.hosts(node, guest, up.addresses[0])
             assert all(host.host_keys for host in hosts)
-            async with logged_in(hosts, made.context) as shell:
+            async with log_in(hosts, made.context) as shell:
                 assert shell.host_key.split()[:2] == hosts[0].host_keys[0].split()
             wrong = [dataclasses.replace(host, host_keys=(other,)) for host in hosts]
             with pytest.raises(ssh.HostKeyChangedError, match="not among those that are pinned"):
-                async with logged_in(wrong, made.context):
+                async with log_in(wrong, made.context):
                     pass
             # What is in a plan is the name of the secret.
             assert isinstance(guest, Vm)
@@ -108,14 +108,12 @@ def test_a_guest_that_lets_nobody_in_is_given_up_with_what_was_tried(yard: Guest
             key.write_text(new_key_pair().private)
             hosts = made.context.hosts(node, guest, up.addresses[0])
             with pytest.raises(GuestSilentError, match="Permission denied"):
-                async with logged_in(
+                async with log_in(
                     [dataclasses.replace(host, key_files=(key,)) for host in hosts], made.context
                 ):
                     pass
             with pytest.raises(NoKeyError):
-                async with logged_in(
-                    [dataclasses.replace(host, key_files=()) for host in hosts], made.context
-                ):
+                async with log_in([dataclasses.replace(host, key_files=()) for host in hosts], made.context):
                     pass
             nowhere = dataclasses.replace(up, addresses=())
             assert statuses(await configure(node, guest, nowhere, made.context)) == {"wait_ssh": "skipped"}

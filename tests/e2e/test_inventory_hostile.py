@@ -14,7 +14,7 @@ import pytest
 
 from stackyard.desired import Desired
 from stackyard.inventory import Fact, IncompleteError, Inventory, read_facts, render
-from stackyard.inventory.ansible import as_list, as_yaml, group_name, marked
+from stackyard.inventory.ansible import as_list, as_yaml, group_name, mark_unsafe
 from stackyard.inventory.contract import Origin, parse
 
 pytestmark = pytest.mark.timeout(300)
@@ -168,7 +168,7 @@ def test_variables_of_a_spec_are_not_run_by_ansible(tmp_path: Path) -> None:
     """They go to the playbook of a site as a file of extra variables."""
     canary = tmp_path / "canary"
     given = {"local_user": payload(canary), "packages": [payload(canary), "curl"], "ssh_port": 22}
-    (tmp_path / "extravars").write_text(json.dumps(marked(given)))
+    (tmp_path / "extravars").write_text(json.dumps(mark_unsafe(given)))
     (tmp_path / "play.yml").write_text(
         "- hosts: localhost\n  gather_facts: false\n  connection: local\n  tasks:\n"
         "    - ansible.builtin.copy:\n"

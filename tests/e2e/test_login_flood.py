@@ -19,8 +19,8 @@ from tests.support.state_process import start_service
 
 from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
-from stackyard.state.embedded import embedded
-from stackyard.state.model import Action
+from stackyard.state.embedded import serve_embedded
+from stackyard.state.model import AuditAction
 
 MORE = re.compile(r"(\d+) more refused logins")
 Honest = Callable[[int], Awaitable[None]]
@@ -48,7 +48,9 @@ def tell(capsys: pytest.CaptureFixture[str], what: str, flood: Flood) -> None:
 
 def noted(service: StateService) -> tuple[int, int]:
     """Return how many entries of refused logins there are, and how many attempts they speak of."""
-    details = [entry.detail for entry in service.audit.entries("") if entry.action is Action.LOGIN_REFUSED]
+    details = [
+        entry.detail for entry in service.audit.entries("") if entry.action is AuditAction.LOGIN_REFUSED
+    ]
     counted = [int(found[1]) if (found := MORE.match(detail)) else 1 for detail in details]
     return len(details), sum(counted)
 
@@ -64,7 +66,7 @@ def test_a_flood_keeps_no_run_from_its_embedded_state(
     tmp_path: Path, width: int, attempts: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def run() -> Flood:
-        async with session() as made, embedded(service) as found:
+        async with session() as made, serve_embedded(service) as found:
             client = Client(made, found.url, basic(found.username, found.password))
 
             async def honest(number: int) -> None:
@@ -197,7 +199,7 @@ def test_a_right_token_is_answered_after_every_limit_was_passed(tmp_path: Path) 
     async def run() -> None:
         objects = open_objects(tmp_path / "store")
         try:
-            async with session() as made, embedded(StateService(objects)) as found:
+            async with session() as made, serve_embedded(StateService(objects)) as found:
                 wrong = Client(made, found.url, basic(found.username, "guess"))
                 statuses = [(await wrong.get("a")).status for _ in range(11)]
                 assert statuses == [401] * 10 + [429]

@@ -153,4 +153,4 @@ def test_settings_that_others_may_write_or_that_are_wrong_are_refused(yard: Yard
     assert ".ssh/config line 2" in check["findings"][0]["detail"]
     settings(yard.env["HOME"], "Host *\n  User root\n")
     (Path(yard.env["HOME"]) / ".ssh" / "config").chmod(0o666)
-    assert "others may write it" in ssh_check(yard)["findings"][0]["detail"]
+    assert "is writable by others" in ssh_check(yard)["findings"][0]["detail"]

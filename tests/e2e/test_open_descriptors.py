@@ -26,7 +26,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.clients.objects import open_objects
 from stackyard.state import StateService
 from stackyard.state.daemon import DaemonOptions, daemon
-from stackyard.state.embedded import embedded
+from stackyard.state.embedded import serve_embedded
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 TIMES = 2
@@ -86,7 +86,7 @@ def test_the_embedded_state_service_leaves_nothing_open(tmp_path: Path) -> None:
     async def work() -> None:
         objects = open_objects(tmp_path / "store")
         try:
-            async with session() as made, embedded(StateService(objects)) as found:
+            async with session() as made, serve_embedded(StateService(objects)) as found:
                 client = Client(made, found.url, basic(found.username, found.password))
                 await client.cycle(f"state-{uuid.uuid4()}", 1)
                 await abuse(found.url, "/states/a", f"Authorization: {client.headers['Authorization']}\r\n")

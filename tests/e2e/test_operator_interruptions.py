@@ -17,13 +17,13 @@ from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, watch_calls
 from tests.support.processes import Watched
 
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 from stackyard.base import events
 from stackyard.clients.objects import open_objects
 from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.record import RunState
-from stackyard.operator.records import RunBusyError
-from stackyard.operator.request import Request
+from stackyard.operator.record_store import RunBusyError
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.verbs import run_verb
 from stackyard.path.target import Target
 from stackyard.state import Actor, StateService
@@ -129,7 +129,7 @@ def test_a_test_that_is_stopped_takes_away_what_it_made(ground: Ground) -> None:
 
 def test_a_second_run_of_the_same_manifest_on_the_same_host_names_the_first(ground: Ground) -> None:
     text = manifest_text("busy", guest("one", 2030))
-    with ground.book("busy").held("`create` of process 1"):
+    with ground.book("busy").hold("`create` of process 1"):
         with pytest.raises(RunBusyError, match="`create` of process 1"):
             ground.run("create", text)
         (ground.yard.folder / "busy.json").write_text(text)
@@ -183,7 +183,7 @@ def kill_at(ground: Ground, journal: WatchedJournal, moment: str, arguments: tup
     )
     orphans: list[int] = []
 
-    def saw(entry: Entry) -> None:
+    def saw(entry: JournalEntry) -> None:
         if f":{moment}:" in (entry.result or "") and program.poll() is None and not orphans:
             orphans.extend(children_of(program.pid, "tofu"))
             program.kill()
@@ -226,7 +226,7 @@ def test_a_create_that_waited_for_its_lock_makes_what_the_manifest_says_then(
     path = folder / (f"manifests/{manifest}.yaml" if source == "name" else f"{manifest}.json")
     path.write_text(manifest_text(manifest, guest("one", first)))
     name = Target(kind="manifest", name=manifest, node="lab").state_name
-    request = Request(
+    request = VerbRequest(
         name=manifest if source == "name" else None,
         file=str(path) if source == "file" else None,
         site=str(folder),

@@ -13,7 +13,7 @@ from tests.support.guest_yard import guest_yard
 from stackyard.base import events
 from stackyard.engine.version import Flavour
 from stackyard.operator.outcome import NodeStatus, PhaseStatus, Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.verbs import run_verb
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -34,7 +34,7 @@ def test_guests_of_every_kind_are_made_configured_looked_at_and_taken_away(
             {"name": "self", "type": "vm", "vmid": 402, "spec": "base", "execution": {"mode": "pull"}},
             {"name": "box", "type": "ct", "vmid": 403, "spec": "base", "packages": ["tree"]},
         )
-        request = Request(text=json.dumps(manifest.document()), host="lab", site=str(yard.folder))
+        request = VerbRequest(text=json.dumps(manifest.document()), host="lab", site=str(yard.folder))
         outcome = asyncio.run(run_verb(Verb.TEST, request, emit))
         assert outcome.success, outcome
         phases = {node.name: {phase.name: phase for phase in node.phases} for node in outcome.nodes}

@@ -14,7 +14,7 @@ from stackyard.base.errors import UsageError
 from stackyard.guard import GuardRefusedError
 from stackyard.operator.outcome import NodeStatus, RunOutcome, Verb
 from stackyard.operator.record import RunState
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.sources.manifest.model import Manifest
 
 IMAGE = "proxmox_download_file.image_debian-12"
@@ -170,7 +170,7 @@ def test_continue_skips_dependents_alone_and_names_the_cause(ground: Ground) -> 
     by_name = {node.name: node for node in outcome.nodes}
     assert (by_name["b"].cause, by_name["inside"].cause) == ("a", "a")
     # The engine made its guest, whose turn to be configured never came.
-    assert by_name["b"].error == "Its guest was made, and not configured: a failed first."
+    assert by_name["b"].error == "Its guest was created, and not configured: a failed first."
     assert (by_name["b"].created, by_name["b"].vm_id) == (True, 1031)
     assert by_name["c"].error is None
     assert by_name["broken"].error == "RuntimeError: a defect of somebody's"
@@ -269,7 +269,7 @@ def test_destroy_needs_neither_the_record_nor_the_manifest_and_names_orphans(gro
     assert outcome["orphans"] == ["stray (1085 on pve1)"]
     assert ground.guests(above=1080, below=1090) == {1085: "stray"}, "what no state knows is named, not taken"
     never = ground.yard.json("destroy", "-M", "never", "-H", "lab", "--yes", status=64)
-    assert "nothing of that name" in never["error"]["detail"]
+    assert "no run of that name" in never["error"]["detail"]
 
 
 def plant(ground: Ground, vm_id: int, config: dict[str, object]) -> None:
@@ -378,7 +378,7 @@ def test_a_host_that_reports_about_guests_beside_it_is_not_believed(ground: Grou
     outer = guest("outer", 1190, type="pve", memory=4096, disk=32)
     text = manifest_text("forged", guest("peer", 1191), outer, guest("leaf", 100, parent="outer"))
 
-    def forged(verb: Verb, subtree: Manifest, request: Request) -> RunOutcome:
+    def forged(verb: Verb, subtree: Manifest, request: VerbRequest) -> RunOutcome:
         said = all_well(verb, subtree, request)
         lies = [
             dataclasses.replace(said.nodes[0], name=name, vm_id=666, address="10.6.6.6")

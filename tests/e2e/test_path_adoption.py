@@ -167,7 +167,7 @@ def test_a_pool_that_is_there_is_refused_by_the_plan_and_taken_over_on_request(r
     planned = yard.json("plan", "deployment", status=3)
     [refused] = planned["guard"]["refused"]
     assert refused["code"] == "E-GUARD-UNMANAGED-OBJECT"
-    assert "pool infrastructure would be made, but infrastructure is there" in refused["detail"]
+    assert "pool infrastructure would be created, but infrastructure exists" in refused["detail"]
     assert "--adopt" in refused["remedy"]
     lines = text_of(edited(SMALL, datastore_default="local-lvm")).splitlines()
     assert '"infrastructure": {' in lines[refused["where"]["line"] - 1]

@@ -17,7 +17,7 @@ from stackyard import lab
 from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.plan import make_plan
-from stackyard.path.run import Settings, open_run
+from stackyard.path.run import RunSettings, open_run
 from stackyard.state import StateService
 from stackyard.state.model import StateHead
 
@@ -176,7 +176,7 @@ def test_one_plan_reads_the_index_of_all_states_once(yard: Yard, monkeypatch: py
     resolved = EnvironmentSource.find(str(yard.folder)).resolve("two", None)
 
     async def plan() -> int:
-        settings = Settings(base=yard.folder / ".stackyard")
+        settings = RunSettings(base=yard.folder / ".stackyard")
         async with open_run(resolved, settings) as run, make_plan(run) as made:
             return len(made.changes.planned)
 

@@ -19,7 +19,7 @@ from tests.support.path import Yard, make_yard
 from tests.support.path_runs import DNS, WEB, watch_calls
 
 from pvelab.seeds import PREPARED_STORAGES
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 from stackyard import lab
 from stackyard.engine.version import Flavour
 from stackyard.path.planfile import PlanFile, read_key
@@ -101,7 +101,7 @@ class Eavesdropper:
     looked_at: int = 0
     engines: int = 0
 
-    def look(self, _call: Entry) -> None:
+    def look(self, _call: JournalEntry) -> None:
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 arguments = (folder / "cmdline").read_bytes()

@@ -21,7 +21,7 @@ from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.planfile import open_encrypted
-from stackyard.path.run import Run, Settings, open_run
+from stackyard.path.run import Run, RunSettings, open_run
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -62,7 +62,7 @@ class Compared:
 
     async def _changes(self, mode: tofu.PlanMode) -> Changes:
         resolved = EnvironmentSource.find(str(self._yard.folder)).resolve("t", None)
-        async with open_run(resolved, Settings(base=self._base)) as run:
+        async with open_run(resolved, RunSettings(base=self._base)) as run:
             await tofu.plan(run.workdir, self._plan, options=tofu.PlanOptions(mode=mode))
             document = self.archived(run)
             shown = read_changes(await tofu.show_plan(run.workdir, self._plan))

@@ -18,9 +18,9 @@ from stackyard import lab
 from stackyard.base.errors import ExitStatus
 from stackyard.operator.preflight import (
     PreflightError,
+    PreflightReport,
     PreflightUnreachableError,
     Purpose,
-    Report,
     Status,
     inspect,
     subject_of,
@@ -93,7 +93,7 @@ def test_a_host_that_does_not_answer_is_one_finding_and_the_rest_is_still_looked
 
 
 def test_a_certificate_that_is_not_the_known_one_is_named_with_its_fingerprint(tmp_path: Path) -> None:
-    async def looked() -> tuple[Report, str]:
+    async def looked() -> tuple[PreflightReport, str]:
         # In one loop with the lab, which sees the connection to its end.
         async with lab.start(nodes=("pve1",)) as running:
             other = dataclasses.replace(running, fingerprint=":".join(["AB"] * 32))
@@ -215,7 +215,7 @@ def test_guests_that_are_there_need_no_room_again(own: Yard) -> None:
 def test_an_image_that_is_not_there_is_found_before_anything_is_made(own: Yard) -> None:
     text = manifest({"image": IMAGE})
     report = look(own.folder, text=text)
-    assert details(report, "E-PREFLIGHT-IMAGE") == [f"edge is made from {IMAGE}, which is not on pve1."]
+    assert details(report, "E-PREFLIGHT-IMAGE") == [f"edge uses {IMAGE}, which is not on pve1."]
     with pytest.raises(PreflightError) as caught:
         report.raise_errors()
     assert caught.value.diagnostics[0].kind.code == "E-PREFLIGHT-IMAGE"

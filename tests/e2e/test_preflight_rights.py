@@ -18,7 +18,7 @@ from tests.support.preflight import details, look, with_role
 
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.guard.rights import needed
+from stackyard.guard.rights import list_rights
 from stackyard.path.environment import EnvironmentSource
 from stackyard.render.userdata import with_data_files
 
@@ -36,7 +36,7 @@ def needs_of(folder: Path, env: str) -> dict[str, set[str]]:
     resolved = EnvironmentSource.find(str(folder)).resolve(env, None)
     desired = with_data_files(resolved.desired, resolved.target.state_name)
     grants: dict[str, set[str]] = {}
-    for right in needed(desired, zones={}):
+    for right in list_rights(desired, zones={}):
         for grant in right.ways[0]:
             grants.setdefault(grant.path, set()).add(grant.privilege)
     return grants

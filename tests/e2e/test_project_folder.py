@@ -16,7 +16,7 @@ from tests.support.repositories import git, new_repository
 from tests.support.site import write_site
 
 from stackyard import lab
-from stackyard.base.serving.certificate import kept_certificate
+from stackyard.base.serving.certificate import read_or_create_certificate
 from stackyard.engine.version import Flavour
 from stackyard.sources.site.pull import CERTIFICATE_FOLDER
 
@@ -80,6 +80,6 @@ def test_the_tokens_of_a_controller(tmp_path: Path) -> None:
 
 def test_the_private_key_of_a_controller(tmp_path: Path) -> None:
     folder = new_repository(write_site(tmp_path / "site"))
-    kept_certificate(folder / CERTIFICATE_FOLDER, ("localhost",))
+    read_or_create_certificate(folder / CERTIFICATE_FOLDER, ("localhost",))
     assert (folder / CERTIFICATE_FOLDER / "server.crt").is_file()
     require_hidden(folder)

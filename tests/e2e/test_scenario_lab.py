@@ -13,8 +13,8 @@ from tests.support.scenarios import run_on
 from tests.support.site import KEY, write_site
 
 from stackyard.clients import ssh
-from stackyard.scenario.machines import Remote, Work
-from stackyard.scenario.options import Options
+from stackyard.scenario.machines import MachineCommand, Remote
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.sources.site.load import Site
 
 
@@ -48,8 +48,8 @@ def test_a_user_made_in_a_guest_logs_in_and_becomes_root(tmp_path: Path) -> None
         outcome = await run_on(Remote(ssh.Host(**way, username="deb")), "user-setup", site=site)  # type: ignore[arg-type]
         assert outcome.error is None, outcome.error.detail
         made = Remote(ssh.Host(**way, username="homestak"))  # type: ignore[arg-type]
-        assert (await made.run(Work(script="whoami"))).strip() == "root"
-        assert (await made.run(Work(script="whoami", as_root=False))).strip() == "homestak"
+        assert (await made.run(MachineCommand(script="whoami"))).strip() == "root"
+        assert (await made.run(MachineCommand(script="whoami", as_root=False))).strip() == "homestak"
         await made.close()
 
     with_sandbox(test)
@@ -66,7 +66,9 @@ def test_a_node_is_set_up_and_its_token_opens_its_api(tmp_path: Path) -> None:
             known_hosts=tmp_path / "known_hosts",
         )
         site = Site.load(tmp_path)
-        outcome = await run_on(Remote(there), "pve-setup", site=site, options=Options(skip=("setup_pve",)))
+        outcome = await run_on(
+            Remote(there), "pve-setup", site=site, options=ScenarioOptions(skip=("setup_pve",))
+        )
         assert outcome.error is None, outcome.error.detail
         made = Site.load(tmp_path)
         node = made.nodes["inner101"].model
@@ -91,7 +93,7 @@ def test_stackyard_is_installed_in_a_guest_that_reaches_nothing_and_runs_there(t
             via=jump(api, tmp_path),
             known_hosts=tmp_path / "known_hosts",
         )
-        outcome = await run_on(Remote(there), "bootstrap-install", options=Options(user="ops"))
+        outcome = await run_on(Remote(there), "bootstrap-install", options=ScenarioOptions(user="ops"))
         assert outcome.error is None, outcome.error.detail
         assert outcome.context["engine"].startswith(("tofu ", "terraform "))
 

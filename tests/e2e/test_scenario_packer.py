@@ -13,7 +13,7 @@ from tests.support.scenarios import run_on, site_of
 from tests.support.ssh_hosts import real_shell
 
 from stackyard.scenario.machines import Remote
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.scenario.outcome import ScenarioOutcome
 from stackyard.sources.site.load import Site
 
@@ -69,7 +69,7 @@ class Rig:
 
         async def go() -> ScenarioOutcome:
             async with real_shell(self.folder / scenario, programs=self.programs) as host:
-                return await run_on(Remote(host), scenario, site=site, options=Options(**chosen))  # type: ignore[arg-type]
+                return await run_on(Remote(host), scenario, site=site, options=ScenarioOptions(**chosen))  # type: ignore[arg-type]
 
         return asyncio.run(go())
 

@@ -9,7 +9,7 @@ from tests.support.debian_host import DebianHost
 from tests.support.scenarios import run_scripted, site_of
 
 from stackyard.base import events
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.sources.site.load import Site
 
 SITE = {
@@ -96,7 +96,11 @@ def test_what_a_node_file_says_already_stays_unless_it_is_forced(tmp_path: Path)
     assert "ip: 10.0.12.61" in text
     assert "It says otherwise about api_endpoint, datastore: kept" in outcome.phases[-1].message
     forced = run_scripted(
-        machine, "pve-setup", tmp_path / "two", site=Site.load(tmp_path / "site"), options=Options(force=True)
+        machine,
+        "pve-setup",
+        tmp_path / "two",
+        site=Site.load(tmp_path / "site"),
+        options=ScenarioOptions(force=True),
     )
     assert forced.error is None, forced.error.detail
     changed = (tmp_path / "site" / "nodes" / "father.yaml").read_text()

@@ -21,7 +21,7 @@ from stackyard import lab
 from stackyard.base.errors import UsageError
 from stackyard.engine.version import Flavour
 from stackyard.scenario.launch import prepare
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 
 
 def listens(port: int) -> bool:
@@ -38,7 +38,7 @@ def test_a_guest_comes_fetches_its_spec_and_goes(tmp_path: Path, monkeypatch: py
         file = yard.folder / "site.yaml"
         server = f"defaults:\n  spec_server: https://10.31.0.1:{port}\n"
         file.write_text(file.read_text().replace("defaults:\n", server, 1))
-        options = Options(host="lab", vm_ids={"test": 99990})
+        options = ScenarioOptions(host="lab", vm_ids={"test": 99990})
         outcome = asyncio.run(prepare("spec-vm-push-roundtrip", options, site=str(yard.folder)).run())
         assert outcome.error is None, outcome.error.detail
         assert {phase.status.value for phase in outcome.phases} == {"passed"}
@@ -51,7 +51,7 @@ def chosen(folder: Path, **options: object) -> dict[str, Any]:
     """Return the guest that the first phase chooses."""
     launch = prepare(
         "spec-vm-push-roundtrip",
-        Options(host="pve", skip=("start_server", "ensure_image", "provision_vm"), **options),  # type: ignore[arg-type]
+        ScenarioOptions(host="pve", skip=("start_server", "ensure_image", "provision_vm"), **options),  # type: ignore[arg-type]
         site=str(folder),
     )
     result = asyncio.run(launch.scenario.phases[0].action.run(launch.context))
@@ -77,7 +77,7 @@ def test_a_site_that_names_no_server_is_told_so_and_nothing_is_made_or_left_runn
     files = {**SEED, "site.yaml": "defaults: {timezone: UTC}\n"}
     site_of(tmp_path / "site", files)
     outcome = asyncio.run(
-        prepare("spec-vm-push-roundtrip", Options(host="pve"), site=str(tmp_path / "site")).run()
+        prepare("spec-vm-push-roundtrip", ScenarioOptions(host="pve"), site=str(tmp_path / "site")).run()
     )
     assert outcome.error is not None
     assert "`spec_server`" in outcome.error.detail
@@ -98,7 +98,7 @@ def test_a_guest_that_cannot_be_made_leaves_no_server_behind(tmp_path: Path) -> 
     )
     site_of(tmp_path / "site", files)
     outcome = asyncio.run(
-        prepare("spec-vm-push-roundtrip", Options(host="pve"), site=str(tmp_path / "site")).run()
+        prepare("spec-vm-push-roundtrip", ScenarioOptions(host="pve"), site=str(tmp_path / "site")).run()
     )
     statuses = {phase.name: phase.status.value for phase in outcome.phases}
     assert statuses["start_server"] == "passed"
@@ -110,6 +110,6 @@ def test_a_guest_that_cannot_be_made_leaves_no_server_behind(tmp_path: Path) -> 
 
 def test_an_id_for_a_guest_that_there_is_not_is_refused(tmp_path: Path) -> None:
     site_of(tmp_path / "site", SEED)
-    options = Options(host="pve", vm_ids={"other": 5000})
+    options = ScenarioOptions(host="pve", vm_ids={"other": 5000})
     outcome = asyncio.run(prepare("spec-vm-push-roundtrip", options, site=str(tmp_path / "site")).run())
     assert outcome.status == 64

@@ -9,7 +9,7 @@ from tests.support.scenarios import run_scripted, site_of
 from tests.support.site import KEY, KEY_2
 from tests.support.ssh_hosts import ScriptedHost
 
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 
 SITE = {
     "site.yaml": "defaults: {automation_user: ops}\n",
@@ -46,7 +46,11 @@ def test_a_user_is_made_with_sudo_and_every_key_of_the_site(tmp_path: Path) -> N
 def test_a_user_that_is_there_is_not_made_again(tmp_path: Path) -> None:
     host = machine(id=0)
     outcome = run_scripted(
-        host, "user-setup", tmp_path, site=site_of(tmp_path / "site", SITE), options=Options(user="deploy")
+        host,
+        "user-setup",
+        tmp_path,
+        site=site_of(tmp_path / "site", SITE),
+        options=ScenarioOptions(user="deploy"),
     )
     assert outcome.success
     assert outcome.context == {"user": "deploy"}
@@ -64,7 +68,9 @@ def test_a_rule_that_sudo_would_not_take_stops_before_it_counts(tmp_path: Path) 
 def test_a_name_that_is_none_never_reaches_the_machine(name: str, tmp_path: Path) -> None:
     host = machine()
     site = site_of(tmp_path / "site", {"site.yaml": "defaults: {}\n"})
-    outcome = run_scripted(host, "user-setup", tmp_path, site=site, options=Options(user=name or "''"))
+    outcome = run_scripted(
+        host, "user-setup", tmp_path, site=site, options=ScenarioOptions(user=name or "''")
+    )
     assert outcome.status == 64
     assert host.ran == []
 
@@ -87,7 +93,7 @@ def installing(**answers: int) -> ScriptedHost:
 
 def test_an_installer_is_downloaded_whole_run_and_verified(tmp_path: Path) -> None:
     host = installing()
-    options = Options(source=INSTALLER, user="ops")
+    options = ScenarioOptions(source=INSTALLER, user="ops")
     outcome = run_scripted(host, "bootstrap-install", tmp_path, options=options)
     assert outcome.error is None, outcome.error.detail
     assert host.unknown == []
@@ -100,7 +106,7 @@ def test_an_installer_is_downloaded_whole_run_and_verified(tmp_path: Path) -> No
 )
 def test_each_way_in_which_an_installation_fails_is_found(broken: str, phase: str, tmp_path: Path) -> None:
     host = installing(**{broken: 1})
-    options = Options(source=INSTALLER, user="ops")
+    options = ScenarioOptions(source=INSTALLER, user="ops")
     outcome = run_scripted(host, "bootstrap-install", tmp_path, options=options)
     assert [one.name for one in outcome.phases if one.status == "failed"] == [phase]
     if broken == "curl":

@@ -21,7 +21,7 @@ from tests.support.secrets import (
 from stackyard.secrets import open_file, read_secrets
 from stackyard.secrets.sops.config import CreationRule
 from stackyard.secrets.sops.file import OpenedSops, seal_new
-from stackyard.secrets.sops.rules import Rule, RuleKind
+from stackyard.secrets.sops.rules import PathRule, RuleKind
 from stackyard.secrets.sops.text import FileFormat, format_of_name
 
 FILES = ["full.yaml", "documents.yaml", "partial.yaml", "bycomment.yaml", "full.json", "full.env", "full.bin"]
@@ -134,7 +134,7 @@ def test_sops_agrees_on_what_is_encrypted(sops: str, kind: RuleKind, tmp_path: P
     (tmp_path / ".sops.yaml").write_text(f"creation_rules: [{{{kind.value}: {pattern}, age: {RECIPIENT}}}]")
     (tmp_path / "a.yaml").write_text(text)
     theirs = run(sops, "encrypt", "a.yaml", cwd=tmp_path).decode()
-    ours = seal_text(text, rule=Rule(kind, pattern)).decode()
+    ours = seal_text(text, rule=PathRule(kind, pattern)).decode()
     assert shape(ours) == shape(theirs)
     (tmp_path / "a.yaml").write_text(ours)
     assert b"three" in run(sops, "decrypt", "a.yaml", cwd=tmp_path)

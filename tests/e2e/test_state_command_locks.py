@@ -75,11 +75,11 @@ import asyncio, sys
 from pathlib import Path
 from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, LockInfo, StateService, make_lock_info
-from stackyard.state.runs import held_run
+from stackyard.state.runs import hold_run
 
 async def main():
     service = StateService(open_objects(Path(sys.argv[1])))
-    async with held_run(service.objects, "run-1", owner="carol@ci") as lease:
+    async with hold_run(service.objects, "run-1", owner="carol@ci") as lease:
         info = make_lock_info(LockInfo(id="lock-1", who="carol@ci", operation="OperationTypeApply"))
         service.locks.lock(sys.argv[2], info, Actor(principal="carol"), lease=lease)
         print("locked", flush=True)

@@ -19,8 +19,8 @@ from tests.support.state_engines import ROOT, SLOW, ended, is_tofu, make_folder
 from stackyard.base import events
 from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Engine, Flavour
-from stackyard.state import Action, Actor, NotHolderError, Policy, StateService
-from stackyard.state.embedded import Embedded, embedded
+from stackyard.state import Actor, AuditAction, NotHolderError, Policy, StateService
+from stackyard.state.embedded import Embedded, serve_embedded
 
 __all__ = ["engine"]
 
@@ -35,7 +35,7 @@ def serve(
 
     async def run() -> None:
         service = StateService(open_objects(folder / "store"), policy)
-        async with embedded(service) as running:
+        async with serve_embedded(service) as running:
             await work(service, running)
         service.objects.close()
 
@@ -94,7 +94,7 @@ def test_force_unlock_breaks_the_lock_in_the_words_of_each_engine(engine: Engine
         assert service.head(NAME).lock is None
         with pytest.raises(NotHolderError):
             service.contents.write(NAME, state_body(1), ME, lock_id=lock_id_of(lock))
-        broken = [entry for entry in service.audit.entries(NAME) if entry.action is Action.BROKEN]
+        broken = [entry for entry in service.audit.entries(NAME) if entry.action is AuditAction.BROKEN]
         assert [entry.lock_id for entry in broken] == [lock_id_of(lock)]
         assert (await folder.apply("first")).status == 0
 
@@ -117,7 +117,7 @@ def test_a_zombie_cannot_overwrite_what_came_after_it(engine: Engine, tmp_path: 
         failed = await ended(working)
         assert (failed.status, (zombie.folder / "errored.tfstate").exists()) == (1, True)
         assert service.contents.read(NAME) == stored
-        (kept, *_) = service.contents.quarantined(NAME)
+        (kept, *_) = service.contents.list_quarantined(NAME)
         _, body = service.contents.read_quarantined(NAME, kept.id)
         assert "slow" in {row["name"] for row in json.loads(body)["resources"]}
         assert service.head(NAME).lock is None
@@ -211,12 +211,12 @@ from pathlib import Path
 from tests.support.state_client import lock_body
 from stackyard.clients.objects import open_objects
 from stackyard.state import Actor, StateService
-from stackyard.state.embedded import embedded
-from stackyard.state.runs import held_run
+from stackyard.state.embedded import serve_embedded
+from stackyard.state.runs import hold_run
 
 async def main():
     service = StateService(open_objects(Path(sys.argv[1])))
-    async with held_run(service.objects, "dead", owner="me") as lease:
+    async with hold_run(service.objects, "dead", owner="me") as lease:
         service.locks.lock(sys.argv[2], lock_body(who="dead@here"), Actor(principal="run"), lease=lease)
         print("ready", flush=True)
         await asyncio.Event().wait()
@@ -238,14 +238,20 @@ def test_the_lock_of_a_killed_run_is_taken_over_at_once(engine: Engine, tmp_path
         assert holder.stdout is not None
         assert await asyncio.wait_for(holder.stdout.readline(), PATIENCE_S) == b"ready\n"
         service = StateService(open_objects(tmp_path / "store"))
-        async with embedded(service, emit=told.append) as running:
+        async with serve_embedded(service, emit=told.append) as running:
             folder = await make_folder(engine, tmp_path / "root", running.environment(NAME))
             assert (await folder.apply("first")).status == 1
             holder.send_signal(signal.SIGKILL)
             await holder.wait()
             assert (await folder.apply("first")).status == 0
         actions = [entry.action for entry in service.audit.entries(NAME)]
-        assert actions == [Action.LOCKED, Action.TAKEN_OVER, Action.LOCKED, Action.WRITTEN, Action.UNLOCKED]
+        assert actions == [
+            AuditAction.LOCKED,
+            AuditAction.TAKEN_OVER,
+            AuditAction.LOCKED,
+            AuditAction.WRITTEN,
+            AuditAction.UNLOCKED,
+        ]
         service.objects.close()
 
     asyncio.run(run())

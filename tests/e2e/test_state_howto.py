@@ -18,7 +18,7 @@ from tests.support.state_store import NAME, Filled, contents, filled
 
 from stackyard.cli.commands.state import state
 from stackyard.engine.version import Flavour
-from stackyard.state import Action, Right, StateConflictError, VersionKind
+from stackyard.state import AuditAction, Right, StateConflictError, VersionKind
 
 __all__ = ["filled", "seaweed"]
 
@@ -74,7 +74,7 @@ def section(title: str) -> str:
 
 @pytest.mark.parametrize(
     ("title", "words"),
-    [("The audit log", Action), ("A version", VersionKind), ("Rights", Right)],
+    [("The audit log", AuditAction), ("A version", VersionKind), ("Rights", Right)],
 )
 def test_the_reference_has_every_word(title: str, words: type[enum.StrEnum]) -> None:
     assert [word.value for word in words if f"`{word.value}`" not in section(title)] == []

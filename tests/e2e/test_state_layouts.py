@@ -12,7 +12,7 @@ from tests.support.state_client import lock_body, lock_id_of
 from tests.support.state_engines import Folder, ended, make_folder
 
 from stackyard.engine.version import Engine
-from stackyard.state import Action, Actor
+from stackyard.state import Actor, AuditAction
 from stackyard.state.daemon import DaemonOptions, RunningDaemon, daemon
 
 __all__ = ["engine"]
@@ -87,7 +87,7 @@ def test_an_engine_works_with_every_layout(
         stuck = lock_body()
         service.locks.lock(NAME, stuck, ME)
         await folder.must("force-unlock", "-force", lock_id_of(stuck))
-        broken = [entry for entry in service.audit.entries(NAME) if entry.action is Action.BROKEN]
+        broken = [entry for entry in service.audit.entries(NAME) if entry.action is AuditAction.BROKEN]
         assert [(entry.lock_id, entry.principal) for entry in broken] == [
             (lock_id_of(stuck), running.username)
         ]
@@ -159,7 +159,7 @@ def test_an_engine_without_a_lock_address_never_loses_what_it_made(engine: Engin
         service.locks.lock(NAME, lock_body(who="alice@desk"), ME)
         refused = await folder.apply("third")
         assert refused.status == 1
-        assert [one.serial for one in service.contents.quarantined(NAME)] == [3]
+        assert [one.serial for one in service.contents.list_quarantined(NAME)] == [3]
         assert (folder.folder / "errored.tfstate").exists()
 
     serve(tmp_path, work)

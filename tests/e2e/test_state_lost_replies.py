@@ -12,8 +12,8 @@ from tests.support.state_proxy import Fault, proxied
 
 from stackyard.clients.objects import open_objects
 from stackyard.engine.version import Engine
-from stackyard.state import Action, StateService
-from stackyard.state.embedded import backend_environment, embedded
+from stackyard.state import AuditAction, StateService
+from stackyard.state.embedded import backend_environment, serve_embedded
 
 __all__ = ["engine"]
 
@@ -35,11 +35,11 @@ def test_an_apply_survives_every_fault_of_every_request(engine: Engine, method: 
         head = service.head(name)
         assert head.lock is None
         assert [version.serial for version in service.versions.newest_first(name)] == [2, 1]
-        granted = [entry for entry in service.audit.entries(name) if entry.action is Action.LOCKED]
+        granted = [entry for entry in service.audit.entries(name) if entry.action is AuditAction.LOCKED]
         assert [entry.epoch for entry in granted] == [1, 2, 3]
 
     async def run() -> None:
-        async with embedded(service) as running:
+        async with serve_embedded(service) as running:
             target = int(running.url.rpartition(":")[2])
             login = (running.username, running.password)
             await asyncio.gather(*(apply(fault, target, login) for fault in Fault))

@@ -20,7 +20,7 @@ from tests.support.state_process import StateProcess, start_service
 from stackyard.base import serving
 from stackyard.clients.objects import open_objects
 from stackyard.clients.objects.sealed import KeyRing, make_master_key
-from stackyard.state import Access, Action, Actor, Right, StateService
+from stackyard.state import Access, Actor, AuditAction, Right, StateService
 
 __all__ = ["seaweed"]
 
@@ -127,7 +127,9 @@ def test_sighup_shows_a_new_certificate_and_takes_new_keys_without_losing_a_clie
             await client.cycle("b", 1)
             # Everything is written again with the new key, and the log says so.
             both = open_objects(tmp_path / "data", ring=KeyRing.from_text(f"{second_key},{first_key}"))
-            while not any(entry.action is Action.RESEALED for entry in StateService(both).audit.entries("")):
+            while not any(
+                entry.action is AuditAction.RESEALED for entry in StateService(both).audit.entries("")
+            ):
                 await asyncio.sleep(0.05)
             both.close()
             assert (await client.get("a")).body == state_body(1)

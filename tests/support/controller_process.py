@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.forked_server import ForkedServer, fork_server
 from tests.support.processes import PATIENCE_S
 
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 from stackyard.controller import ControllerOptions, controller
 
 __all__ = ["ControllerProcess", "patient_process", "serving_process"]
@@ -74,7 +74,7 @@ def serve_patiently() -> None:
     site, repo_token, open_files = sys.argv[1:]
     if open_files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(open_files), int(open_files)))
-    limits = Limits(header_timeout_s=PATIENCE_S * 4, max_connections=4096)
+    limits = ServerLimits(header_timeout_s=PATIENCE_S * 4, max_connections=4096)
     options = ControllerOptions(
         site=Path(site), bind="127.0.0.1", port=0, repos=True, repo_token=repo_token, limits=limits
     )

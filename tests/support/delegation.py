@@ -25,7 +25,7 @@ from tests.support.path_runs import WatchedJournal
 
 from pvelab.machines.bubblewrap import find_bubblewrap
 from pvelab.machines.machine import Kind
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 from pvelab.world.storage.contents import put_stand_in
 from stackyard.base import events
 from stackyard.clients.ssh.host import Host
@@ -35,7 +35,7 @@ from stackyard.operator.delegation.archive import Archive, find_archive
 from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
 from stackyard.operator.delegation.upload import runtime_of
 from stackyard.operator.outcome import Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.sources.manifest.model import Manifest
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site.load import Site
@@ -153,7 +153,7 @@ class Rig:
         """Have the inner node do something with these nodes."""
         manifest = self.manifest(*nodes)
         subtree = manifest.subtree(INNER)
-        request = Request(text=json.dumps(subtree.document()), host=INNER, is_delegated=True)
+        request = VerbRequest(text=json.dumps(subtree.document()), host=INNER, is_delegated=True)
         context = DelegationContext(
             site=self.site,
             host="pve1",
@@ -198,7 +198,7 @@ class Rig:
         journal, world = WatchedJournal(), self.inner.world
         deeds = [deed]
 
-        def saw(entry: Entry) -> None:
+        def saw(entry: JournalEntry) -> None:
             if ":qmcreate:" in (entry.result or "") and deeds:
                 deeds.pop()()
 

@@ -12,7 +12,7 @@ from stackyard.clients.objects import MemoryObjects
 from stackyard.sources.deployment.embedded import EmbeddedStore
 from stackyard.sources.deployment.settings import ObjectLocation, SettingsFile
 from stackyard.sources.deployment.text import parse
-from stackyard.sources.deployment.validate import Checked, Rules, check
+from stackyard.sources.deployment.validate import Rules, ValidatedObject, check
 
 __all__ = [
     "CONTAINER",
@@ -151,7 +151,7 @@ def edited(data: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     return changed
 
 
-def checked(data: Mapping[str, Any], rules: Rules | None = None) -> Checked:
+def checked(data: Mapping[str, Any], rules: Rules | None = None) -> ValidatedObject:
     return check(parse(text_of(data), "deployment.json"), rules)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed
 
-from stackyard.clients.objects.s3 import S3Credentials, S3Place
+from stackyard.clients.objects.s3 import S3Config, S3Credentials
 from stackyard.clients.objects.versions import VersionedObjects
 from stackyard.sources.deployment.bucket import BucketStore
 
@@ -44,7 +44,7 @@ class Bucket:
         )
 
     def store(self) -> BucketStore:
-        place = S3Place(
+        place = S3Config(
             bucket=self.name,
             endpoint_url=self.endpoint,
             credentials=S3Credentials(access_key=ACCESS_KEY, secret_key=SECRET_KEY),

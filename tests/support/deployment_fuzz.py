@@ -15,9 +15,9 @@ from stackyard.desired import problems
 from stackyard.render import render
 from stackyard.sources.deployment.difference import compare
 from stackyard.sources.deployment.explain import explain
-from stackyard.sources.deployment.schema import shipped_schema
-from stackyard.sources.deployment.text import parse, same, uncommented
-from stackyard.sources.deployment.validate import Checked, check
+from stackyard.sources.deployment.schema import load_shipped_schema
+from stackyard.sources.deployment.text import parse, same, strip_comments
+from stackyard.sources.deployment.validate import ValidatedObject, check
 
 __all__ = ["fuzz", "mutate"]
 
@@ -108,7 +108,7 @@ def check_one(text: str) -> bool:
     return True
 
 
-def _check_accepted(result: Checked, text: str) -> None:
+def _check_accepted(result: ValidatedObject, text: str) -> None:
     data = result.document.data
     # Whatever means something else than the original is shown by guest and field.
     if not same(_said(WHOLE), _said(data)):
@@ -125,10 +125,12 @@ def _check_accepted(result: Checked, text: str) -> None:
     assert {guest.key for guest in understood.guests} == {guest.key for guest in desired.guests}, text
     ids = [guest.vm_id for guest in desired.guests]
     assert len(ids) == len(set(ids)), text
-    written = {*uncommented(data)["containers"], *(uncommented(data).get("vms") or {})}
+    written = {*strip_comments(data)["containers"], *(strip_comments(data).get("vms") or {})}
     assert written <= {guest.key for guest in desired.guests}, text
     render(desired)
-    known = {name: set(shipped_schema()["definitions"][name]["properties"]) for name in ("container", "vm")}
+    known = {
+        name: set(load_shipped_schema()["definitions"][name]["properties"]) for name in ("container", "vm")
+    }
     for guest in understood.guests:
         shown = {value.key: value.value for value in explain(guest, result.document)}
         names = known["container" if guest.is_container else "vm"]
@@ -144,7 +146,7 @@ def _check_accepted(result: Checked, text: str) -> None:
 def _said(value: Any) -> Any:
     """Return an object without comments and without what is null, which counts as not written."""
     if isinstance(value, dict):
-        return {key: _said(part) for key, part in uncommented(value).items() if part is not None}
+        return {key: _said(part) for key, part in strip_comments(value).items() if part is not None}
     return value
 
 

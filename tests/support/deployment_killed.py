@@ -12,8 +12,8 @@ from typing import Any
 from tests.support.deployment import SMALL, edited, place_in, text_of
 
 from stackyard.clients.objects import SqliteObjects
-from stackyard.sources.deployment.edit import set_values, written
-from stackyard.sources.deployment.write import Request, write
+from stackyard.sources.deployment.edit import format_object, set_values
+from stackyard.sources.deployment.write import WriteRequest, write
 
 
 class Killing:
@@ -46,14 +46,16 @@ def main(folder: Path, moment: str, nth: int, kind: str) -> None:
     place = place_in(folder, lease_ttl_s=1)
     if kind == "put":
         new = text_of(edited(SMALL, **{"containers__my-container__cpu_cores": 4})).encode()
-        write(place, Request(kind="put", make=lambda current: new))
+        write(place, WriteRequest(kind="put", make=lambda current: new))
     else:
         path = "containers.my-container.cpu_cores=4"
         write(
             place,
-            Request(
+            WriteRequest(
                 kind="edit",
-                make=lambda current: written(set_values(current.document.data if current else {}, [path])),
+                make=lambda current: format_object(
+                    set_values(current.document.data if current else {}, [path])
+                ),
             ),
         )
 

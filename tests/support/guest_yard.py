@@ -21,7 +21,7 @@ from stackyard.clients import proxmox
 from stackyard.clients.ssh.keys import new_key_pair
 from stackyard.desired import Container, Guest, Vm
 from stackyard.operator.guests import GuestContext, GuestTimeouts, PullService, guest_context, pull_service
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 from stackyard.operator.outcome import Phase
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Resolved
@@ -164,7 +164,7 @@ def statuses(phases: tuple[Phase, ...]) -> dict[str, str]:
 async def told_in(made: Made, name: str, command: str) -> str:
     """Run a command in a guest as whoever the operator is there, with sudo."""
     hosts = made.context.hosts(made.node(name), made.guest(name), made.up[name].addresses[0])
-    async with logged_in(hosts, made.context) as shell:
+    async with log_in(hosts, made.context) as shell:
         return (await shell.run(f"sudo -n sh -c {command!r}")).strip()
 
 

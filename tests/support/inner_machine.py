@@ -28,7 +28,7 @@ from stackyard.clients import ssh
 from stackyard.operator.delegation.archive import Archive
 from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
 from stackyard.operator.outcome import Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site.load import Site
 
@@ -252,7 +252,7 @@ class Outer:
             host=self.host,
             inner=_host(self.inner),
             outer=_host(self.outer),
-            request=Request(
+            request=VerbRequest(
                 text=json.dumps(subtree.document()),
                 host=self.runs_on,
                 is_delegated=True,

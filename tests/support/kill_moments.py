@@ -20,7 +20,7 @@ from tests.support.path_runs import WatchedJournal
 from pvelab.faults.faults import Point
 from pvelab.faults.latency import Work
 from pvelab.server.dispatch import ConnectionDropped
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 from stackyard import lab
 
 __all__ = ["Killer", "Moment", "changes_something", "choose_some"]
@@ -118,7 +118,7 @@ class Killer:
                 self._fault = self._running.add_fault("task", text="it broke", id=of, step=1, times=1)
         await self._strike(point, method, path, node)
 
-    def _saw(self, entry: Entry) -> None:
+    def _saw(self, entry: JournalEntry) -> None:
         if self._is_due(entry.method, entry.path, done=True):
             assert self._armed is not None
             self._armed[2]()

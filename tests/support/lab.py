@@ -16,7 +16,7 @@ import yarl
 
 from pvelab.seeds import STOCK_STORAGES, Seed
 from stackyard import lab
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 
 __all__ = ["ROOMY", "LabClient", "Refused", "Reply", "lab_client", "proxmoxer_client"]
 
@@ -33,7 +33,7 @@ ROOMY = Seed(
 )
 # As a lab has them, but for one: server and clients share a loop here, in which the handshakes of hundreds of
 # clients at once take their time.
-PATIENT = Limits(max_body_bytes=None, max_connections=2048, header_timeout_s=240.0)
+PATIENT = ServerLimits(max_body_bytes=None, max_connections=2048, header_timeout_s=240.0)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tests.support.lab import LabClient, lab_client
 
 from pvelab.machines.bubblewrap import Bubblewrap, find_bubblewrap
 from pvelab.machines.machine import Execution, GuestMachine, Kind
-from pvelab.ssh.shell.streams import BytesSource, Captured, Streams
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
 from pvelab.world.storage.contents import put_file
 
 __all__ = ["ADDRESS", "Inside", "has_sandbox", "make_guest", "need_sandbox", "open_guest", "with_sandbox"]
@@ -29,7 +29,7 @@ class Inside:
 
     async def sh(self, line: str, *, user: str = "root", stdin: bytes = b"") -> tuple[int, str, str]:
         """Run a line in a user's shell; return the status and what it said on both outputs."""
-        out, err = Captured(), Captured()
+        out, err = CaptureSink(), CaptureSink()
         status = await self.machine.run(
             Execution(line=line, user=user), Streams(stdin=BytesSource(stdin), stdout=out, stderr=err)
         )

@@ -55,7 +55,7 @@ async def client_of(api: LabClient, vmid: int, session: aiohttp.ClientSession) -
     assert guest is not None
     machine = await api.world.machines.of(guest)
     assert isinstance(machine, NestedMachine)
-    running = await machine.running()
+    running = await machine.start_lab()
     return LabClient(running, session, {"Authorization": f"PVEAPIToken={running.api_token}"})
 
 

@@ -22,9 +22,9 @@ from stackyard.engine.version import Flavour
 from stackyard.operator.delegation.delegate import Delegated
 from stackyard.operator.guest_actions import GuestActions, HandsFor
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
-from stackyard.operator.record import Record
-from stackyard.operator.records import RecordStore
-from stackyard.operator.request import Request
+from stackyard.operator.record import RunRecord
+from stackyard.operator.record_store import RecordStore
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.verbs import run_verb
 from stackyard.path.target import Target
 from stackyard.path.verify import GuestUp
@@ -64,7 +64,7 @@ class Played:
 
     fails: set[str] = field(default_factory=set)
     wrong: set[str] = field(default_factory=set)
-    inside: Callable[[Verb, Manifest, Request], RunOutcome] | None = None
+    inside: Callable[[Verb, Manifest, VerbRequest], RunOutcome] | None = None
     log: list[tuple[str, ...]] = field(default_factory=list)
     on_configure: Callable[[str], Any] | None = None
 
@@ -88,7 +88,7 @@ class Played:
         return (Phase(name="verify_packages", status=_status(is_bad), detail="htop is missing"),)
 
     async def delegate(
-        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: VerbRequest
     ) -> Delegated:
         del guest, up
         self.log.append((f"delegate {verb}", node.name, *request.targets))
@@ -100,7 +100,7 @@ def _status(is_bad: bool) -> PhaseStatus:
     return PhaseStatus.FAILED if is_bad else PhaseStatus.PASSED
 
 
-def all_well(verb: Verb, subtree: Manifest, request: Request) -> RunOutcome:
+def all_well(verb: Verb, subtree: Manifest, request: VerbRequest) -> RunOutcome:
     """Return what an inner operator says when everything went well."""
     wanted = set(request.targets) or set(subtree.by_name)
     status = NodeStatus.DESTROYED if verb is Verb.DESTROY else NodeStatus.COMPLETED
@@ -170,7 +170,7 @@ class Ground:
     ) -> RunOutcome:
         """Run a verb."""
         said: dict[str, Any] = {"host": "lab", "skip_preflight": True, **plan_request}
-        request = Request(text=text, site=str(self.yard.folder), **said)
+        request = VerbRequest(text=text, site=str(self.yard.folder), **said)
         guest_actions_for: HandsFor = (guest_actions or Played()).for_host
         return await run_verb(Verb(verb), request, emit, guest_actions_for=guest_actions_for)
 
@@ -192,7 +192,7 @@ class Ground:
         """Return where the record of a manifest is."""
         return RecordStore(self.yard.folder / ".stackyard", manifest, host)
 
-    def record(self, manifest: str, host: str = "lab") -> Record:
+    def record(self, manifest: str, host: str = "lab") -> RunRecord:
         """Return the record of a manifest."""
         found = self.book(manifest, host).read()
         assert found is not None

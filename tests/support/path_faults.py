@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.path_runs import Rig, WatchedJournal, describe
 
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 from stackyard import lab
 
 __all__ = ["Case", "Counts", "Spot", "call_cases", "run_case", "spots_of", "work_cases"]
@@ -46,7 +46,7 @@ class Case:
         return f"{self.kind} at {self.name}"
 
 
-def spots_of(entries: Sequence[Entry]) -> list[Spot]:
+def spots_of(entries: Sequence[JournalEntry]) -> list[Spot]:
     """Return the calls of an apply, with what differs from run to run as a pattern."""
     seen: collections.Counter[tuple[str, str]] = collections.Counter()
     found = []
@@ -148,7 +148,7 @@ class _Trigger:
     def strike(self) -> None:
         self._name = self._running.add_fault(**self._case.fault)
 
-    def saw(self, entry: Entry) -> None:
+    def saw(self, entry: JournalEntry) -> None:
         """Look at a call, in the thread of the lab."""
         spot = self._case.since
         if self._name is None and spot is not None:
@@ -161,7 +161,7 @@ class _Trigger:
                 self._running.remove_fault(self._name)
                 self._was_lifted = True
 
-    def _is_try(self, entry: Entry) -> bool:
+    def _is_try(self, entry: JournalEntry) -> bool:
         """Tell whether a call wants to change the guest that is locked."""
         return entry.method != "GET" and f"/{self._case.fault['vmid']}/" in entry.path
 

@@ -12,7 +12,7 @@ from tests.support.forking import fork_program
 from tests.support.path_runs import Rig, WatchedJournal
 from tests.support.processes import Watched
 
-from pvelab.server.journal import Entry
+from pvelab.server.journal import JournalEntry
 
 __all__ = ["children_of", "engine_killed", "program_killed"]
 
@@ -73,7 +73,7 @@ def _at(journal: WatchedJournal, nth: int, action: Callable[[], None]) -> Iterat
     """Do something in the thread of the lab after the work of its nth call, before its answer."""
     first = journal.count
 
-    def saw(entry: Entry) -> None:
+    def saw(entry: JournalEntry) -> None:
         if entry.number == first + nth:
             action()
 

@@ -15,7 +15,7 @@ from typing import Any
 from tests.support.lab_consistency import problems_in
 from tests.support.path import Yard
 
-from pvelab.server.journal import Entry, Journal
+from pvelab.server.journal import Journal, JournalEntry
 from stackyard import lab
 from stackyard.base import events
 from stackyard.base.errors import StackyardError
@@ -24,7 +24,7 @@ from stackyard.engine.changes import Action, Changes
 from stackyard.path.apply import apply_plan
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.plan import make_plan
-from stackyard.path.run import Settings, open_run
+from stackyard.path.run import RunSettings, open_run
 from stackyard.path.target import Resolved
 from stackyard.state import StateService
 
@@ -51,7 +51,7 @@ class WatchedJournal(Journal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.on_call: Callable[[Entry], None] | None = None
+        self.on_call: Callable[[JournalEntry], None] | None = None
 
     def add(self, **facts: Any) -> None:
         super().add(**facts)
@@ -96,7 +96,7 @@ class Rig:
 
         async def main() -> None:
             async with (
-                open_run(self.resolved, Settings(base=self.base), emit=emit) as run,
+                open_run(self.resolved, RunSettings(base=self.base), emit=emit) as run,
                 make_plan(run) as made,
             ):
                 made.verdict.raise_refusal("t")
@@ -113,7 +113,7 @@ class Rig:
         """Return what a plan would change."""
 
         async def main() -> Changes:
-            async with open_run(self.resolved, Settings(base=self.base)) as run, make_plan(run) as made:
+            async with open_run(self.resolved, RunSettings(base=self.base)) as run, make_plan(run) as made:
                 return made.changes
 
         return asyncio.run(main())

@@ -12,7 +12,7 @@ from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard
 
 from stackyard import lab
-from stackyard.operator.preflight import Purpose, Report, inspect, subject_of
+from stackyard.operator.preflight import PreflightReport, Purpose, inspect, subject_of
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site import ConfigResolver
 
@@ -26,7 +26,7 @@ def look(
     host: str = "lab",
     text: str | None = None,
     purpose: Purpose = Purpose.CREATE,
-) -> Report:
+) -> PreflightReport:
     """Look at a host of a site."""
     resolver = ConfigResolver(site)
     wanted = ManifestRequest(name=manifest, text=text)
@@ -34,12 +34,12 @@ def look(
     return asyncio.run(inspect(subject_of(resolver, host, found, purpose=purpose)))
 
 
-def codes(report: Report) -> list[str]:
+def codes(report: PreflightReport) -> list[str]:
     """Return the codes of all findings."""
     return [finding.kind.code for finding in report.findings]
 
 
-def details(report: Report, code: str) -> list[str]:
+def details(report: PreflightReport, code: str) -> list[str]:
     """Return what the findings of a code say."""
     return [finding.detail for finding in report.findings if finding.kind.code == code]
 

@@ -13,7 +13,7 @@ from stackyard.clients import ssh
 from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.context import Context
 from stackyard.scenario.machines import Machine, Remote
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.scenario.outcome import ScenarioOutcome
 from stackyard.scenario.run import run_scenario
 from stackyard.sources.site.load import Site
@@ -35,13 +35,13 @@ async def run_on(
     name: str,
     *,
     site: Site | None = None,
-    options: Options | None = None,
+    options: ScenarioOptions | None = None,
     seen: list[events.Event] | None = None,
 ) -> ScenarioOutcome:
     """Run a scenario on a machine, and let go of that."""
     context = Context(
         machine=machine,
-        options=options or Options(),
+        options=options or ScenarioOptions(),
         site=site,
         emit=events.ignore if seen is None else seen.append,
     )
@@ -57,7 +57,7 @@ def run_scripted(
     folder: Path,
     *,
     site: Site | None = None,
-    options: Options | None = None,
+    options: ScenarioOptions | None = None,
     seen: list[events.Event] | None = None,
 ) -> ScenarioOutcome:
     """Run a scenario on a scripted machine."""

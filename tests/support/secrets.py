@@ -12,7 +12,7 @@ import pytest
 from stackyard.secrets.keyring import Keyring
 from stackyard.secrets.sops.config import CreationRule
 from stackyard.secrets.sops.file import OpenedSops, open_sops, seal_new
-from stackyard.secrets.sops.rules import DEFAULT_RULE, Rule
+from stackyard.secrets.sops.rules import DEFAULT_RULE, PathRule
 from stackyard.secrets.sops.text import FileFormat
 
 DATA = Path(__file__).parent / "data" / "secrets"
@@ -42,7 +42,9 @@ def keyring() -> Keyring:
     return Keyring(env={**ENV, **VAULT_ENV})
 
 
-def seal_text(text: str | bytes, format: FileFormat = FileFormat.YAML, rule: Rule = DEFAULT_RULE) -> bytes:
+def seal_text(
+    text: str | bytes, format: FileFormat = FileFormat.YAML, rule: PathRule = DEFAULT_RULE
+) -> bytes:
     """Encrypt something for the key of these tests."""
     plain = text.encode() if isinstance(text, str) else text
     return seal_new(plain, f"secrets.{format}", format, CreationRule(groups=((RECIPIENT,),), rule=rule))

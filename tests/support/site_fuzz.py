@@ -157,7 +157,7 @@ class Fuzzed:
             # What was found valid resolves without an error.
             resolver.resolve_env(env, node)
             resolver.resolve_ansible_vars(env)
-            resolver.desired(env, node)
+            resolver.resolve_desired(env, node)
             explain_env(resolver, env, node)
         for spec in resolver.list_specs():
             resolver.resolve_spec_vars(spec)
@@ -176,7 +176,7 @@ def check_others(site: Site) -> None:
         for env in (*site.envs, *site.broken["envs"]):
             for node in site.nodes:
                 with contextlib.suppress(InvalidInputError):
-                    resolver.desired(env, node)
+                    resolver.resolve_desired(env, node)
                     resolver.resolve_env(env, node)
                     resolver.resolve_ansible_vars(env)
 

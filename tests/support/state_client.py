@@ -139,7 +139,7 @@ def administrator() -> Principal:
 async def served(
     service: StateService,
     *,
-    limits: serving.Limits | None = None,
+    limits: serving.ServerLimits | None = None,
     throttle: Throttle | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
@@ -148,7 +148,7 @@ async def served(
     app = StateApp(service, auth, **{"hold_s": 0.0, **options})
     try:
         async with (
-            serving.serve(app.handle, limits=limits or serving.Limits()) as server,
+            serving.serve(app.handle, limits=limits or serving.ServerLimits()) as server,
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
         ):
             yield Client(session, server.url, basic(NAME, TOKEN))

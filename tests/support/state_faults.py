@@ -12,7 +12,7 @@ from tests.support.state_client import Client, basic, lock_body, lock_id_of, sta
 from tests.support.state_process import StateProcess, start_service
 
 from stackyard.clients.objects import open_objects
-from stackyard.state import Action, StateService
+from stackyard.state import AuditAction, StateService
 
 __all__ = ["Kills", "check_history", "write_through_kills"]
 
@@ -112,13 +112,13 @@ def check_history(data: Path, name: str = "a") -> int:
         assert service.audit.verify(name).is_whole
         holder, serial = "", 0
         for entry in service.audit.entries(name):
-            if entry.action is Action.LOCKED:
+            if entry.action is AuditAction.LOCKED:
                 assert holder == "", "two held the lock"
                 holder = entry.lock_id
-            elif entry.action is Action.UNLOCKED:
+            elif entry.action is AuditAction.UNLOCKED:
                 assert holder == entry.lock_id
                 holder = ""
-            elif entry.action is Action.WRITTEN:
+            elif entry.action is AuditAction.WRITTEN:
                 assert (holder, entry.serial) == (entry.lock_id, serial + 1)
                 serial += 1
         assert holder == ""

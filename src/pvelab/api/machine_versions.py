@@ -21,7 +21,7 @@ _PATCHED = "pc-q35-4.0.1"
 
 
 def is_machine(name: str) -> bool:
-    """Tell whether QEMU knows a board by its name and version, which is without a revision."""
+    """Return whether QEMU knows a board by its name and version, which is without a revision."""
     return name == _PATCHED or any(
         name == f"{board}-{text_of(version)}" for board in BOARDS for version in VERSIONS
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.access.user_file import changing, kept_text
+from pvelab.api.access.user_file import clean_text, lock_user_file
 from pvelab.api.cluster.overview import storage_row
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
@@ -21,9 +21,9 @@ __all__ = ["create_pool", "delete_pool", "list_pools", "read_pool", "update_pool
 @route("GET /pools")
 def list_pools(call: Call) -> Any:
     """List the pools that the caller may see, or the one that is named."""
-    # Proxmox computes the privilege for a named pool and ignores the result, so everybody may read it.
+    # Proxmox computes the privilege for a named pool and ignores the result, so everyone may read it.
     if "poolid" in call.params:
-        return [_shown(call)]
+        return [_format_pool(call)]
     return [
         {"poolid": poolid, **pool}
         for poolid, pool in sorted(call.store.items("pools").items())
@@ -34,14 +34,14 @@ def list_pools(call: Call) -> Any:
 @route("GET /pools/{poolid}")
 def read_pool(call: Call) -> Any:
     """Answer one pool and its members."""
-    return _shown(call)
+    return _format_pool(call)
 
 
 @route("POST /pools")
 def create_pool(call: Call) -> None:
     """Add a pool, below another if its name has a slash."""
-    poolid, comment = call.params["poolid"], kept_text(call.params.get("comment", ""))
-    with changing(call, "create pool failed"):
+    poolid, comment = call.params["poolid"], clean_text(call.params.get("comment", ""))
+    with lock_user_file(call, "create pool failed"):
         if call.store.get("pools", poolid) is not None:
             raise PveError(f"pool '{poolid}' already exists")
         parent, slash, name = poolid.rpartition("/")
@@ -56,10 +56,10 @@ def create_pool(call: Call) -> None:
 def update_pool(call: Call) -> None:
     """Change the comment of a pool, and add members or remove them."""
     params, poolid = call.params, call.params["poolid"]
-    with changing(call, "update pools failed"):
+    with lock_user_file(call, "update pools failed"):
         pool = dict(call.world.pools.require(poolid))
         if "comment" in params:
-            pool["comment"] = kept_text(params["comment"])
+            pool["comment"] = clean_text(params["comment"])
             call.store.put("pools", poolid, {key: value for key, value in pool.items() if value})
         for vmid in split_list(params.get("vms", "")):
             call.check(f"/vms/{vmid}", *privileges_to_share(f"/vms/{vmid}"), any_of=True)
@@ -73,7 +73,7 @@ def update_pool(call: Call) -> None:
 def delete_pool(call: Call) -> None:
     """Remove an empty pool; members that are gone themselves do not count."""
     poolid, store = call.params["poolid"], call.store
-    with changing(call, "delete pool failed"):
+    with lock_user_file(call, "delete pool failed"):
         call.world.pools.require(poolid)
         _check_empty(call, poolid)
         for member in list(call.world.pools.members(poolid)):
@@ -85,7 +85,7 @@ def delete_pool(call: Call) -> None:
                 store.delete("acl", path)
 
 
-def _shown(call: Call) -> dict[str, Any]:
+def _format_pool(call: Call) -> dict[str, Any]:
     poolid, wanted, world = call.params["poolid"], call.params.get("type"), call.world
     pool = world.pools.require(poolid)
     members = world.pools.members(poolid).values()

@@ -13,7 +13,7 @@ from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 from pvelab.world.generate import new_uuid
 from pvelab.world.guests.guests import digest_of
-from pvelab.world.sections import Kind, SectionFile, failing_as
+from pvelab.world.sections import Kind, SectionFile, prefix_errors
 from pvelab.world.storage.storages import type_of
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import SMALL
@@ -152,7 +152,7 @@ def list_all(call: Call) -> Any:
     """List the definitions that the caller may see."""
     wanted = call.params.get("type")
     return [
-        _shown(call, storage, config)
+        _format_storage(call, storage, config)
         for storage, config in call.world.storages.all().items()
         if call.may(f"/storage/{storage}", *_SEEN_BY, any_of=True) and wanted in (None, config["type"])
     ]
@@ -162,7 +162,7 @@ def list_all(call: Call) -> Any:
 def read(call: Call) -> Any:
     """Answer one definition."""
     storage = str(call.params["storage"])
-    return _shown(call, storage, call.world.storages.config(storage))
+    return _format_storage(call, storage, call.world.storages.config(storage))
 
 
 @route("POST /storage")
@@ -175,14 +175,14 @@ def create(call: Call) -> Any:
     secrets = {key: str(given.pop(key)) for key in _SECRETS.get(name, frozenset()) if key in given}
     if name in _MOUNTED:
         given.setdefault("path", f"/mnt/pve/{storage}")
-    config = {**_KINDS[name].checked(given, create=True), "storage": storage}
+    config = {**_KINDS[name].validate(given, create=True), "storage": storage}
     if name in _WITH_PATH:
         if not _PATH.fullmatch(str(config["path"])):
             raise PveError(f"illegal path for directory storage: {config['path']}")
         config["path"] = "/" + "/".join(part for part in str(config["path"]).split("/") if part)
     _check_content(config)
     call.world.cluster.require_writable("storage.cfg")
-    with failing_as("create storage failed"):
+    with prefix_errors("create storage failed"):
         if storage in call.world.storages.all():
             raise PveError(f"storage ID '{storage}' already defined")
         _require_online(call, config)
@@ -199,13 +199,13 @@ def update(call: Call) -> Any:
     given = {key: value for key, value in call.params.items() if key not in skipped}
     names = split_list(str(call.params.get("delete", "")))
     call.world.cluster.require_writable("storage.cfg")
-    with failing_as("update storage failed"):
+    with prefix_errors("update storage failed"):
         _file(call).check_digest(call.params.get("digest"))
         config = call.world.storages.config(storage)
         kind = _KINDS[str(config["type"])]
         hidden = _SECRETS.get(kind.name, frozenset())
         secrets = {key: str(given.pop(key)) for key in hidden if key in given}
-        changes = kind.checked(given, create=False)
+        changes = kind.validate(given, create=False)
         kept = kind.without(config, names, given)
         changed = {**kept, **changes}
         _check_content(changed)
@@ -223,7 +223,7 @@ def delete(call: Call) -> Any:
     """Remove a definition; what the storage holds stays where it is, out of sight."""
     storage, world = str(call.params["storage"]), call.world
     world.cluster.require_writable("storage.cfg")
-    with failing_as("delete storage failed"):
+    with prefix_errors("delete storage failed"):
         world.storages.config(storage)
         if any(str(one.get("base", "")).startswith(f"{storage}:") for one in world.storages.all().values()):
             raise PveError("can't remove storage - storage is used as base of another storage")
@@ -261,7 +261,7 @@ def _file(call: Call) -> SectionFile:
     return SectionFile(call.store, "storages")
 
 
-def _shown(call: Call, storage: str, config: Document) -> dict[str, Any]:
+def _format_storage(call: Call, storage: str, config: Document) -> dict[str, Any]:
     """Return a definition as the API shows it, with what Proxmox adds when it reads the file."""
     shown = {**config, "storage": storage, "digest": digest_of(dict(call.world.storages.all()))}
     if not shown.get("content"):
@@ -337,7 +337,7 @@ def _encryption(config: dict[str, Any], secrets: Mapping[str, str]) -> dict[str,
             fingerprint = digest_of(new_uuid(), new_uuid())[:32]
             pairs = ":".join(fingerprint[at : at + 2] for at in range(0, 32, 2))
             key = orjson.dumps({"kdf": None, "data": new_uuid(), "fingerprint": pairs}).decode()
-        decoded = _decoded_key(key)
+        decoded = _decode_key(key)
         config["encryption-key"] = decoded.get("fingerprint") or "1"
         returned["encryption-key"] = key
     if "master-pubkey" in secrets:
@@ -345,7 +345,7 @@ def _encryption(config: dict[str, Any], secrets: Mapping[str, str]) -> dict[str,
     return returned
 
 
-def _decoded_key(text: str) -> Mapping[str, Any]:
+def _decode_key(text: str) -> Mapping[str, Any]:
     try:
         decoded = parse_json(text, SMALL)
     except JsonError:

@@ -66,12 +66,12 @@ async def _row(world: World, guest: Document) -> dict[str, Any]:
     }
     if not row["addresses"]:
         return row
-    return {**row, **await _reached(world, guest)}
+    return {**row, **await _describe_access(world, guest)}
 
 
-async def _reached(world: World, guest: Document) -> dict[str, Any]:
+async def _describe_access(world: World, guest: Document) -> dict[str, Any]:
     from pvelab.ssh.guests import public_host_key  # lazy: the SSH side takes long to load
-    from pvelab.ssh.logins import known_users  # lazy: as above
+    from pvelab.ssh.logins import list_users  # lazy: as above
 
     forwards = world.machines.forwards
     vmid = int(guest["vmid"])
@@ -82,7 +82,7 @@ async def _reached(world: World, guest: Document) -> dict[str, Any]:
             ports[port] = forwards.port(vmid, port)
     open_ones = {str(port): found for port, found in ports.items() if found is not None}
     return {
-        "users": list(await known_users(world, guest, machine)),
+        "users": list(await list_users(world, guest, machine)),
         "host": forwards.host if open_ones else None,
         "port": open_ones.get(str(_SSH_PORT)),
         "ports": open_ones,

@@ -12,7 +12,7 @@ from pvelab.server.problems import PveError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pvelab.server.journal import Entry
+    from pvelab.server.journal import JournalEntry
 
 __all__ = ["clear_journal", "read_journal"]
 
@@ -43,7 +43,7 @@ def read_journal(call: ControlCall) -> Any:
 
 @control("DELETE /journal")
 def clear_journal(call: ControlCall) -> Any:
-    """Forget all calls; their numbers go on."""
+    """Forget all calls; their numbers continue."""
     call.world.journal.clear()
     return {"count": call.world.journal.count}
 
@@ -57,7 +57,7 @@ def _number(params: Mapping[str, Any], name: str) -> int | None:
     return int(value)
 
 
-def _fits(entry: Entry, params: Mapping[str, Any]) -> bool:
+def _fits(entry: JournalEntry, params: Mapping[str, Any]) -> bool:
     parameter, sign, value = str(params.get("parameter", "")).partition("=")
     return (
         str(params.get("method", entry.method)).upper() == entry.method

@@ -11,6 +11,6 @@ from __future__ import annotations
 from pvelab.exporting.cluster import export_seed
 from pvelab.exporting.read import Getter, Source
 from pvelab.exporting.rehearsal import rehearse
-from pvelab.exporting.write import written
+from pvelab.exporting.write import format_seed
 
-__all__ = ["Getter", "Source", "export_seed", "rehearse", "written"]
+__all__ = ["Getter", "Source", "export_seed", "format_seed", "rehearse"]

@@ -39,7 +39,7 @@ async def access_calls(source: Source) -> list[dict[str, Any]]:
 
 
 async def pool_calls(source: Source) -> list[dict[str, Any]]:
-    """Return the calls that make the pools, those that others stand in first."""
+    """Return the calls that make the pools, those that others are in first."""
     rows = await source.rows("/pools")
     rows.sort(key=lambda row: (str(row["poolid"]).count("/"), str(row["poolid"])))
     return [create_call(source, "POST /pools", row) for row in rows]

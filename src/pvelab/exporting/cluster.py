@@ -8,7 +8,7 @@ from pvelab.exporting.access import access_calls, pool_calls, pool_members
 from pvelab.exporting.firewall import firewall_calls
 from pvelab.exporting.guests import read_guests
 from pvelab.exporting.nodes import node_calls, read_nodes
-from pvelab.exporting.objects import early_calls, late_calls
+from pvelab.exporting.objects import list_base_calls, list_guest_calls
 from pvelab.exporting.storages import read_capacities, read_storages, read_volumes
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ async def export_seed(source: Source) -> dict[str, Any]:
     document["calls"] = [
         *await access_calls(source),
         *await pool_calls(source),
-        *await early_calls(source),
+        *await list_base_calls(source),
         *await node_calls(source, online),
         *await pool_members(source),
-        *await late_calls(source),
+        *await list_guest_calls(source),
         *await firewall_calls(source, online, guests),
     ]
     return {key: value for key, value in document.items() if value}

@@ -77,7 +77,7 @@ async def _rules(source: Source, own: str, declared: str) -> Calls:
 
 async def _rules_at(source: Source, path: str, route: str) -> Calls:
     rows = [{key: value for key, value in row.items() if key != "pos"} for row in await source.rows(path)]
-    # A new rule goes to the top, so the last one is made first.
+    # A new rule goes to the top, so the last one is created first.
     return [create_call(source, route, row, path) for row in reversed(rows)]
 
 

@@ -10,11 +10,11 @@ from pvelab.exporting.read import create_call
 if TYPE_CHECKING:
     from pvelab.exporting.read import Source
 
-__all__ = ["early_calls", "late_calls"]
+__all__ = ["list_base_calls", "list_guest_calls"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ObjectKind:
     """A kind of object: where its list is, what makes one, and the path of one if the list tells little."""
 
     listed: str
@@ -24,27 +24,27 @@ class _Listed:
 
 # Before the guests' places in them are taken: what these refer to.
 _EARLY = (
-    _Listed("/cluster/qemu/custom-cpu-models", "POST /cluster/qemu/custom-cpu-models"),
-    _Listed("/cluster/mapping/pci", "POST /cluster/mapping/pci"),
-    _Listed("/cluster/mapping/usb", "POST /cluster/mapping/usb"),
-    _Listed("/cluster/mapping/dir", "POST /cluster/mapping/dir"),
-    _Listed("/cluster/sdn/dns", "POST /cluster/sdn/dns"),
-    _Listed("/cluster/sdn/controllers", "POST /cluster/sdn/controllers"),
-    _Listed("/cluster/sdn/zones", "POST /cluster/sdn/zones"),
-    _Listed("/cluster/sdn/vnets", "POST /cluster/sdn/vnets"),
+    _ObjectKind("/cluster/qemu/custom-cpu-models", "POST /cluster/qemu/custom-cpu-models"),
+    _ObjectKind("/cluster/mapping/pci", "POST /cluster/mapping/pci"),
+    _ObjectKind("/cluster/mapping/usb", "POST /cluster/mapping/usb"),
+    _ObjectKind("/cluster/mapping/dir", "POST /cluster/mapping/dir"),
+    _ObjectKind("/cluster/sdn/dns", "POST /cluster/sdn/dns"),
+    _ObjectKind("/cluster/sdn/controllers", "POST /cluster/sdn/controllers"),
+    _ObjectKind("/cluster/sdn/zones", "POST /cluster/sdn/zones"),
+    _ObjectKind("/cluster/sdn/vnets", "POST /cluster/sdn/vnets"),
 )
 _LATE = (
-    _Listed("/cluster/ha/resources", "POST /cluster/ha/resources"),
-    _Listed("/cluster/ha/rules", "POST /cluster/ha/rules"),
-    _Listed("/cluster/replication", "POST /cluster/replication"),
-    _Listed("/cluster/backup", "POST /cluster/backup"),
-    _Listed(
+    _ObjectKind("/cluster/ha/resources", "POST /cluster/ha/resources"),
+    _ObjectKind("/cluster/ha/rules", "POST /cluster/ha/rules"),
+    _ObjectKind("/cluster/replication", "POST /cluster/replication"),
+    _ObjectKind("/cluster/backup", "POST /cluster/backup"),
+    _ObjectKind(
         "/cluster/metrics/server", "POST /cluster/metrics/server/{id}", one="/cluster/metrics/server/{id}"
     ),
 )
 
 
-async def early_calls(source: Source) -> list[dict[str, Any]]:
+async def list_base_calls(source: Source) -> list[dict[str, Any]]:
     """Return the calls that set the options of the cluster and make mappings and virtual networks."""
     calls = await _options(source)
     for kind in _EARLY:
@@ -56,7 +56,7 @@ async def early_calls(source: Source) -> list[dict[str, Any]]:
     return calls
 
 
-async def late_calls(source: Source) -> list[dict[str, Any]]:
+async def list_guest_calls(source: Source) -> list[dict[str, Any]]:
     """Return the calls that make what refers to guests: high availability, replication, backup jobs."""
     calls: list[dict[str, Any]] = []
     for kind in _LATE:
@@ -72,7 +72,7 @@ async def _options(source: Source) -> list[dict[str, Any]]:
     return [call] if call.get("parameters") else []
 
 
-async def _calls(source: Source, kind: _Listed) -> list[dict[str, Any]]:
+async def _calls(source: Source, kind: _ObjectKind) -> list[dict[str, Any]]:
     calls = []
     for row in await source.rows(kind.listed):
         told = row

@@ -101,7 +101,7 @@ def create_call(
     taken = source.facts[route].parameters
     in_path = {part[1:-1] for part in declared.split("/") if part.startswith("{")}
     parameters = {
-        key: _sent(value)
+        key: _format_parameter(value)
         for key, value in {**row, **more}.items()
         if key in taken
         and key not in in_path
@@ -114,10 +114,10 @@ def create_call(
     return {**call, "parameters": parameters} if parameters else call
 
 
-def _sent(value: Any) -> Any:
+def _format_parameter(value: Any) -> Any:
     """Return a value as a parameter: objects as property strings."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={_sent(inner)}" for key, inner in value.items())
-    return [_sent(inner) for inner in value] if isinstance(value, list) else value
+        return ",".join(f"{key}={_format_parameter(inner)}" for key, inner in value.items())
+    return [_format_parameter(inner) for inner in value] if isinstance(value, list) else value

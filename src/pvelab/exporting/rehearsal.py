@@ -1,4 +1,4 @@
-"""Filling a lab with a document before anybody relies on it."""
+"""Filling a lab with a document before anyone relies on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["rehearse"]
 
 
 async def rehearse(document: Mapping[str, Any], facts: Facts) -> tuple[dict[str, Any], dict[str, str]]:
-    """Fill a lab that nobody sees, and return the document without the calls that it refused.
+    """Fill a lab that no one sees, and return the document without the calls that it refused.
 
     Args:
         document: The document of a seed.
@@ -34,7 +34,7 @@ async def rehearse(document: Mapping[str, Any], facts: Facts) -> tuple[dict[str,
         The document, and what was taken out with the reason.
 
     Raises:
-        SeedError: The lab cannot be filled at all.
+        SeedError: The lab cannot be filled.
     """
     world = assemble(facts, Store(), LabClock(), Latency())
     try:

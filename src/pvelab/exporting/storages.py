@@ -69,7 +69,7 @@ async def read_volumes(
 
 
 def _fits(source: Source, config: Mapping[str, Any], volid: str) -> bool:
-    """Tell whether a volume has a name that the lab can read."""
+    """Return whether a volume has a name that the lab can read."""
     try:
         parse_name(config, volid.partition(":")[2])
     except PveError as err:

@@ -9,7 +9,7 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["written"]
+__all__ = ["format_seed"]
 
 _WIDTH = 110
 _HEADER = """\
@@ -40,7 +40,7 @@ def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def written(document: Mapping[str, Any], *, source: str, left_out: Mapping[str, str]) -> str:
+def format_seed(document: Mapping[str, Any], *, source: str, left_out: Mapping[str, str]) -> str:
     """Return the text of a file.
 
     Args:

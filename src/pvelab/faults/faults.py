@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pvelab.world.upid import Upid
 
-__all__ = ["Faults", "Point", "Rule", "Strike"]
+__all__ = ["FaultRule", "Faults", "Point", "Strike"]
 
 
 class Point(enum.StrEnum):
@@ -41,7 +41,7 @@ class Strike:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FaultRule:
     """Which calls (or tasks) are struck, and how.
 
     Attributes:
@@ -68,7 +68,7 @@ class Rule:
 
 
 @dataclass(slots=True)
-class _Counts:
+class _FaultCounts:
     seen: int = 0
     struck: int = 0
     # Tasks that the rule has met, and whether it strikes them: it decides once for each.
@@ -80,13 +80,13 @@ class Faults:
     """The rules in force, by name."""
 
     randomness: random.Random = field(default_factory=random.SystemRandom)
-    _rules: dict[str, Rule] = field(default_factory=dict)
-    _counts: dict[str, _Counts] = field(default_factory=dict)
+    _rules: dict[str, FaultRule] = field(default_factory=dict)
+    _counts: dict[str, _FaultCounts] = field(default_factory=dict)
 
-    def add(self, name: str, rule: Rule) -> None:
+    def add(self, name: str, rule: FaultRule) -> None:
         """Put a rule in force, in place of one of the same name."""
         self._rules[name] = rule
-        self._counts[name] = _Counts()
+        self._counts[name] = _FaultCounts()
 
     def remove(self, name: str) -> bool:
         """Take a rule out of force; False if there is none of that name."""
@@ -98,7 +98,7 @@ class Faults:
         self._rules.clear()
         self._counts.clear()
 
-    def rules(self) -> dict[str, tuple[Rule, int, int]]:
+    def rules(self) -> dict[str, tuple[FaultRule, int, int]]:
         """Return every rule with how many calls it has seen and struck."""
         return {
             name: (rule, self._counts[name].seen, self._counts[name].struck)
@@ -137,10 +137,10 @@ class Faults:
             counts.tasks.pop(str(upid), None)
 
     def silences(self, vmid: int, node: str) -> bool:
-        """Tell whether the agent of a guest is not to answer."""
+        """Return whether the agent of a guest is not to answer."""
         return self.strike(Point.AGENT, "*", str(vmid), node) is not None
 
-    def _counts_in(self, name: str, rule: Rule) -> bool:
+    def _counts_in(self, name: str, rule: FaultRule) -> bool:
         counts = self._counts[name]
         counts.seen += 1
         if rule.nth and counts.seen != rule.nth:
@@ -153,7 +153,7 @@ class Faults:
         return True
 
 
-def _fits(rule: Rule, method: str, path: str, node: str) -> bool:
+def _fits(rule: FaultRule, method: str, path: str, node: str) -> bool:
     return (
         rule.method in ("*", method)
         and rule.node in ("*", node)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pvelab.faults.faults import Point, Rule, Strike
+from pvelab.faults.faults import FaultRule, Point, Strike
 from pvelab.server.problems import PveError
 from pvelab.world.storage.storages import ASKED_TYPES, OFFLINE
 
@@ -67,7 +67,7 @@ class FaultKind:
 
     help: str
     fields: Mapping[str, Field] = field(default_factory=dict)
-    rule: Callable[[Document], Rule] | None = None
+    rule: Callable[[Document], FaultRule] | None = None
     apply: Change | None = None
     lift: Change | None = None
 
@@ -147,7 +147,7 @@ def _free_name(world: World, kind: str) -> str:
 # --- Rules
 
 
-def _call_rule(document: Document) -> Rule:
+def _call_rule(document: Document) -> FaultRule:
     points = {"auth": Point.BEFORE_AUTH, "after": Point.AFTER_WORK}
     point = points.get(str(document.get("when")), Point.BEFORE_WORK)
     kind = document["kind"]
@@ -160,17 +160,17 @@ def _call_rule(document: Document) -> Rule:
     return _rule(document, point, strike, method=str(document.get("method", "*")).upper())
 
 
-def _task_rule(document: Document) -> Rule:
+def _task_rule(document: Document) -> FaultRule:
     strike = Strike(reason=str(document["text"]))
     return _rule(document, Point.TASK, strike, method=str(document.get("task", "*")))
 
 
-def _agent_rule(document: Document) -> Rule:
+def _agent_rule(document: Document) -> FaultRule:
     return _rule(document, Point.AGENT, Strike(), method="*")
 
 
-def _rule(document: Document, point: Point, strike: Strike, *, method: str) -> Rule:
-    return Rule(
+def _rule(document: Document, point: Point, strike: Strike, *, method: str) -> FaultRule:
+    return FaultRule(
         point=point,
         strike=strike,
         method=method,

@@ -1,4 +1,4 @@
-"""How long work takes in the lab: nothing at all, as long as on hardware, or what the user says."""
+"""How long work takes in the lab: nothing, as long as on hardware, or what the user says."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The sandbox has user, process, IPC, host name, mount, cgroup and network namespa
 the guest's own root directory and, read-only, the machine's `/usr`; nothing else of the machine.
 
 Root starts it with a range of user numbers (as Proxmox does for unprivileged containers), so that owners of
-files are real and no number inside is root outside. An ordinary user has a single number: everybody in the
+files are real and no number inside is root outside. An ordinary user has a single number: everyone in the
 guest is that user outside.
 """
 
@@ -54,7 +54,7 @@ class Layout:
     Attributes:
         root: Its root directory.
         local: Its `/usr/local`.
-        shim: The program that stands for each of the shims.
+        shim: The program that represents each of the shims.
         names: The shims.
         boot_id: The file that says which boot this is.
     """
@@ -210,7 +210,7 @@ def _mounts(layout: Layout) -> list[str]:
     if Path("/usr/local").is_dir():
         words += ["--bind", str(layout.local), "/usr/local"]
     words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
-    # Whoever waits for a guest to have started again looks at this.
+    # Anyone who waits for a guest to have started again looks at this.
     words += ["--ro-bind", str(layout.boot_id), "/proc/sys/kernel/random/boot_id"]
     words += [
         "--dir",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["cloud_data", "given_host_keys", "take_apart"]
+__all__ = ["cloud_data", "list_host_keys", "take_apart"]
 
 _CLOUDINIT_DRIVE = re.compile(r"(?:ide|sata|scsi|virtio)\d+")
 _MOST_UNPACKED = 16 * 2**20
@@ -75,7 +75,7 @@ def cloud_data(world: World, guest: Document) -> dict[str, Any]:
     }
 
 
-def given_host_keys(cloud: Mapping[str, Any]) -> tuple[str, ...]:
+def list_host_keys(cloud: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the private host keys that the user data has."""
     found = []
     for part in (cloud.get("user") or {}).get("parts", ()):
@@ -89,7 +89,7 @@ def take_apart(data: bytes, name: str = "part-001") -> dict[str, Any]:
     """Return the parts of user data in their order, and what is wrong with it."""
     parts: list[dict[str, Any]] = []
     problems: list[str] = []
-    _take(_unpacked(data, problems), name, parts, problems)
+    _take(_unpack(data, problems), name, parts, problems)
     return {"parts": parts, "problems": problems}
 
 
@@ -120,7 +120,7 @@ def _take_mime(data: bytes, parts: list[dict[str, Any]], problems: list[str]) ->
         if part.is_multipart():
             continue
         payload = part.get_payload(decode=True)
-        content = _unpacked(payload if isinstance(payload, bytes) else b"", problems)
+        content = _unpack(payload if isinstance(payload, bytes) else b"", problems)
         kind = _MIME_KINDS.get(part.get_content_type())
         name = part.get_filename() or f"part-{number:03d}"
         text = content.decode(errors="replace")
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-def _unpacked(data: bytes, problems: list[str]) -> bytes:
+def _unpack(data: bytes, problems: list[str]) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

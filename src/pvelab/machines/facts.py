@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.nodes.qemu.userdata import hostname_of
-from pvelab.machines.clouddata import cloud_data, given_host_keys
+from pvelab.machines.clouddata import cloud_data, list_host_keys
 from pvelab.nested.detect import is_node
-from pvelab.nested.installed import KERNEL, installed_packages
+from pvelab.nested.installed import KERNEL, list_installed_packages
 from pvelab.nested.lans import gateway_of
 from pvelab.nested.ports import API_PORT, OWN_PORTS, PORTS
 from pvelab.world.guests import addresses
@@ -76,13 +76,13 @@ def boot_facts(world: World, guest: Document) -> dict[str, Any]:
         "alternatives": _alternatives(),
         "made": str(guest["vmid"]),
         "cloud": cloud,
-        "host_keys": list(given_host_keys(cloud)),
+        "host_keys": list(list_host_keys(cloud)),
     }
 
 
 def _kernel(world: World, guest: Document) -> str:
     """Return which kernel a guest booted with: that of Proxmox VE where it is installed, else Debian's."""
-    is_pve = is_node(world, guest) or KERNEL in installed_packages(world, int(guest["vmid"]))
+    is_pve = is_node(world, guest) or KERNEL in list_installed_packages(world, int(guest["vmid"]))
     return PVE_KERNEL if is_pve else DEBIAN_KERNEL
 
 

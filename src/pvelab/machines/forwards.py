@@ -1,4 +1,4 @@
-"""Ports of this machine that lead to ports of guests, opened when somebody asks where a guest can be reached.
+"""Ports of this machine that lead to ports of guests, opened when someone asks where a guest can be reached.
 
 A port stays the same for as long as the lab runs and the guest exists. A guest that does not run refuses: the
 connection is closed at once.
@@ -85,20 +85,20 @@ class Forwards:
             task.add_done_callback(self._carrying.discard)
 
     async def _carry(self, client: socket.socket, vmid: int, port: int) -> None:
-        from pvelab.nested.reach import NetworkLocation, connect  # lazy: it stands on the world
+        from pvelab.nested.reach import NetworkLocation, connect  # lazy: it depends on the world
 
         world = self._world
         guest = None if world is None else world.guests.get(vmid)
         with client:
             if world is None or guest is None or guest["status"] != "running":
                 return
-            await _loaded(world)
+            await _wait_for_ssh(world)
             # A guest that refuses, or goes away, ends the connection and nothing else.
             with (
                 contextlib.suppress(OSError),
                 await connect(NetworkLocation(world=world, guest=guest), port) as server,
             ):
-                await _both_ways(client, server)
+                await _relay_both_ways(client, server)
 
     def _guest_changed(self, key: str, _old: Document | None, new: Document | None) -> None:
         if new is not None:
@@ -109,7 +109,7 @@ class Forwards:
             sock.close()
 
 
-async def _loaded(world: World) -> None:
+async def _wait_for_ssh(world: World) -> None:
     """Wait until the SSH side answers, which is loaded while the lab is already running."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LOADING_S):
@@ -118,7 +118,7 @@ async def _loaded(world: World) -> None:
                 await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-async def _both_ways(left: socket.socket, right: socket.socket) -> None:
+async def _relay_both_ways(left: socket.socket, right: socket.socket) -> None:
     """Carry bytes until either side has ended."""
     ways = {asyncio.ensure_future(_carry_one(*way)) for way in ((left, right), (right, left))}
     try:

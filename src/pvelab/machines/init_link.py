@@ -17,7 +17,7 @@ from pvelab.machines.machine import MachineError
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import SMALL
 
-__all__ = ["InitLink", "Session"]
+__all__ = ["InitLink", "InitSession"]
 
 _MOST_BYTES = 200_000
 _MOST_DESCRIPTORS = 4
@@ -26,7 +26,7 @@ OnQuestion = Callable[[int, Mapping[str, Any]], Awaitable[Any]]
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class InitSession:
     """A program that the init runs for us: when it has started, and how it ended."""
 
     number: int
@@ -51,7 +51,7 @@ class InitLink:
         self._on_question = on_question
         self._loop = asyncio.get_running_loop()
         self._numbers = 0
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, InitSession] = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.up: asyncio.Future[None] = self._loop.create_future()
@@ -63,7 +63,7 @@ class InitLink:
         """Send a message.
 
         Raises:
-            MachineError: Nobody is there, or it is too large.
+            MachineError: No one is there, or it is too large.
         """
         data = orjson.dumps(message)
         beside = []
@@ -96,27 +96,27 @@ class InitLink:
         finally:
             self._answers.pop(number, None)
 
-    async def start(self, message: Mapping[str, Any], descriptors: tuple[int, ...]) -> Session:
+    async def start(self, message: Mapping[str, Any], descriptors: tuple[int, ...]) -> InitSession:
         """Have a program started.
 
         Raises:
             MachineError: The guest stopped.
         """
         self._numbers += 1
-        session = Session(
+        session = InitSession(
             number=self._numbers, started=self._loop.create_future(), ended=self._loop.create_future()
         )
         self._sessions[session.number] = session
         await self.tell({**message, "do": "run", "id": session.number}, descriptors)
         return session
 
-    async def signal(self, session: Session, number: int) -> None:
+    async def signal(self, session: InitSession, number: int) -> None:
         """Send a signal to a program and what it started."""
         with contextlib.suppress(MachineError):
             await self.tell({"do": "signal", "id": session.number, "number": number})
 
     def close(self) -> None:
-        """Let go of the socket; whoever waits is told that the guest stopped."""
+        """Let go of the socket; the one that waits is told that the guest stopped."""
         if not self.is_open:
             return
         self.is_open = False
@@ -129,7 +129,7 @@ class InitLink:
         for one in waiting:
             if not one.done():
                 one.set_exception(gone)
-                # Not everybody waits for both ends of a program.
+                # Not everyone waits for both ends of a program.
                 one.exception()
         for task in self._tasks:
             task.cancel()
@@ -188,8 +188,8 @@ class InitLink:
         if terminal is not None:
             os.close(terminal)
 
-    def _note(self, session: Session, message: Mapping[str, Any], terminal: int | None) -> int | None:
-        """Note how a program fares; return a descriptor that nobody wants."""
+    def _note(self, session: InitSession, message: Mapping[str, Any], terminal: int | None) -> int | None:
+        """Note how a program fares; return a descriptor that no one wants."""
         if "started" in message and not session.started.done():
             session.started.set_result(terminal)
             return None

@@ -1,7 +1,7 @@
 """The seam: what is inside a guest that runs, whatever it is made of.
 
 A machine belongs to one guest from its start until it stops; a guest that starts again gets a new one. It
-boots when somebody first looks inside (`boot`), so that ten thousand guests nobody logs in to cost nothing.
+boots when someone first looks inside (`boot`), so that ten thousand guests no one logs in to cost nothing.
 Cloud-init has run to its end when `boot` returns; whatever went wrong in it is in its own log, as on a real
 guest.
 """
@@ -207,7 +207,7 @@ class GuestMachine(Protocol):
         ...
 
     async def accepts_password(self, user: str, password: str) -> bool:
-        """Tell whether a user may log in over SSH with a password, and whether this is it."""
+        """Return whether a user may log in over SSH with a password, and whether this is it."""
         ...
 
     async def host_keys(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class Machines:
         return self._roots.folder
 
     def add(self, wrap: Callable[[MachineMaker], MachineMaker]) -> None:
-        """Put something around what makes the machines, before anybody looks inside a guest."""
+        """Put something around what makes the machines, before anyone looks inside a guest."""
         self._wraps.append(wrap)
 
     async def maker(self) -> MachineMaker:
@@ -113,7 +113,7 @@ class Machines:
         return self._machines[vmid]
 
     def is_awake(self, vmid: int) -> bool:
-        """Tell whether somebody has looked inside a sandboxed guest since it started."""
+        """Return whether someone has looked inside a sandboxed guest since it started."""
         from pvelab.machines.sandbox import SandboxMachine  # lazy: most labs never look inside a guest
 
         machine = self._machines.get(vmid)
@@ -121,7 +121,7 @@ class Machines:
 
     def root_of(self, vmid: int) -> Path | None:
         """Return the root directory of a sandboxed guest, None if it has none."""
-        return self._roots.known(vmid)
+        return self._roots.find(vmid)
 
     async def copy(self, source: int, target: int, snapshot: str | None = None) -> None:
         """Let a guest begin with what is on another one's disk, or was at a snapshot."""
@@ -182,7 +182,7 @@ class Machines:
         return None
 
     async def _power(self, vmid: int, how: str) -> None:
-        from pvelab.api.nodes.lxc.power import stop_container  # lazy: it stands on the world
+        from pvelab.api.nodes.lxc.power import stop_container  # lazy: it depends on the world
         from pvelab.api.nodes.qemu.power import stop_guest  # lazy: as above
 
         world = self._require_world()
@@ -219,7 +219,7 @@ class Machines:
 
     async def _remove(self, vmid: int) -> None:
         await self._end(vmid)
-        # One of the same number may be there by now; it has no directory before somebody looks inside.
+        # One of the same number may be there by now; it has no directory before someone looks inside.
         if self._require_world().guests.get(vmid) is None:
             with contextlib.suppress(MachineError):
                 await self._forget(vmid, None)

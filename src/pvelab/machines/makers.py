@@ -58,7 +58,7 @@ class RecordedMaker:
 
     Args:
         world: The lab.
-        reason: Why there are no sandboxes, if somebody wants to know.
+        reason: Why there are no sandboxes, if someone wants to know.
     """
 
     def __init__(self, world: World, reason: str | None = None) -> None:
@@ -72,9 +72,9 @@ class RecordedMaker:
 
     def make(self, guest: Document) -> GuestMachine:
         """Return the machine of a guest."""
-        from pvelab.ssh.inside import recorded_machine  # lazy: it needs the whole SSH side
+        from pvelab.ssh.inside import find_recorded_machine  # lazy: it needs the whole SSH side
 
-        return recorded_machine(self._world, int(guest["vmid"]))
+        return find_recorded_machine(self._world, int(guest["vmid"]))
 
     async def copy(self, source: int, target: int, snapshot: str | None = None) -> None:
         """Do nothing: there are no disks."""
@@ -89,7 +89,7 @@ class RecordedMaker:
         """Do nothing."""
 
     async def copy_folder(self, source: Path, target: Path) -> None:
-        """Copy a folder in which nobody but the lab has written."""
+        """Copy a folder in which no one but the lab has written."""
         await asyncio.to_thread(shutil.copytree, source, target, symlinks=True, dirs_exist_ok=True)
 
     async def close(self) -> None:

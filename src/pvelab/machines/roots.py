@@ -56,7 +56,7 @@ class Roots:
         """Return the folder of a guest, made if it has none: `root` and `local` are in it.
 
         Raises:
-            FileError: It cannot be made.
+            FileError: It cannot be created.
         """
         path = self._folders.of(vmid)
         if path is None:
@@ -64,13 +64,13 @@ class Roots:
             self._folders.give(vmid, path)
         return path
 
-    def known(self, vmid: int) -> Path | None:
+    def find(self, vmid: int) -> Path | None:
         """Return the root directory of a guest, None if it has none yet."""
         path = self._folders.of(vmid)
         return None if path is None else path / "root"
 
     def shim(self) -> Path:
-        """Return the program that stands for all shims."""
+        """Return the program that represents all shims."""
         path = self._place.path / _SHIM_NAME
         if not path.exists():
             scratch = path.with_suffix(".new")
@@ -132,7 +132,7 @@ class Roots:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or folder; folders that nobody may enter are opened first, links are not followed."""
+    """Remove a file or folder; folders that no one may enter are opened first, links are not followed."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return

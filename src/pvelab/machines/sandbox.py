@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from pvelab.machines.init_link import Session
+    from pvelab.machines.init_link import InitSession
     from pvelab.machines.machine import Streams
     from pvelab.machines.roots import Roots
     from stackyard.base.process import Attached, Stream
@@ -110,7 +110,7 @@ class SandboxMachine:
             raise MachineError("The guest has stopped.")
         if self._booting is None:
             self._booting = asyncio.create_task(self._boot())
-        # Whoever gives up waiting does not stop the boot for the others.
+        # Anyone who gives up waiting does not stop the boot for the others.
         await asyncio.shield(self._booting)
 
     async def run(self, wanted: Execution, streams: Streams) -> int:
@@ -175,7 +175,7 @@ class SandboxMachine:
         if self._applying is not None:
             # It has ended with the guest, in whatever way.
             await asyncio.gather(self._applying, return_exceptions=True)
-        # Whoever ran something lets go of its pipes; a client that does not listen must not keep us.
+        # Anyone who ran something lets go of its pipes; a client that does not listen must not keep us.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), _LETTING_GO_S)
         await asyncio.sleep(0)
@@ -195,7 +195,7 @@ class SandboxMachine:
         try:
             with theirs:
                 self._init = await self._bubblewrap.start_init(
-                    layout, str(facts["hostname"]), theirs, self._hear
+                    layout, str(facts["hostname"]), theirs, self._keep_line
                 )
             await link.tell({key: value for key, value in facts.items() if key not in ("cloud", "host_keys")})
             async with asyncio.timeout(_BOOT_TIMEOUT_S):
@@ -207,9 +207,10 @@ class SandboxMachine:
     async def _apply(self, facts: Mapping[str, Any]) -> None:
         """Let cloud-init, or what Proxmox does to a container, work on the guest."""
         wanted = Execution(argv=("cloud-init", "lab-apply"))
-        unheard = _Heard(data=_Writing(None), complaint=_Writing(None))
-        self._applying = asyncio.create_task(self._run(wanted, _Given(orjson.dumps(facts["cloud"]), unheard)))
-        # Work that takes long goes on while people log in, as on a real guest.
+        unread = _OutputBuffer(data=_Writer(None), complaint=_Writer(None))
+        streams = _Streams(orjson.dumps(facts["cloud"]), unread)
+        self._applying = asyncio.create_task(self._run(wanted, streams))
+        # Work that takes long continues while people log in, as on a real guest.
         await asyncio.wait({self._applying}, timeout=_CLOUD_INIT_WAIT_S)
 
     def _plug_in(self, sock: socket.socket) -> None:
@@ -218,7 +219,7 @@ class SandboxMachine:
         else:
             self._network = self._on_network(sock)
 
-    def _hear(self, _stream: Stream, line: str) -> None:
+    def _keep_line(self, _stream: Stream, line: str) -> None:
         self._said.append(line)
 
     async def _ask(self, **message: Any) -> Any:
@@ -280,14 +281,14 @@ class SandboxMachine:
 
     async def _finish(
         self,
-        session: Session,
+        session: InitSession,
         feeding: asyncio.Task[None],
         draining: list[asyncio.Task[None]],
         streams: Streams,
     ) -> int:
         try:
             waiting: set[asyncio.Future[Any]] = {session.ended, *draining}
-            # An output that nobody takes any more ends the program too.
+            # An output that no one takes any more ends the program too.
             while not session.ended.done():
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for one in done - {session.ended}:
@@ -310,12 +311,12 @@ class SandboxMachine:
 
     async def _file(self, words: tuple[str, ...], content: bytes, limit: int = 0) -> bytes:
         # The guest may have put another program in its place: it gets neither more room nor more time.
-        heard = _Heard(data=_Writing(min(limit, _MOST_OUTPUT)), complaint=_Writing(_MOST_COMPLAINT))
+        heard = _OutputBuffer(data=_Writer(min(limit, _MOST_OUTPUT)), complaint=_Writer(_MOST_COMPLAINT))
         wanted = Execution(argv=("lab-file", *words))
         await self.boot()
         try:
             async with asyncio.timeout(_FILE_S):
-                status = await self._run(wanted, _Given(content, heard))
+                status = await self._run(wanted, _Streams(content, heard))
         except TimeoutError as err:
             raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), words[1]) from err
         if status:
@@ -326,34 +327,34 @@ class SandboxMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Heard:
+class _OutputBuffer:
     """Keeps what a program writes."""
 
-    data: _Writing
-    complaint: _Writing
+    data: _Writer
+    complaint: _Writer
 
 
-class _Given:
+class _Streams:
     """Streams of bytes that are there already, and of what is heard."""
 
-    def __init__(self, content: bytes, heard: _Heard) -> None:
+    def __init__(self, content: bytes, heard: _OutputBuffer) -> None:
         self._content = content
         self._heard = heard
 
     @property
-    def stdin(self) -> _Reading:
-        return _Reading(self._content)
+    def stdin(self) -> _Reader:
+        return _Reader(self._content)
 
     @property
-    def stdout(self) -> _Writing:
+    def stdout(self) -> _Writer:
         return self._heard.data
 
     @property
-    def stderr(self) -> _Writing:
+    def stderr(self) -> _Writer:
         return self._heard.complaint
 
 
-class _Reading:
+class _Reader:
     def __init__(self, content: bytes) -> None:
         self._content = content
 
@@ -362,7 +363,7 @@ class _Reading:
         return data
 
 
-class _Writing:
+class _Writer:
     """Keeps so many bytes, and more end the program; None keeps nothing."""
 
     def __init__(self, most: int | None) -> None:

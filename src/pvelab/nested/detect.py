@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pvelab.nested.installed import PROXMOX, installed_packages
+from pvelab.nested.installed import PROXMOX, list_installed_packages
 from pvelab.world.guests.lineage import image_of
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ _WORD = re.compile(r"(?:^|[^a-z0-9])(?:pve|proxmox[-_]?ve)(?:$|[^a-z]|\d)", re.I
 
 
 def is_node_image(name: str) -> bool:
-    """Tell whether a guest made from an image of this name is a Proxmox node."""
+    """Return whether a guest made from an image of this name is a Proxmox node."""
     return _WORD.search(name) is not None
 
 
 def is_node(world: World, guest: Document) -> bool:
-    """Tell whether a guest is a Proxmox node itself."""
+    """Return whether a guest is a Proxmox node itself."""
     if guest["type"] != "qemu":
         return False
     image = image_of(world, guest)
     if image is not None and is_node_image(str(image["name"])):
         return True
-    return PROXMOX in installed_packages(world, int(guest["vmid"]))
+    return PROXMOX in list_installed_packages(world, int(guest["vmid"]))

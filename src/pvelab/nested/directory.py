@@ -1,7 +1,7 @@
-"""Which addresses answer, in a lab and all labs inside it: kept up to date, told to whoever asks.
+"""Which addresses answer, in a lab and all labs inside it: kept up to date, told to the caller.
 
 Guests that run in a sandbox have a real network interface, and behind it only those addresses that answer at
-the time. This tells them: one directory for a lab and everything inside it. It costs nothing until somebody
+the time. This tells them: one directory for a lab and everything inside it. It costs nothing until someone
 asks for the first time.
 """
 
@@ -57,7 +57,7 @@ class Directory:
                 await asyncio.wait(self._waiting)
 
     def listen(self, listener: Listener) -> None:
-        """Tell somebody of all addresses and of every change."""
+        """Tell someone of all addresses and of every change."""
         if not self._is_asked:
             self._is_asked = True
             for world in list(self._worlds.values()):
@@ -66,7 +66,7 @@ class Directory:
         listener(dict(self._places), set())
 
     def unlisten(self, listener: Listener) -> None:
-        """Tell somebody nothing more."""
+        """Tell someone nothing more."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 

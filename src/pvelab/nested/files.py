@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.world import World
 
-__all__ = ["StorageFolders", "opened_folder"]
+__all__ = ["StorageFolders", "open_folder"]
 
 _STORAGE = "local"
 _FOLDERS = {
@@ -58,7 +58,7 @@ class StorageFolders:
         async with self._lock:
             present: set[str] = set()
             for folder, content in _FOLDERS.items():
-                with opened_folder(root, folder) as descriptor:
+                with open_folder(root, folder) as descriptor:
                     if descriptor is None:
                         continue
                     for name, seen in _files(descriptor):
@@ -86,7 +86,7 @@ class StorageFolders:
 
 
 @contextlib.contextmanager
-def opened_folder(root: Path, folder: str) -> Iterator[int | None]:
+def open_folder(root: Path, folder: str) -> Iterator[int | None]:
     """Give a folder below a root, opened step by step so that no link leads elsewhere; None if absent."""
     with contextlib.ExitStack() as stack:
         try:

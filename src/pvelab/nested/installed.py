@@ -9,13 +9,13 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from pvelab.nested.files import opened_folder
+from pvelab.nested.files import open_folder
 from stackyard.base.documents.jsontext import parse_json
 
 if TYPE_CHECKING:
     from pvelab.world.world import World
 
-__all__ = ["KERNEL", "PROXMOX", "installed_packages"]
+__all__ = ["KERNEL", "PROXMOX", "list_installed_packages"]
 
 PROXMOX, KERNEL = "proxmox-ve", "proxmox-default-kernel"
 _FOLDER, _RECORD = "var/lib/stackyard-lab", "packages.json"
@@ -24,12 +24,12 @@ _LARGEST_BYTES = 4 * 1024 * 1024
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def installed_packages(world: World, vmid: int) -> frozenset[str]:
-    """Return the names of the packages on a guest's disk; none where nobody ever looked inside of it."""
+def list_installed_packages(world: World, vmid: int) -> frozenset[str]:
+    """Return the names of the packages on a guest's disk; none where no one ever looked inside of it."""
     root = world.machines.root_of(vmid)
     if root is None:
         return frozenset()
-    with opened_folder(root, _FOLDER) as folder:
+    with open_folder(root, _FOLDER) as folder:
         text = None if folder is None else _read(folder)
     try:
         record = parse_json(text or b"{}")

@@ -1,6 +1,6 @@
 """Who is in a network with whom: bridges and VLANs, the bridges of nested nodes, and routers between them.
 
-The main bridge of a nested node stands on the first NIC of its guest, so both are in one network. Networks
+The main bridge of a nested node depends on the first NIC of its guest, so both are in one network. Networks
 with a router (every one in which DHCP answers, and every one for which a guest was given a gateway) reach
 one another; a guest without a gateway reaches its own networks only.
 """
@@ -23,7 +23,7 @@ Lan = tuple[int, str, int]
 
 
 def may_talk(one: NetworkLocation, other: NetworkLocation) -> bool:
-    """Tell whether two can reach each other."""
+    """Return whether two can reach each other."""
     if one.guest is not None and other.guest is not None and one.guest is other.guest:
         return True
     return bool(_lans(one) & _lans(other)) or (_is_routed(one) and _is_routed(other))
@@ -57,7 +57,7 @@ def _lans(place: NetworkLocation) -> set[Lan]:
 
 
 def _lan(world: World, bridge: str, tag: int) -> Lan:
-    """Return what tells a network from all others, whichever nested node it is seen from."""
+    """Return what distinguishes a network from all others, whichever nested node it is seen from."""
     while (bridge, tag) == MAIN and world.uplink is not None and world.uplink.guest is not None:
         outer = next(iter(addresses_of(world.uplink.world, world.uplink.guest)), None)
         if outer is None:

@@ -58,7 +58,7 @@ class NestedMachine:
         """What the guest itself is made of."""
         return self._machine.kind
 
-    async def running(self) -> Running:
+    async def start_lab(self) -> Running:
         """Return the lab, which is started if need be.
 
         Raises:
@@ -69,7 +69,7 @@ class NestedMachine:
     async def boot(self) -> None:
         """Boot the guest and its node."""
         await self._machine.boot()
-        await self.running()
+        await self.start_lab()
 
     async def run(self, wanted: Execution, streams: Streams) -> int:
         """Run a program in the guest."""
@@ -79,9 +79,9 @@ class NestedMachine:
     async def endpoint(self, port: int) -> Endpoint | None:
         """Return where the API of the node listens, and its SSH server where the guest has no programs."""
         if port == API_PORT:
-            return Endpoint(host="127.0.0.1", port=(await self.running()).port)
+            return Endpoint(host="127.0.0.1", port=(await self.start_lab()).port)
         if port == SSH_PORT and self.kind is Kind.RECORDED:
-            ssh_port = (await self.running()).ssh_port
+            ssh_port = (await self.start_lab()).ssh_port
             return None if ssh_port is None else Endpoint(host="127.0.0.1", port=ssh_port)
         return await self._machine.endpoint(port)
 
@@ -141,7 +141,7 @@ class NestedMaker:
         await self._inner.copy(source, target, snapshot)
         if self._has(source):
             copy = self._copy if snapshot else functools.partial(self._copy_live, source)
-            await self._states.give(target, self._states.known(source, snapshot), copy)
+            await self._states.give(target, self._states.find(source, snapshot), copy)
 
     async def remember(self, vmid: int, snapshot: str) -> None:
         """Keep a copy of a guest's lab."""
@@ -154,7 +154,7 @@ class NestedMaker:
         await self._inner.go_back(vmid, snapshot)
         if self._has(vmid):
             async with self._locks.setdefault(vmid, asyncio.Lock()):
-                await self._states.give(vmid, self._states.known(vmid, snapshot), self._copy)
+                await self._states.give(vmid, self._states.find(vmid, snapshot), self._copy)
 
     def forget(self, vmid: int, snapshot: str | None = None) -> None:
         """Remove the lab of a guest, or the copy of a snapshot."""
@@ -172,7 +172,7 @@ class NestedMaker:
         await asyncio.to_thread(self._states.close)
 
     def _has(self, vmid: int) -> bool:
-        """Tell whether a guest has a lab, or had one at a snapshot."""
+        """Return whether a guest has a lab, or had one at a snapshot."""
         return self._world.store.get(COLLECTION, str(vmid)) is not None
 
     async def _copy_live(self, vmid: int, source: Path, target: Path) -> None:
@@ -232,13 +232,13 @@ class NestedBoots:
         try:
             machine = await self._world.machines.of(present)
             if isinstance(machine, NestedMachine):
-                await machine.running()
+                await machine.start_lab()
             elif machine.kind is Kind.QEMU:
                 from pvelab.machines.qemu.power import power_on  # lazy: few labs have guests that really boot
 
                 await power_on(self._world, int(guest["vmid"]))
         except (MachineError, PveError) as err:
-            # It stopped meanwhile, or does not come up, which whoever connects is told too.
+            # It stopped meanwhile, or does not come up, which anyone who connects is told too.
             context = {"message": f"VM {guest['vmid']} does not come up", "exception": err}
             asyncio.get_running_loop().call_exception_handler(context)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["AnswerGuest", "Nest", "RunCommand"]
+__all__ = ["AnswerGuest", "NestedLabs", "RunCommand"]
 
 # Serves port 22 of a guest on one end of a socket pair, until the connection ends.
 AnswerGuest = Callable[["Document", "socket.socket"], Coroutine[Any, Any, None]]
@@ -26,7 +26,7 @@ RunCommand = Callable[[str, list[str]], Coroutine[Any, Any, tuple[int, bytes, by
 
 
 @dataclass(slots=True)
-class Nest:
+class NestedLabs:
     """The labs inside a lab, and its own doors.
 
     Attributes:

@@ -27,7 +27,7 @@ from pvelab.world.access.directory import ROOT
 from pvelab.world.access.sha256_crypt import is_hashed
 from pvelab.world.access.tickets import hash_password
 from pvelab.world.bridges import INTERFACES
-from pvelab.world.guests.addresses import planned_addresses
+from pvelab.world.guests.addresses import list_planned_addresses
 from pvelab.world.guests.rows import boot_disk_size, cpu_count, memory_bytes
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Node:
                 )
             else:
                 ready.set_exception(MachineError(f"The nested node does not start: {err}"))
-                # Perhaps nobody waits.
+                # Perhaps no one waits.
                 ready.exception()
 
 
@@ -167,7 +167,7 @@ def inner_options(outer: Options, uplink: Uplink, folder: Path) -> Options:
 
 
 def prepare(world: World) -> None:
-    """Make a nested lab, before anybody sees it, what its node is after the boot of its guest."""
+    """Make a nested lab, before anyone sees it, what its node is after the boot of its guest."""
     guest = None if world.uplink is None else world.uplink.guest
     if guest is None or world.uplink is None:
         return
@@ -205,7 +205,7 @@ async def _start_all(world: World, task: Task, node: str) -> None:
 def _machine(world: World, guest: Document) -> SeedMachine:
     """Return what a nested node is made of: what its guest has."""
     config = guest["config"]
-    interface = next(iter(planned_addresses(world, guest)), None)
+    interface = next(iter(list_planned_addresses(world, guest)), None)
     own = next((one for one in interface.addresses if one.family == "inet"), None) if interface else None
     address = ipaddress.ip_interface(f"{own.address}/{own.prefix}" if own else "127.0.0.1/8")
     given = dict(part.partition("=")[::2] for part in str(config.get("ipconfig0", "")).split(",") if part)

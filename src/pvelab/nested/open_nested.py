@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pvelab.server.http import Api
     from pvelab.world.world import World
 
-__all__ = ["Answer", "answering", "open_nest"]
+__all__ = ["Answer", "make_answer", "open_nest"]
 
 NESTED = "nested"
 QEMU = "qemu"
@@ -32,7 +32,7 @@ Start = Callable[["Options", "Uplink"], AbstractAsyncContextManager["Running"]]
 
 
 def open_nest(world: World, options: Options, start: Start) -> NestedBoots:
-    """Prepare the inside of a lab's guests; return who boots those that nobody has to look at first.
+    """Prepare the inside of a lab's guests; return who boots those that no one has to look at first.
 
     Args:
         world: The lab.
@@ -57,7 +57,7 @@ def open_nest(world: World, options: Options, start: Start) -> NestedBoots:
     return NestedBoots(world)
 
 
-def answering(world: World, api: Api) -> Answer:
+def make_answer(world: World, api: Api) -> Answer:
     """Return what answers requests; a nested node first takes in files that its programs made."""
     if world.uplink is None:
         return api.handle

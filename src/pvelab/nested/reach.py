@@ -29,7 +29,7 @@ _LOCAL = "127.0.0.1"
 
 
 def locate(world: World, address: str) -> NetworkLocation | None:
-    """Return who has an address, seen from a lab; None if nobody has who runs.
+    """Return who has an address, seen from a lab; None if no one has who runs.
 
     Raises:
         ValueError: That is no address.
@@ -54,7 +54,7 @@ async def connect(place: NetworkLocation, port: int, *, source: str | None = Non
         source: The address that the connection is seen to come from, where that can be.
 
     Raises:
-        OSError: Nobody listens there, or the guest does not come up.
+        OSError: No one listens there, or the guest does not come up.
     """
     if place.guest is None:
         end: Endpoint | socket.socket = _node_port(place, port)
@@ -106,7 +106,7 @@ async def _guest_port(
         except MachineError as err:
             raise ConnectionRefusedError(errno.ECONNREFUSED, str(err)) from err
     if world.nest.answer_guest is None:
-        raise _refused()
+        raise _refusal()
     near, far = socket.socketpair()
     near.setblocking(False)
     world.nest.begin(world.nest.answer_guest(guest, far))
@@ -117,9 +117,9 @@ def _node_port(place: NetworkLocation, port: int) -> Endpoint:
     nest = place.world.nest
     local = {API_PORT: nest.api_port, SSH_PORT: nest.ssh_ports.get(place.node)}.get(port)
     if local is None:
-        raise _refused()
+        raise _refusal()
     return Endpoint(host=_LOCAL, port=local)
 
 
-def _refused() -> ConnectionRefusedError:
+def _refusal() -> ConnectionRefusedError:
     return ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

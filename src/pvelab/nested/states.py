@@ -36,7 +36,7 @@ class States:
         """Return the folder of a guest, a new one if it has none.
 
         Raises:
-            FileError: It cannot be made.
+            FileError: It cannot be created.
         """
         path = self._folders.of(vmid)
         if path is None:
@@ -44,17 +44,17 @@ class States:
             self._folders.give(vmid, path)
         return path
 
-    def known(self, vmid: int, snapshot: str | None = None) -> Path | None:
+    def find(self, vmid: int, snapshot: str | None = None) -> Path | None:
         """Return the folder that a guest has, or had at a snapshot; None if it had none."""
         return self._folders.of(vmid, snapshot)
 
     async def give(self, vmid: int, source: Path | None, copy: Copy) -> None:
         """Give a guest a copy of a folder in place of its own; a new one, if there is nothing to copy."""
-        self._folders.give(vmid, await self._copied(source, copy))
+        self._folders.give(vmid, await self._copy_folder(source, copy))
 
     async def keep(self, vmid: int, snapshot: str, copy: Copy) -> None:
         """Keep a copy of a guest's folder for a snapshot."""
-        self._folders.keep(vmid, snapshot, await self._copied(self._folders.of(vmid), copy))
+        self._folders.keep(vmid, snapshot, await self._copy_folder(self._folders.of(vmid), copy))
 
     def forget(self, vmid: int, snapshot: str | None = None) -> None:
         """Remove the folder of a guest and those of its snapshots, or that of one snapshot."""
@@ -68,7 +68,7 @@ class States:
         """Remove all folders, unless they are to outlive the lab."""
         self._place.close()
 
-    async def _copied(self, source: Path | None, copy: Copy) -> Path | None:
+    async def _copy_folder(self, source: Path | None, copy: Copy) -> Path | None:
         if source is None:
             return None
         target = self._folders.new()

@@ -127,7 +127,7 @@ class Switch:
             os.close(descriptor)
 
     async def _carry(self, near: socket.socket, host: str, port: int, source: str) -> None:
-        """Carry bytes between a program in the guest and whoever it wants to talk to."""
+        """Carry bytes between a program in the guest and the machine it wants to talk to."""
         with near:
             near.setblocking(False)
             try:

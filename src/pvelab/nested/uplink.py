@@ -1,6 +1,6 @@
 """Where a nested lab is plugged in: the guest of the lab around it, and the network that they share.
 
-The bridge of a nested node (vmbr0) stands on the first NIC of the guest that the node is. So its guests are
+The bridge of a nested node (vmbr0) depends on the first NIC of the guest that the node is. So its guests are
 in the network of that NIC, and the DHCP of that network gives them addresses, from a slice that no other
 nested lab has: `nested_slices/<network>|<slice>` of the lab that the network belongs to says whose it is.
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.runtime.kept_login import kept_login
 from pvelab.runtime.start import certificate_of
+from pvelab.runtime.stored_login import read_or_create_login
 from pvelab.seeds.stock import TOKEN_NAME
 from pvelab.world.access.directory import ROOT
 
@@ -24,7 +24,7 @@ def expected_ready(options: Options) -> dict[str, Any]:
     """
     if options.identity is None or not options.port or not options.ssh_port:
         raise ValueError("what this lab will say is not known before it is started")
-    login = kept_login(options.identity)
+    login = read_or_create_login(options.identity)
     nodes = tuple(options.nodes or options.seed.nodes)
     return {
         "url": f"https://{options.bind}:{options.port}",

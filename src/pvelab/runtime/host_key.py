@@ -14,7 +14,7 @@ from stackyard.base.files import replace_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HostKeyError", "kept_host_key", "openssh"]
+__all__ = ["HostKeyError", "openssh", "read_or_create_host_key"]
 
 KEY_FILE = "ssh_host_ed25519_key"
 
@@ -27,7 +27,7 @@ class HostKeyError(InvalidInputError):
     default_remedy = "Remove the file; a new key is made at the next start, and clients must be told."
 
 
-def kept_host_key(folder: Path | None) -> bytes:
+def read_or_create_host_key(folder: Path | None) -> bytes:
     """Return the host key of the nodes as OpenSSH keeps it in a folder; a new one each time without a folder.
 
     Raises:

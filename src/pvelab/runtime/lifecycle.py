@@ -1,6 +1,6 @@
 """The content of a lab as a whole: planted when it is new, made new again, saved and restored.
 
-While a seed fills the lab, a mark stands in the store, so that a lab which was killed in the middle of it
+While a seed fills the lab, a mark is in the store, so that a lab which was killed in the middle of it
 begins again.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["InitialContent", "Lifecycle"]
 
 _MARK = ("lab", "seeding")
-# What stays when a lab is made new: clients that have logged in, or know its keys, need not notice.
+# What stays when a lab is created new: clients that have logged in, or know its keys, need not notice.
 _KEPT_SECRETS = ("authkey", "guest_keys")
 
 
@@ -95,7 +95,7 @@ class Lifecycle:
             SeedError: The lab refuses something of the seed; it is new without it.
         """
         world = self.world
-        with world.ha.paused():
+        with world.ha.pause():
             await world.scheduler.interrupt()
             await world.tasks.close()
         nodes = tuple(world.cluster.nodes())
@@ -144,7 +144,7 @@ class Lifecycle:
         """
         world = self.world
         content = self.saved.load(name)
-        with world.ha.paused():
+        with world.ha.pause():
             await world.scheduler.interrupt()
             await world.tasks.close()
         with world.store.transaction():
@@ -213,7 +213,7 @@ class Lifecycle:
 
     async def _problem(self, seed: Seed, call: SeedCall, nodes: Sequence[str]) -> str | None:
         """Make a call and return why it was refused or its task failed, None if all went well."""
-        parameters = {key: _placed(value, nodes) for key, value in call.parameters.items()}
+        parameters = {key: _replace_node_names(value, nodes) for key, value in call.parameters.items()}
         request = Request(
             method=call.method,
             path=_place(seed, call.path, nodes),
@@ -236,14 +236,14 @@ class Lifecycle:
 
 def _place(seed: Seed, path: str, nodes: Sequence[str]) -> str:
     """Put a node of the lab in place of `{node1}`, and of one of the seed's own where the lab has others."""
-    path = _placed(path, nodes)
+    path = _replace_node_names(path, nodes)
     name, slash, rest = path.removeprefix("/nodes/").partition("/")
     if not path.startswith("/nodes/") or name in nodes:
         return path
     return f"/nodes/{seed.placed(name, tuple(nodes))}{slash}{rest}"
 
 
-def _placed(value: Any, nodes: Sequence[str]) -> Any:
+def _replace_node_names(value: Any, nodes: Sequence[str]) -> Any:
     """Put the names of nodes in place of `{node1}` and so on; a lab with fewer begins again at the first."""
     if not isinstance(value, str):
         return value

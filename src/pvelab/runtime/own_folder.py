@@ -45,7 +45,7 @@ class OwnFolder:
         """Where it is.
 
         Raises:
-            FileError: It cannot be made.
+            FileError: It cannot be created.
         """
         if self._made is None:
             if self._lasting is None:

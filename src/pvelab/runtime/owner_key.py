@@ -15,7 +15,7 @@ from stackyard.base.errors import FileError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["OwnerKey", "kept_owner_key"]
+__all__ = ["OwnerKey", "read_or_create_owner_key"]
 
 _FILE = "owner_ed25519_key"
 
@@ -28,7 +28,7 @@ class OwnerKey:
     public: str
 
 
-def kept_owner_key(folder: Path) -> OwnerKey:
+def read_or_create_owner_key(folder: Path) -> OwnerKey:
     """Return the key that is kept in a folder; a new one at the first time, and in place of a damaged one.
 
     Raises:

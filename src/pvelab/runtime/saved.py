@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Saved", "SavedStates"]
+__all__ = ["SavedSnapshot", "SavedStates"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SUFFIX = ".json"
@@ -30,7 +30,7 @@ Content = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedSnapshot:
     """A saved state: when it was saved, in lab time, and how much it holds."""
 
     name: str
@@ -97,13 +97,13 @@ class SavedStates:
             (self._folder / f"{name}{_SUFFIX}").unlink(missing_ok=True)
         del self._kept[name]
 
-    def all(self) -> list[Saved]:
+    def all(self) -> list[SavedSnapshot]:
         """Return all states, by name."""
         found = []
         for name, kept in sorted(self._kept.items()):
             state = orjson.loads(kept)
             guests = len(state["content"].get("guests", {}))
-            found.append(Saved(name=name, time=state["time"], guests=guests, bytes=len(kept)))
+            found.append(SavedSnapshot(name=name, time=state["time"], guests=guests, bytes=len(kept)))
         return found
 
     def _require(self, name: str) -> bytes:

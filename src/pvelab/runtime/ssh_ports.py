@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from pvelab.runtime.host_key import kept_host_key
+from pvelab.runtime.host_key import read_or_create_host_key
 from pvelab.server.problems import defect
 from stackyard.base.serving.sockets import listen
 
@@ -49,7 +49,7 @@ async def open_ssh_ports(
         ListenError: A port cannot be had.
         HostKeyError: The host key is damaged.
     """
-    host_key = kept_host_key(keys)
+    host_key = read_or_create_host_key(keys)
     bind, first = where
     listening: dict[str, socket.socket] = {}
 
@@ -77,7 +77,7 @@ def _load() -> ModuleType:
 
 
 def _report(serving: asyncio.Task[None]) -> None:
-    """Tell of an SSH side that did not come up or broke down; the HTTP side goes on without it."""
+    """Tell of an SSH side that did not come up or broke down; the HTTP side continues without it."""
     err = None if serving.cancelled() else serving.exception()
     if err is not None:
         defect("the SSH side", err)

@@ -18,11 +18,11 @@ from pvelab.faults.latency import Latency, Speed, Work
 from pvelab.machines.machine import Kind
 from pvelab.machines.machines import Machines
 from pvelab.machines.qemu.programs import require_qemu
-from pvelab.nested.open_nested import answering, open_nest
-from pvelab.runtime.kept_login import kept_login
+from pvelab.nested.open_nested import make_answer, open_nest
 from pvelab.runtime.lifecycle import InitialContent, Lifecycle
 from pvelab.runtime.saved import SavedStates
 from pvelab.runtime.ssh_ports import open_ssh_ports
+from pvelab.runtime.stored_login import read_or_create_login
 from pvelab.seeds import EMPTY, Seed
 from pvelab.seeds import stock as seed
 from pvelab.server import facts
@@ -93,9 +93,9 @@ class Options:
     password: str | None = None
     guests: Kind | None = None
     expose: tuple[int, ...] = ()
-    limits: serving.Limits = field(
+    limits: serving.ServerLimits = field(
         # Uploads are images; the size of everything else is checked where it is read.
-        default_factory=lambda: serving.Limits(max_body_bytes=None, max_connections=2048)
+        default_factory=lambda: serving.ServerLimits(max_body_bytes=None, max_connections=2048)
     )
 
 
@@ -206,7 +206,7 @@ async def start(options: Options | None = None, **changes: Any) -> AsyncIterator
         ListenError: The address or port cannot be had.
         QemuMissingError: Guests are to be real, and QEMU is not there.
     """
-    async with _start(_chosen(options, changes)) as running:
+    async with _start(_merge_options(options, changes)) as running:
         yield running
 
 
@@ -226,7 +226,7 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
         lifecycle = Lifecycle(
             world,
             dispatcher,
-            _beginning(chosen),
+            _make_initial_content(chosen),
             fingerprint=certificate.fingerprint,
             saved=saved,
             certificate=certificate.certificate_pem.decode(),
@@ -236,7 +236,7 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
         api = Api(world, dispatcher, control=Controls(world, lifecycle).handle, spool=chosen.data)
         async with (
             serving.serve(
-                answering(world, api),
+                make_answer(world, api),
                 bind=chosen.bind,
                 port=chosen.port,
                 tls=serving.Tls(certificate),
@@ -251,10 +251,10 @@ async def _start(chosen: Options, uplink: Uplink | None = None) -> AsyncIterator
             manager = Cycle(world, GuestTasks())
             try:
                 async with (
-                    world.ha.attended(manager.act, manager.agent.has_task),
-                    world.scheduler.attended(*_plans(world)),
+                    world.ha.attend(manager.act, manager.agent.has_task),
+                    world.scheduler.attend(*_plans(world)),
                 ):
-                    yield _running(dispatcher, lifecycle, server, ssh_ports)
+                    yield _make_running(dispatcher, lifecycle, server, ssh_ports)
             finally:
                 await world.tasks.close()
                 await attendant.close()
@@ -301,7 +301,7 @@ def running(options: Options | None = None, **changes: Any) -> Iterator[Running]
         raise box["error"]
 
 
-def _chosen(options: Options | None, changes: Mapping[str, Any]) -> Options:
+def _merge_options(options: Options | None, changes: Mapping[str, Any]) -> Options:
     base = options or Options()
     if not changes:
         return base
@@ -336,11 +336,11 @@ def _plans(world: World) -> tuple[Plan, ...]:
     return (ReplicationPlan(world), BackupPlan(world))
 
 
-def _beginning(options: Options) -> InitialContent:
+def _make_initial_content(options: Options) -> InitialContent:
     """Return what a new lab holds; one that lives in memory has the login of its last start."""
     seed, password = options.seed, options.password
     if options.identity is not None and options.data is None:
-        login = kept_login(options.identity)
+        login = read_or_create_login(options.identity)
         seed = dataclasses.replace(seed, token=seed.token or login.token)
         password = password or seed.password or login.password
     return InitialContent(seed=seed, nodes=options.nodes, password=password)
@@ -357,7 +357,7 @@ def certificate_of(options: Options) -> serving.Certificate:
     folder = options.identity or options.data
     if folder is None:
         return serving.make_certificate(names)
-    return serving.kept_certificate(folder / "certificate", names)
+    return serving.read_or_create_certificate(folder / "certificate", names)
 
 
 @contextlib.asynccontextmanager
@@ -375,7 +375,7 @@ async def _ssh_side(
         yield ports
 
 
-def _running(
+def _make_running(
     dispatcher: Dispatcher, lifecycle: Lifecycle, server: serving.Server, ssh_ports: Mapping[str, int]
 ) -> Running:
     world = lifecycle.world

@@ -50,7 +50,7 @@ class SeedError(InvalidInputError):
 
 
 def is_node_name(name: str) -> bool:
-    """Tell whether a node can have this name."""
+    """Return whether a node can have this name."""
     return _NODE.fullmatch(name) is not None
 
 
@@ -62,7 +62,7 @@ def parse_seed(document: Any, *, name: str = "given", where: Location | None = N
     """
     if not isinstance(document, Mapping):
         raise SeedError(f"The seed '{name}' is not an object.", where=where)
-    reading = _Reading(document, where)
+    reading = _ObjectReader(document, where)
     for key in sorted(map(str, set(document) - _FIELDS)):
         reading.refuse(f"There is no field '{key}'.")
     names, machines = reading.machines()
@@ -89,11 +89,11 @@ def parse_seed(document: Any, *, name: str = "given", where: Location | None = N
     return seed
 
 
-class _Wrong(Exception):  # noqa: N818 - the text of a finding on its way to the list of them
+class _SeedValueError(Exception):
     pass
 
 
-class _Reading:
+class _ObjectReader:
     """One object being read, and what was found wrong with it."""
 
     def __init__(self, document: Mapping[str, Any], where: Location | None) -> None:
@@ -127,7 +127,7 @@ class _Reading:
         for entry in self.list(key):
             try:
                 entries.append(read(entry))
-            except _Wrong as wrong:
+            except _SeedValueError as wrong:
                 self.refuse(str(wrong))
         return tuple(entries)
 
@@ -209,7 +209,7 @@ def _user(entry: Any) -> SeedUser:
     name, password = str(fields.get("name", "")), fields.get("password", "")
     fits = set(fields) <= {"name", "password", "authorized_keys"} and _USER.fullmatch(name) and name != "root"
     if not fits or not isinstance(keys, list) or not isinstance(password, str):
-        raise _Wrong(
+        raise _SeedValueError(
             "an entry of 'system_users' has a 'name' (not root), a 'password' and a list 'authorized_keys'."
         )
     return SeedUser(name=name, password=password, authorized_keys=tuple(map(str, keys)))
@@ -223,7 +223,7 @@ def _call(entry: Any) -> SeedCall:
     known = isinstance(entry, Mapping) and set(entry) <= {"method", "path", "parameters"}
     if not known or method not in _METHODS or not path.startswith("/") or not isinstance(parameters, Mapping):
         text = f"{entry!r} in 'calls' is no call: it has a 'method' ({', '.join(_METHODS)}), a 'path' such as"
-        raise _Wrong(f"{text} /pools, and 'parameters'.")
+        raise _SeedValueError(f"{text} /pools, and 'parameters'.")
     return SeedCall(method=method, path=path, parameters=_plain(parameters))
 
 
@@ -237,7 +237,7 @@ def _file(entry: Any) -> SeedFile:
         and (size is None or (isinstance(size, int) and size >= 0 and "text" not in fields))
     )
     if not fits:
-        raise _Wrong(
+        raise _SeedValueError(
             f"{entry!r} in 'files' is no file: it has a 'volume' such as local:iso/debian.iso, and 'text' or"
             " 'size'."
         )
@@ -249,7 +249,7 @@ def _capacity(entry: Any) -> tuple[str, str | None, int]:
     storage, node, total = fields.get("storage"), fields.get("node"), fields.get("total")
     fits = isinstance(storage, str) and isinstance(total, int) and (node is None or isinstance(node, str))
     if not fits or not set(fields) <= {"storage", "node", "total"}:
-        raise _Wrong(f"{entry!r} in 'capacities' has a 'storage', a 'total' in bytes, and a 'node'.")
+        raise _SeedValueError(f"{entry!r} in 'capacities' has a 'storage', a 'total' in bytes, and a 'node'.")
     return str(storage), node, int(str(total))
 
 
@@ -257,7 +257,7 @@ def _volume(entry: Any) -> SeedVolume:
     fields = dict(entry) if isinstance(entry, Mapping) else {}
     volume, node, size = fields.pop("volume", ""), fields.pop("node", "{node1}"), fields.pop("size", 0)
     if ":" not in str(volume) or not isinstance(size, int) or size < 0 or not set(fields) <= _FACTS:
-        raise _Wrong(
+        raise _SeedValueError(
             f"{entry!r} in 'volumes' is no volume: it has a 'volume' such as local-lvm:vm-100-disk-0, a"
             " 'node', a 'size' in bytes, and what else is known of it."
         )
@@ -280,7 +280,7 @@ def _guest(entry: Any) -> SeedGuest:
         and set(fields) <= {"vmid", "node", "type", "config", "snapshots", "status"}
     )
     if not fits or not isinstance(vmid, int):
-        raise _Wrong(
+        raise _SeedValueError(
             f"{vmid!r} in 'guests' is no guest: it has a 'vmid' from 100, a 'node', a 'type' (qemu or lxc), a"
             " 'status' (running or stopped), a 'config' and 'snapshots'."
         )

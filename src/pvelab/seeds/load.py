@@ -79,7 +79,7 @@ def _put_guest(world: World, guest: SeedGuest, node: str) -> None:
     if guest.running and guest.type == "qemu":
         run["qmpstatus"] = "running"
     if guest.running:
-        # It has been up for as long as anybody remembers, so its agent answers at once.
+        # It has been up for as long as anyone remembers, so its agent answers at once.
         run["booting_since"] = 0
     world.guests.plant(
         {
@@ -102,14 +102,14 @@ def _snapshot(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make_volumes(world: World, guest: SeedGuest, node: str, config: Mapping[str, Any]) -> None:
-    for volid, size in _named_volumes(guest.type, config):
+    for volid, size in _list_volumes(guest.type, config):
         storage, _, name = volid.partition(":")
         found = world.store.get("storages", storage)
         if found is None or world.volumes.find(volid, node) is not None:
             continue
         if type_of(found).files and "/" not in name:
             continue
-        parsed = _parsed(found, name, guest.vmid)
+        parsed = _parse_volume(found, name, guest.vmid)
         if parsed.content not in ("images", "rootdir"):
             continue
         parent = _base_in(name)
@@ -122,11 +122,11 @@ def _make_volumes(world: World, guest: SeedGuest, node: str, config: Mapping[str
         world.volumes.add(volid, node, size, **facts)
 
 
-def _parsed(config: Mapping[str, Any], name: str, vmid: int) -> VolumeName:
+def _parse_volume(config: Mapping[str, Any], name: str, vmid: int) -> VolumeName:
     try:
         return parse_name(config, name)
     except PveError:
-        # Not a name that Proxmox gives, but one that somebody's disk has.
+        # Not a name that Proxmox gives, but one that someone's disk has.
         return VolumeName(content="images", name=name, format="raw", vmid=vmid)
 
 
@@ -138,7 +138,7 @@ def _base_in(name: str) -> str | None:
     return parts[0] if len(parts) == 2 and not parts[0].isdecimal() else None
 
 
-def _named_volumes(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _list_volumes(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the volumes that the values of a configuration begin with, and the size that is told of each."""
     for key, value in config.items():
         if not isinstance(value, str) or ":" not in value or not _is_drive(kind, key):

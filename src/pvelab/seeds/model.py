@@ -48,7 +48,7 @@ class SeedUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedCall:
-    """A call of the API that fills a new lab; `{node1}` in it stands for its first node, and so on."""
+    """A call of the API that fills a new lab; `{node1}` in it represents its first node, and so on."""
 
     method: str
     path: str
@@ -88,13 +88,13 @@ class SeedMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedGuest:
-    """A guest as it stands, put into the lab without a task.
+    """A guest as it is, put into the lab without a task.
 
     Attributes:
         vmid: Its number.
         node: Where it is.
         type: `qemu` or `lxc`.
-        config: Its configuration as the API shows it. Volumes in it that no `SeedVolume` names are made.
+        config: Its configuration as the API shows it. Volumes in it that no `SeedVolume` names are created.
         snapshots: Its snapshots by name, each with `config` and `snaptime`, `parent`, `description`.
         running: Whether it runs.
     """
@@ -161,7 +161,7 @@ class Seed:
     calls: tuple[SeedCall, ...] = ()
 
     def placed(self, node: str, nodes: tuple[str, ...]) -> str:
-        """Return the node of a lab that stands for one of this seed's.
+        """Return the node of a lab that represents one of this seed's.
 
         Args:
             node: A name, or `{node2}` for the second one.

@@ -11,7 +11,7 @@ import yaml
 from pvelab.seeds.big import big
 from pvelab.seeds.check import SeedError, parse_seed
 from stackyard.base.documents.jsontext import JsonError, parse_json
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 from stackyard.base.documents.yamltext import parse_yaml
 from stackyard.base.errors import Location
 from stackyard.base.files import read_text
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["decode_seed", "is_seed_file", "load_seed", "seed_names"]
 
 # An export of a large cluster has as much.
-_LIMITS = Limits(size=256 * 2**20, values=5_000_000)
+_LIMITS = DocumentLimits(size=256 * 2**20, values=5_000_000)
 _YAML = (".yaml", ".yml")
 _ENDINGS = (".json", *_YAML)
-# What is made by a rule instead of being read from a file.
+# What is created by a rule instead of being read from a file.
 _MADE = {"big": big}
 
 
 def is_seed_file(name: str) -> bool:
-    """Tell whether a seed is named by its file: everything with a slash, `.json`, `.yaml` or `.yml` is."""
+    """Return whether a seed is named by its file: everything with a slash, `.json`, `.yaml` or `.yml` is."""
     return "/" in name or name.endswith(_ENDINGS)
 
 
 def seed_names() -> list[str]:
     """Return the names of the seeds that come with the lab."""
-    return sorted({*_shipped(), *_MADE})
+    return sorted({*_list_shipped(), *_MADE})
 
 
 def load_seed(name: str) -> Seed:
@@ -52,7 +52,7 @@ def load_seed(name: str) -> Seed:
         )
     if name in _MADE:
         return _MADE[name]()
-    file = _shipped().get(name)
+    file = _list_shipped().get(name)
     if file is None:
         raise SeedError(
             f"There is no seed '{name}'; there are {', '.join(seed_names())}, or name a file of JSON or YAML."
@@ -62,7 +62,7 @@ def load_seed(name: str) -> Seed:
 
 
 def decode_seed(text: str, name: str) -> Any:
-    """Return what stands in a file, which is YAML if its name says so and JSON otherwise.
+    """Return what is in a file, which is YAML if its name says so and JSON otherwise.
 
     Raises:
         SeedError: It is neither.
@@ -82,7 +82,7 @@ def decode_seed(text: str, name: str) -> Any:
         raise SeedError(f"{name} is not YAML: {problem}.", where=place) from err
 
 
-def _shipped() -> dict[str, str]:
+def _list_shipped() -> dict[str, str]:
     """Return the seeds in files of this package: the file by the name."""
     found = (resources.files(__package__) / "shipped").iterdir()
     return {file.name.rpartition(".")[0]: file.name for file in found if file.name.endswith(_ENDINGS)}

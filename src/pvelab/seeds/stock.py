@@ -65,7 +65,7 @@ class Credentials:
 
 
 def is_seeded(world: World) -> bool:
-    """Tell whether a lab has been given its first content."""
+    """Return whether a lab has been given its first content."""
     return bool(world.cluster.nodes())
 
 

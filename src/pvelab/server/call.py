@@ -34,7 +34,7 @@ class Call:
 
     Attributes:
         world: The lab.
-        authid: Who calls: `user@realm` or `user@realm!token`; empty for the few calls open to nobody.
+        authid: Who calls: `user@realm` or `user@realm!token`; empty for the few calls open to no one.
         params: The parameters, path and query and body together, verified and in their declared types
             (booleans are 0 and 1). What was not sent is not there.
         upload: The file of a multipart upload.
@@ -80,7 +80,7 @@ class Call:
         return int(self.world.clock.now())
 
     def may(self, path: str, *privileges: str, any_of: bool = False) -> bool:
-        """Tell whether the caller has all (or any) of some privileges; lists leave out the rest."""
+        """Return whether the caller has all (or any) of some privileges; lists leave out the rest."""
         return self.world.permissions.has(self.authid, path, privileges, any_of=any_of)
 
     def check(self, path: str, *privileges: str, any_of: bool = False) -> None:

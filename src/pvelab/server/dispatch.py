@@ -32,7 +32,7 @@ class ConnectionDropped(Exception):  # noqa: N818 - it is not an error: a fault 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A call from somebody who is known, its parameters not looked at yet."""
+    """A call from someone who is known, its parameters not looked at yet."""
 
     method: str
     path: str
@@ -121,7 +121,7 @@ class Dispatcher:
 
     async def _perform(self, request: Request) -> Answer:
         match = self._find(request)
-        given = _merged(match.parameters, request.parameters)
+        given = _merge_parameters(match.parameters, request.parameters)
         self._permit(request, match, given)
         if match.endpoint.method.on_node and given["node"] != "localhost":
             self._world.cluster.require_node(str(given["node"]))
@@ -163,7 +163,7 @@ class Dispatcher:
         return data
 
 
-def _merged(in_path: Mapping[str, str], sent: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_parameters(in_path: Mapping[str, str], sent: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in sent.items():
         if key in in_path and value is not None and str(value) != in_path[key]:
             raise bad_parameter(key, "duplicate parameter (already defined in URI) with conflicting values!")

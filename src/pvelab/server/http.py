@@ -72,7 +72,7 @@ class Api:
             return await self._handle(request)
         except _THEIRS:
             raise
-        except Exception as err:  # The edge of a request: the server below tells nobody what went wrong.
+        except Exception as err:  # The edge of a request: the server below tells no one what went wrong.
             defect(f"{request.method} {request.raw_path}", err)
             raise
 
@@ -122,7 +122,7 @@ class Api:
         return answer
 
     async def _delay_refused_login(self) -> None:
-        """Wait as Proxmox does, for as many at once as leave connections for everybody else."""
+        """Wait as Proxmox does, for as many at once as leave connections for everyone else."""
         if self._delayed >= _MOST_DELAYED:
             return
         self._delayed += 1
@@ -184,7 +184,7 @@ async def _read_multipart(request: web.BaseRequest, folder: Path, parameters: di
     try:
         upload = await _read_parts(request, folder / "content", parameters)
     except (ValueError, AssertionError, HttpProcessingError) as err:
-        # What is cut off or no multipart at all: aiohttp tells it in many ways, Proxmox in one.
+        # What is cut off or no multipart: aiohttp tells it in many ways, Proxmox in one.
         raise PveError("upload failed", status=501) from err
     if upload is None:
         raise PveError("upload failed", status=501)

@@ -11,7 +11,7 @@ from stackyard.base.redaction import MASK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Entry", "Journal", "is_secret", "mask"]
+__all__ = ["Journal", "JournalEntry", "is_secret", "mask"]
 
 _SECRET = frozenset(
     (
@@ -42,7 +42,7 @@ _MOST_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """One call."""
 
     number: int
@@ -60,7 +60,7 @@ class Entry:
 class Journal:
     """The latest calls, the oldest first."""
 
-    _entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    _entries: deque[JournalEntry] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
     _count: int = 0
 
     @property
@@ -69,21 +69,21 @@ class Journal:
         return self._count
 
     def add(self, **facts: Any) -> None:
-        """Write down one call; see `Entry` for the facts."""
+        """Write down one call; see `JournalEntry` for the facts."""
         self._count += 1
-        self._entries.append(Entry(number=self._count, **facts))
+        self._entries.append(JournalEntry(number=self._count, **facts))
 
-    def entries(self, after: int = 0) -> list[Entry]:
+    def entries(self, after: int = 0) -> list[JournalEntry]:
         """Return the calls past a number."""
         return [entry for entry in self._entries if entry.number > after]
 
     def clear(self) -> None:
-        """Forget all calls; numbers go on."""
+        """Forget all calls; numbers continue."""
         self._entries.clear()
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether the value of a parameter is nobody's business."""
+    """Return whether the value of a parameter is no one's business."""
     return name in _SECRET
 
 

@@ -1,7 +1,7 @@
 """Who can log in to a guest: the users that cloud-init makes in a VM, and root of a container.
 
 What cloud-init does with `user`, `users`, `password`, `chpasswd` and `ssh_authorized_keys` is followed, for
-the user data that Proxmox writes and for that of a snippet (`cicustom`). A VM without cloud-init lets nobody
+the user data that Proxmox writes and for that of a snippet (`cicustom`). A VM without cloud-init lets no one
 in.
 """
 
@@ -42,7 +42,7 @@ class Account:
     keys: tuple[str, ...] = ()
 
     def fits(self, password: str) -> bool:
-        """Tell whether a password is this user's."""
+        """Return whether a password is this user's."""
         if not self.password:
             return False
         if is_hashed(self.password):
@@ -94,7 +94,7 @@ def _cloud_config(text: str) -> Mapping[str, Any]:
 
 def _users(config: Mapping[str, Any]) -> dict[str, Account]:
     found: dict[str, Account] = {}
-    passwords = _changed_passwords(config.get("chpasswd"))
+    passwords = _parse_chpasswd(config.get("chpasswd"))
     first = _entry(config.get("user"), DEFAULT_USER)
     for listed in _list(config.get("users", ["default"])):
         is_default = listed == "default"
@@ -111,7 +111,7 @@ def _users(config: Mapping[str, Any]) -> dict[str, Account]:
         found[name] = Account(
             name=name, password=None if password is None else str(password), keys=tuple(keys)
         )
-    # With `user: root` and no list, or a list without the default user, these still go to somebody.
+    # With `user: root` and no list, or a list without the default user, these still go to someone.
     if "users" not in config and first["name"] not in found:
         found[first["name"]] = Account(name=first["name"])
     for name, password in passwords.items():
@@ -125,7 +125,7 @@ def _entry(value: Any, name: str) -> dict[str, Any]:
     return {"name": str(value) if value else name}
 
 
-def _changed_passwords(value: Any) -> dict[str, str]:
+def _parse_chpasswd(value: Any) -> dict[str, str]:
     """Read `chpasswd`, in its older form (lines) and its newer one (objects)."""
     if not isinstance(value, dict):
         return {}

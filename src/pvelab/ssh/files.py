@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["Entry", "NodeFiles", "OpenFile", "normal_path"]
+__all__ = ["FileEntry", "NodeFiles", "OpenFile", "normal_path"]
 
 _FILE_MODE = 0o644
 _FOLDER_MODE = 0o755
@@ -39,7 +39,7 @@ _HOME = "/root"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FileEntry:
     """A file or folder."""
 
     path: str
@@ -66,20 +66,20 @@ class NodeFiles:
         self._world = world
         self._node = node
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> FileEntry | None:
         """Return what is at a path, or None."""
         path = normal_path(path)
         text = read_system_file(self._world, self._node, path)
         if text is not None:
-            return Entry(path=path, size=len(text.encode()), mtime=int(self._world.clock.now()))
+            return FileEntry(path=path, size=len(text.encode()), mtime=int(self._world.clock.now()))
         volume = self.volume(path)
         if volume is not None:
             return _file_entry(path, volume)
         if path in self._folders():
-            return Entry(path=path, is_folder=True, mode=_FOLDER_MODE)
+            return FileEntry(path=path, is_folder=True, mode=_FOLDER_MODE)
         return None
 
-    def require(self, path: str) -> Entry:
+    def require(self, path: str) -> FileEntry:
         """Return what is at a path.
 
         Raises:
@@ -90,7 +90,7 @@ class NodeFiles:
             raise _error(errno.ENOENT, path)
         return found
 
-    def entries(self, path: str) -> list[Entry]:
+    def entries(self, path: str) -> list[FileEntry]:
         """Return what is in a folder, by name.
 
         Raises:
@@ -101,7 +101,7 @@ class NodeFiles:
         if not folder.is_folder:
             raise _error(errno.ENOTDIR, path)
         found = {
-            inner: Entry(path=inner, is_folder=True, mode=_FOLDER_MODE)
+            inner: FileEntry(path=inner, is_folder=True, mode=_FOLDER_MODE)
             for inner in self._folders()
             if inner != "/" and posixpath.dirname(inner) == folder.path
         }
@@ -364,8 +364,8 @@ class _Zeros(io.RawIOBase):
         return count
 
 
-def _file_entry(path: str, volume: Document) -> Entry:
-    return Entry(
+def _file_entry(path: str, volume: Document) -> FileEntry:
+    return FileEntry(
         path=path,
         size=int(volume["size"]),
         mode=int(volume.get("mode", _FILE_MODE)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
-from pvelab.machines.clouddata import cloud_data, given_host_keys
+from pvelab.machines.clouddata import cloud_data, list_host_keys
 from pvelab.machines.machine import Execution, MachineError, Terminal
 from pvelab.server.problems import PveError
 from pvelab.ssh.keys import guest_host_key, is_authorized
@@ -99,17 +99,17 @@ class GuestPorts:
 
 async def host_keys(world: World, guest: Document, machine: GuestMachine) -> list[asyncssh.SSHKey]:
     """Return the host keys of a guest: those that it was given, or one that the lab keeps for it."""
-    return _imported(await machine.host_keys()) or [guest_host_key(world, guest)]
+    return _import_keys(await machine.host_keys()) or [guest_host_key(world, guest)]
 
 
 def public_host_key(world: World, guest: Document) -> str:
     """Return the host key of a guest as known_hosts has it, without starting anything."""
-    keys = given_host_keys(cloud_data(world, guest))
-    chosen = (_imported(keys) or [guest_host_key(world, guest)])[0]
+    keys = list_host_keys(cloud_data(world, guest))
+    chosen = (_import_keys(keys) or [guest_host_key(world, guest)])[0]
     return chosen.export_public_key().decode().strip()
 
 
-def _imported(texts: tuple[str, ...]) -> list[asyncssh.SSHKey]:
+def _import_keys(texts: tuple[str, ...]) -> list[asyncssh.SSHKey]:
     found = []
     for text in texts:
         try:
@@ -151,7 +151,7 @@ class _Session:
             process.stderr.write(f"{err.detail}\n".encode())
             status = _UNREACHED
         except (asyncssh.Error, ConnectionError):
-            # Nobody is there to be told.
+            # No one is there to be told.
             return
         process.exit(status)
 

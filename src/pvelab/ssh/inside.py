@@ -10,7 +10,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from pvelab.machines.clouddata import cloud_data, given_host_keys
+from pvelab.machines.clouddata import cloud_data, list_host_keys
 from pvelab.machines.facts import host_name
 from pvelab.machines.machine import Execution, MachineError
 from pvelab.machines.recorded import RecordedMachine
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["guest_shell", "recorded_machine", "run_in_container"]
+__all__ = ["find_recorded_machine", "guest_shell", "run_in_container"]
 
 _TEXT_PROGRAMS = ("cat", "cut", "echo", "grep", "wc")
-# What an unprivileged container is given if nobody says otherwise.
+# What an unprivileged container is given if no one says otherwise.
 _DEFAULT_MAP = ((0, 100000, 65536),)
 _WHOLE_MAP = ((0, 0, 4294967295),)
 _FIRST_UID = 1000
@@ -63,14 +63,14 @@ async def run_in_container(session: ShellSession, vmid: int, command: list[str],
         raise PveError("no command given")
     for kind in "ug":
         if command == ["cat", f"/proc/self/{kind}id_map"]:
-            # A sandbox has numbers of its own, and everybody who asks wants those of the container.
+            # A sandbox has numbers of its own, and everyone who asks wants those of the container.
             await streams.say(_id_map(guest, kind).removesuffix("\n"))
             return 0
     machine = await session.world.machines.of(guest)
     return await machine.run(Execution(argv=tuple(command)), streams)
 
 
-def recorded_machine(world: World, vmid: int) -> RecordedMachine:
+def find_recorded_machine(world: World, vmid: int) -> RecordedMachine:
     """Return the inside of a guest that has no sandbox."""
 
     def present() -> Document:
@@ -80,7 +80,9 @@ def recorded_machine(world: World, vmid: int) -> RecordedMachine:
         return guest
 
     async def run(wanted: Execution, given: MachineStreams) -> int:
-        streams = Streams(stdin=given.stdin, stdout=_Open(given.stdout), stderr=_Open(given.stderr))
+        streams = Streams(
+            stdin=given.stdin, stdout=_SharedSink(given.stdout), stderr=_SharedSink(given.stderr)
+        )
         shell = guest_shell(present(), wanted.user)
         if wanted.argv is not None:
             status = await shell.call(list(wanted.argv), streams)
@@ -97,12 +99,12 @@ def recorded_machine(world: World, vmid: int) -> RecordedMachine:
         accounts=lambda: accounts_of(world, present()),
         texts=lambda: _GuestFiles(present()).texts(),
         run=run,
-        host_keys=lambda: given_host_keys(cloud_data(world, present())),
+        host_keys=lambda: list_host_keys(cloud_data(world, present())),
     )
 
 
-class _Open:
-    """A sink of somebody else's, which stays open."""
+class _SharedSink:
+    """A sink of someone else's, which stays open."""
 
     def __init__(self, sink: MachineSink) -> None:
         self._sink = sink
@@ -185,7 +187,7 @@ class _GuestFiles:
 
 
 def _id_map(guest: Document, kind: str) -> str:
-    """Return how the user (or group) numbers of a container stand for those of its node."""
+    """Return how the user (or group) numbers of a container map to those of its node."""
     config = guest["config"]
     own = []
     for key, value in config.get("lxc", ()):

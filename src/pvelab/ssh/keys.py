@@ -41,7 +41,7 @@ def guest_host_key(world: World, guest: Document) -> asyncssh.SSHKey:
 
 
 def is_authorized(key: asyncssh.SSHKey, lines: Iterable[str]) -> bool:
-    """Tell whether a public key is among the lines of an authorized_keys file."""
+    """Return whether a public key is among the lines of an authorized_keys file."""
     try:
         found = asyncssh.import_authorized_keys("".join(f"{line}\n" for line in lines))
     except ValueError:

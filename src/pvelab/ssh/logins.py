@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["known_users"]
+__all__ = ["list_users"]
 
 
-async def known_users(world: World, guest: Document, machine: GuestMachine) -> tuple[str, ...]:
-    """Return the users of a guest: its own word if somebody has looked inside, else its cloud-init's."""
+async def list_users(world: World, guest: Document, machine: GuestMachine) -> tuple[str, ...]:
+    """Return the users of a guest: its own word if someone has looked inside, else its cloud-init's."""
     said = tuple(accounts_of(world, guest))
     if not world.machines.is_awake(int(guest["vmid"])):
         return said

@@ -20,11 +20,11 @@ from pvelab.ssh.guests import GuestPorts
 from pvelab.ssh.keys import is_authorized
 from pvelab.ssh.programs import builtin, text
 from pvelab.ssh.programs.proxmox import proxmox_programs
-from pvelab.ssh.programs.system import Door, system_programs
+from pvelab.ssh.programs.system import ShellFileAccess, system_programs
 from pvelab.ssh.sessions import run_session, server_options
 from pvelab.ssh.sftp import NodeSftp
 from pvelab.ssh.shell import Shell
-from pvelab.ssh.shell.streams import BytesSource, Captured, Streams
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
 from pvelab.ssh.shell_session import ShellSession
 from pvelab.world.access.tickets import password_fits
 from stackyard.base.redaction import MASK
@@ -103,8 +103,8 @@ class _SshSide:
                 self.guests.forget(guest, connection)
 
     async def run_command(self, user: str, argv: list[str]) -> tuple[int, bytes, bytes]:
-        """Run a program of the first node's shell for somebody who is logged in there by other means."""
-        out, err = Captured(), Captured()
+        """Run a program of the first node's shell for someone who is logged in there by other means."""
+        out, err = CaptureSink(), CaptureSink()
         streams = Streams(stdin=BytesSource(b""), stdout=out, stderr=err)
         try:
             status = await self._shell(self.world.cluster.local(), user).call(argv, streams)
@@ -147,7 +147,7 @@ class _SshSide:
         except ConnectionDropped:
             status = None
             process.get_extra_info("connection").abort()
-        self._write_down("SSH", _masked(command), {"node": node}, user=user, status=status)
+        self._write_down("SSH", _mask_secrets(command), {"node": node}, user=user, status=status)
 
     def _shell(self, node: str, user: str) -> Shell:
         files = NodeFiles(self.world, node)
@@ -161,7 +161,7 @@ class _SshSide:
             **proxmox_programs(session),
         }
         home = "/root" if session.is_root else f"/home/{user}"
-        return Shell(programs, Door(files, as_root=session.is_root), {"HOME": home, "USER": user})
+        return Shell(programs, ShellFileAccess(files, as_root=session.is_root), {"HOME": home, "USER": user})
 
     def _sftp(self, channel: asyncssh.SSHServerChannel[bytes], node: str) -> NodeSftp:
         user = str(channel.get_extra_info("username"))
@@ -233,10 +233,10 @@ class _NodeLogin(asyncssh.SSHServer):
             raise asyncssh.ChannelOpenError(_UNREACHABLE, f"{dest_host}: Name or service not known") from err
         if place is None:
             raise asyncssh.ChannelOpenError(_UNREACHABLE, "No route to host")
-        return _forwarded(place, dest_port)
+        return _forward(place, dest_port)
 
 
-async def _forwarded(place: NetworkLocation, port: int) -> SSHForwarder:
+async def _forward(place: NetworkLocation, port: int) -> SSHForwarder:
     """Carry bytes between a channel and a port of a guest or node."""
     try:
         sock = await connect(place, port)
@@ -246,7 +246,7 @@ async def _forwarded(place: NetworkLocation, port: int) -> SSHForwarder:
     return SSHForwarder(peer)
 
 
-def _masked(command: str) -> str:
+def _mask_secrets(command: str) -> str:
     """Hide the values of options that are secret, such as `-cipassword`."""
     return _OPTION.sub(
         lambda found: f"{found[1]}{found[2]}{found[3]}{MASK}" if is_secret(found[2]) else found[0], command

@@ -81,7 +81,7 @@ async def run_session(process: asyncssh.SSHServerProcess[bytes], shell: Shell) -
             status = await shell.run(process.command, streams)
         process.exit(status)
     except (asyncssh.Error, ConnectionError):
-        # Nobody is there to be told; what the command has done stays done.
+        # No one is there to be told; what the command has done stays done.
         with contextlib.suppress(OSError):
             process.close()
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import asyncssh
 
-from pvelab.ssh.files import Entry, OpenFile, normal_path
+from pvelab.ssh.files import FileEntry, OpenFile, normal_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -63,7 +63,7 @@ class NodeSftp(asyncssh.SFTPServer):
 
     def fstat(self, file_obj: object) -> asyncssh.SFTPAttrs:
         """Return the attributes of an open file, what was written so far included."""
-        opened = _opened(file_obj)
+        opened = _cast_file(file_obj)
         return asyncssh.SFTPAttrs(
             size=opened.size, permissions=stat.S_IFREG | opened.mode, uid=0, gid=0, atime=0, mtime=0
         )
@@ -120,18 +120,18 @@ class NodeSftp(asyncssh.SFTPServer):
     def read(self, file_obj: object, offset: int, size: int) -> bytes:
         """Read from an open file."""
         with _refusals():
-            return _opened(file_obj).read_at(offset, size)
+            return _cast_file(file_obj).read_at(offset, size)
 
     def write(self, file_obj: object, offset: int, data: bytes) -> int:
         """Write to an open file."""
         with _refusals():
-            _opened(file_obj).write_at(offset, data)
+            _cast_file(file_obj).write_at(offset, data)
         return len(data)
 
     async def close(self, file_obj: object) -> None:
         """Close a file; what was written is content of its storage from now on."""
         with _refusals():
-            await _opened(file_obj).close()
+            await _cast_file(file_obj).close()
 
     def exit(self) -> None:
         """End the session well; files that the client did not close are closed, as half as they are."""
@@ -141,7 +141,7 @@ class NodeSftp(asyncssh.SFTPServer):
 
     async def fsetstat(self, file_obj: object, attrs: asyncssh.SFTPAttrs) -> None:
         """Change the size or the mode of an open file."""
-        opened = _opened(file_obj)
+        opened = _cast_file(file_obj)
         with _refusals():
             if attrs.size is not None:
                 opened.truncate(attrs.size)
@@ -240,11 +240,11 @@ def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def _opened(file_obj: object) -> OpenFile:
+def _cast_file(file_obj: object) -> OpenFile:
     return cast("OpenFile", file_obj)
 
 
-def _attributes(entry: Entry) -> asyncssh.SFTPAttrs:
+def _attributes(entry: FileEntry) -> asyncssh.SFTPAttrs:
     kind = stat.S_IFDIR if entry.is_folder else stat.S_IFREG
     facts: dict[str, Any] = {"uid": 0, "gid": 0, "atime": entry.mtime, "mtime": entry.mtime}
     return asyncssh.SFTPAttrs(size=entry.size, permissions=kind | entry.mode, **facts)

@@ -1,4 +1,4 @@
-"""Somebody at the shell of a node: which node, which user, and the API calls that programs make for him."""
+"""Someone at the shell of a node: which node, which user, and the API calls that programs make for him."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class ShellSession:
         return self.dispatcher.table.find(method, path)
 
     def child_name(self, path: str) -> str | None:
-        """Return the variable that a path can go on with: `vmid` for the guests of a node."""
+        """Return the variable that a path can continue with: `vmid` for the guests of a node."""
         return self.dispatcher.table.below(path)[0]
 
     def has_children(self, path: str) -> bool:
-        """Tell whether there is anything below a path."""
+        """Return whether there is anything below a path."""
         name, fixed = self.dispatcher.table.below(path)
         return name is not None or bool(fixed)
 

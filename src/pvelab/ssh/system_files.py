@@ -83,7 +83,7 @@ def write_system_file(world: World, node: str, path: str, text: str) -> None:
     if guest is None:
         raise PveError("Permission denied")
     world.cluster.require_writable(path.removeprefix("/etc/pve/"))
-    world.guests.update(guest, config=_parsed(guest, text))
+    world.guests.update(guest, config=_parse_guest_file(guest, text))
 
 
 def guest_file(guest: Document) -> str:
@@ -109,8 +109,8 @@ def _guest_at(world: World, node: str, path: str) -> Document | None:
     return guest if guest["node"] == (found["node"] or node) else None
 
 
-def _parsed(guest: Document, text: str) -> dict[str, Any]:
-    """Read the first section of a guest's file; what stands there as before keeps its type."""
+def _parse_guest_file(guest: Document, text: str) -> dict[str, Any]:
+    """Read the first section of a guest's file; what is there as before keeps its type."""
     before: Mapping[str, Any] = guest["config"]
     comment: list[str] = []
     raw: list[list[str]] = []
@@ -123,7 +123,7 @@ def _parsed(guest: Document, text: str) -> dict[str, Any]:
             raw.append([found[1], found[2]])
         elif found:
             known = before.get(found[1])
-            config[found[1]] = known if str(known) == found[2] else _typed(known, found[2])
+            config[found[1]] = known if str(known) == found[2] else _convert_value(known, found[2])
         elif line.strip():
             raise PveError(f"unable to parse line: {line}")
     if comment:
@@ -135,6 +135,6 @@ def _parsed(guest: Document, text: str) -> dict[str, Any]:
     return config
 
 
-def _typed(known: Any, text: str) -> Any:
+def _convert_value(known: Any, text: str) -> Any:
     """Return a value as the configuration holds it: a number where a number was."""
     return int(text) if isinstance(known, int) and text.lstrip("-").isdecimal() else text

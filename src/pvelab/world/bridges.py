@@ -42,7 +42,7 @@ def links_up(store: Store, node: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def exists(store: Store, node: str, bridge: str) -> bool:
-    """Tell whether a guest on a node can be plugged into a bridge or virtual network now."""
+    """Return whether a guest on a node can be plugged into a bridge or virtual network now."""
     if links_up(store, node).get(bridge, {}).get("type") in _BRIDGES:
         return True
     return bridge in (store.get(SDN_LOCAL, node) or {}).get("vnets", {})

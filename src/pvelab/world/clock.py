@@ -47,7 +47,7 @@ class LabClock:
         return time.time() + self._offset_s if self._held_at is None else self._held_at
 
     def advance(self, seconds: float) -> None:
-        """Let time pass at once and wake whoever waited for it."""
+        """Let time pass at once and wake all that waited for it."""
         if self._held_at is None:
             self._offset_s += seconds
         else:

@@ -1,4 +1,4 @@
-"""Digests, by which clients notice that somebody else changed something."""
+"""Digests, by which clients notice that someone else changed something."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ _GUEST_FILES = {
 
 
 @dataclass(slots=True)
-class _Held:
-    """A lock that somebody holds, and who waits for it; a shared one may have several holders."""
+class _HeldLock:
+    """A lock that someone holds, and who waits for it; a shared one may have several holders."""
 
     holders: int = 0
     shared: bool = False
@@ -43,7 +43,7 @@ class Locks:
 
     def __init__(self, clock: LabClock) -> None:
         self._clock = clock
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _HeldLock] = {}
 
     @contextlib.asynccontextmanager
     async def guest(
@@ -82,11 +82,11 @@ class Locks:
             self._release(key)
 
     def is_held(self, key: str) -> bool:
-        """Tell whether somebody holds a lock."""
+        """Return whether someone holds a lock."""
         return key in self._held
 
     async def _acquire(self, key: str, text: str, timeout_s: float, *, shared: bool) -> None:
-        held = self._held.setdefault(key, _Held())
+        held = self._held.setdefault(key, _HeldLock())
         if not held.holders or (shared and held.shared and not held.waiting):
             held.holders += 1
             held.shared = shared
@@ -119,7 +119,7 @@ class Locks:
         self._admit(key)
 
     def _admit(self, key: str) -> None:
-        """Give the lock to whoever is next, and to all behind who may share it with him."""
+        """Give the lock to the next in line, and to all behind who may share it with him."""
         held = self._held[key]
         while held.waiting:
             turn, shared = held.waiting[0]

@@ -18,7 +18,7 @@ def undo_on_failure(undo: Callable[[], None], *, failing: str = "") -> Iterator[
     """Take back what the block did if anything ends it early: an error, or the end of its task.
 
     Args:
-        undo: Takes it back. It must not wait: a worker that was told to stop gets no time for that.
+        undo: Takes it back. It must not wait: a worker that was asked to stop gets no time for that.
         failing: What Proxmox puts before the text of a problem there: `clone failed: `.
 
     Raises:

@@ -34,7 +34,7 @@ class Plan(Protocol):
         ...
 
     def begin(self, now: float) -> Sequence[Coroutine[Any, Any, None]]:
-        """Begin what is due, in the running transaction; return the work that goes on afterwards."""
+        """Begin what is due, in the running transaction; return the work that continues afterwards."""
         ...
 
 
@@ -55,7 +55,7 @@ class Scheduler:
         self._works: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
-    async def attended(self, *plans: Plan) -> Any:
+    async def attend(self, *plans: Plan) -> Any:
         """Let the jobs of some plans run for the length of the block."""
         self._plans = plans
         for collection in {name for plan in plans for name in plan.collections}:
@@ -99,7 +99,7 @@ class Scheduler:
         self._changed = False
         now = self._clock.now()
         for plan in self._plans:
-            with self._reported():
+            with self._report_failures():
                 with self._store.transaction():
                     begun = plan.begin(now)
                 for work in begun:
@@ -124,7 +124,7 @@ class Scheduler:
         self._look()
 
     @contextlib.contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _report_failures(self) -> Iterator[None]:
         try:
             yield
         except Exception as err:  # The edge of the scheduler: a defect of one plan must not stop the others.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.store import Document, Store
 
-__all__ = ["Kind", "SectionFile", "check_digest", "failing_as"]
+__all__ = ["Kind", "SectionFile", "check_digest", "prefix_errors"]
 
 CHANGED = "detected modified configuration - file changed by other user? Try again."
 # The status of what Proxmox does not give one of its own.
@@ -30,7 +30,7 @@ class Kind:
     """One type of object.
 
     Attributes:
-        name: What stands in `type`.
+        name: What is in `type`.
         required: The options that it cannot be without.
         optional: The options that it may have.
         fixed: Those of the options that cannot change once it exists.
@@ -41,7 +41,7 @@ class Kind:
     optional: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
 
-    def checked(self, given: Mapping[str, Any], *, create: bool) -> dict[str, Any]:
+    def validate(self, given: Mapping[str, Any], *, create: bool) -> dict[str, Any]:
         """Return settings as the file keeps them, the type among them.
 
         Raises:
@@ -112,13 +112,13 @@ class SectionFile:
         """Refuse a change on the ground of another state of the file.
 
         Raises:
-            PveError: Somebody else changed it.
+            PveError: Someone else changed it.
         """
         check_digest(self.digest, given)
 
 
 def check_digest(current: str, given: str | None) -> None:
-    """Refuse a change by somebody who saw another digest than the current one.
+    """Refuse a change by someone who saw another digest than the current one.
 
     Raises:
         PveError: They differ.
@@ -128,7 +128,7 @@ def check_digest(current: str, given: str | None) -> None:
 
 
 @contextlib.contextmanager
-def failing_as(text: str) -> Iterator[None]:
+def prefix_errors(text: str) -> Iterator[None]:
     """Put a text before what goes wrong in the block, as Proxmox does for changes under a lock.
 
     A wrong parameter becomes a plain error this way, with the names of the parameters in its later lines.
@@ -136,9 +136,9 @@ def failing_as(text: str) -> Iterator[None]:
     try:
         yield
     except PveError as err:
-        raise PveError(f"{text}: {_printed(err)}") from err
+        raise PveError(f"{text}: {_format_error(err)}") from err
 
 
-def _printed(err: PveError) -> str:
+def _format_error(err: PveError) -> str:
     first = err.text if err.status == PLAIN else f"{err.status} {err.text}"
     return "\n".join([first, *(f"{key}: {value}" for key, value in (err.errors or {}).items())])

@@ -47,7 +47,7 @@ class SqliteDisk:
     """Documents in one SQLite file; one process at a time.
 
     Args:
-        path: The file; it is made if it is not there.
+        path: The file; it is created if it is not there.
 
     Raises:
         DataFolderBusyError: Another process has it open.
@@ -70,7 +70,7 @@ class SqliteDisk:
             raise self._error(err) from err
 
     def _make_private(self) -> None:
-        """Make the file for its owner alone before SQLite makes it for everybody: tokens are in it."""
+        """Make the file for its owner alone before SQLite makes it for everyone: tokens are in it."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
             try:

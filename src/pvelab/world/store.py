@@ -1,7 +1,7 @@
 """Everything the lab knows, as documents in collections, changed only inside transactions.
 
 A document is a JSON object under `(collection, key)`. Reads give the stored object itself, so they cost
-nothing; whoever changes something puts a new object (`put`, or `edit`, which hands out a copy). One
+nothing; anyone who changes something puts a new object (`put`, or `edit`, which hands out a copy). One
 transaction is one request or one step of a task: it happens as a whole, in memory and on disk, or not at
 all. Watchers keep indexes and sums beside the documents and see undone changes as changes back.
 """
@@ -33,7 +33,7 @@ class Disk(Protocol):
         ...
 
     def write(self, changes: list[Change]) -> None:
-        """Write changes all together or not at all; a document of None is a removal."""
+        """Write changes all together or not; a document of None is a removal."""
         ...
 
     def close(self) -> None:

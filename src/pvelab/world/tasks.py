@@ -128,7 +128,9 @@ class Tasks:
             for upid, document in ordered:
                 self._next_pid = max(self._next_pid, document["pid"] + 1)
                 self.store.delete(COLLECTION, upid)
-                self.store.put(COLLECTION, upid, document if document.get("status") else self._lost(document))
+                self.store.put(
+                    COLLECTION, upid, document if document.get("status") else self._mark_lost(document)
+                )
 
     def start(self, node: str, kind: str, ident: str, *, authid: str, work: WorkFunction) -> str:
         """Register a task in the running transaction and let it begin when that is kept; return its UPID."""
@@ -169,7 +171,7 @@ class Tasks:
         return list(document["log"]) if document is not None else []
 
     async def follow(self, upid: str) -> AsyncIterator[str]:
-        """Yield the lines of a task's log as they come, but for the last one, which tells how it ended."""
+        """Yield the lines of a task's log as they come, but for the last one, which shows how it ended."""
         shown = 0
         while (live := self._live.get(upid)) is not None:
             live.logged.clear()
@@ -187,7 +189,7 @@ class Tasks:
             yield line
 
     def is_running(self, upid: str) -> bool:
-        """Tell whether a task still works."""
+        """Return whether a task still works."""
         return upid in self._live
 
     def stop(self, upid: str) -> None:
@@ -259,7 +261,7 @@ class Tasks:
             if oldest is not None:
                 self.store.delete(COLLECTION, oldest)
 
-    def _lost(self, document: Document) -> Mapping[str, Any]:
+    def _mark_lost(self, document: Document) -> Mapping[str, Any]:
         return {**document, "status": LOST, "endtime": int(self.clock.now())}
 
 

@@ -1,4 +1,4 @@
-"""The whole lab in one object: the store, the clock, and everything that stands on them."""
+"""The whole lab in one object: the store, the clock, and everything that depends on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pvelab.faults.faults import Faults
 from pvelab.faults.kinds import follow_faults
 from pvelab.machines.machines import Machines
-from pvelab.nested.nest import Nest
+from pvelab.nested.nest import NestedLabs
 from pvelab.server.journal import Journal
 from pvelab.world.access.login import Login
 from pvelab.world.access.permissions import Permissions
@@ -62,7 +62,7 @@ class World:
     blobs: Blobs
     fetcher: Fetcher
     uplink: Uplink | None
-    nest: Nest
+    nest: NestedLabs
     ha: ManagerTrigger
     scheduler: Scheduler
     log: ClusterLog
@@ -124,7 +124,7 @@ def assemble(
         blobs=blobs,
         fetcher=fetcher or Fetcher(),
         uplink=uplink,
-        nest=Nest() if uplink is None else Nest(directory=uplink.world.nest.directory),
+        nest=NestedLabs() if uplink is None else NestedLabs(directory=uplink.world.nest.directory),
         ha=ManagerTrigger(store, clock, latency),
         scheduler=Scheduler(store, clock),
         log=ClusterLog(),

@@ -24,7 +24,7 @@ def parse_address(text: object) -> Address:
     Raises:
         ValueError: It is none, or names an interface of one machine after `%`.
     """
-    return ipaddress.ip_address(_checked(text))
+    return ipaddress.ip_address(_check_address(text))
 
 
 def parse_interface(text: object) -> Interface:
@@ -33,11 +33,11 @@ def parse_interface(text: object) -> Interface:
     Raises:
         ValueError: It is none, or names an interface of one machine after `%`.
     """
-    return ipaddress.ip_interface(_checked(text))
+    return ipaddress.ip_interface(_check_address(text))
 
 
 def is_usable(address: Address) -> bool:
-    """Tell whether another machine can use an address: it belongs to one host, and to one alone."""
+    """Return whether another machine can use an address: it belongs to one host, and to one alone."""
     # 127.0.0.1 is written ::ffff:127.0.0.1 too; no card of a guest has an address of this form.
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return False
@@ -50,7 +50,7 @@ def usable_address(text: object) -> str | None:
     """Return an address as it is written to others, with or without a prefix length; None for no use.
 
     Args:
-        text: What somebody reported: it may be of any type.
+        text: What someone reported: it may be of any type.
     """
     try:
         address = parse_interface(text).ip
@@ -59,7 +59,7 @@ def usable_address(text: object) -> str | None:
     return str(address) if is_usable(address) else None
 
 
-def _checked(text: object) -> str:
+def _check_address(text: object) -> str:
     # A number would be taken for an address, too.
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError("this is not an IP address")

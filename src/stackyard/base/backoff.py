@@ -1,4 +1,4 @@
-"""Growing pauses between attempts, for what tells nobody when it is ready."""
+"""Growing pauses between attempts, for what tells no one when it is ready."""
 
 from __future__ import annotations
 

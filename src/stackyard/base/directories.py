@@ -1,6 +1,6 @@
 """Where stackyard keeps files of its own: the XDG base folders of the user, outside any checkout.
 
-The `*_folder` functions only name a folder. `ensure_private` makes it, at the moment somebody writes there.
+The `*_folder` functions only name a folder. `ensure_private` makes it, at the moment someone writes there.
 Beside a site or a deployment object that is the folder `PROJECT_FOLDER`: it holds keys and states, and git
 has to leave it alone. Nothing else here knows what the folders hold.
 """
@@ -27,7 +27,7 @@ _PRIVATE_FOLDER = 0o700
 
 
 def cache_folder() -> Path:
-    """Return the folder for what can be made again: `XDG_CACHE_HOME`, else `~/.cache`."""
+    """Return the folder for what can be created again: `XDG_CACHE_HOME`, else `~/.cache`."""
     return _base("XDG_CACHE_HOME", ".cache")
 
 
@@ -45,10 +45,10 @@ def ensure_private(folder: Path) -> Path:
     """Make a folder, and every missing one above it, for the owner alone, and return it.
 
     A folder that is already there keeps its permissions. A `.stackyard`, or any folder in one, is hidden from
-    git by a `.gitignore` of its own, also where it was made before.
+    git by a `.gitignore` of its own, also where it was created before.
 
     Raises:
-        FileError: It cannot be made, or something that is no folder is in its place.
+        FileError: It cannot be created, or something that is no folder is in its place.
     """
     try:
         _make(folder)

@@ -167,7 +167,7 @@ class BusyError(StackyardError):
     """A lock or lease was not obtained in time."""
 
     code = "E-BUSY"
-    summary = "Somebody else holds the lock"
+    summary = "Another client holds the lock"
     default_remedy = "Wait for the other run to end, then run the command again."
     exit_status = ExitStatus.BUSY
 
@@ -177,7 +177,7 @@ class InterruptedRunError(StackyardError):
 
     code = "E-INTERRUPTED"
     summary = "Stopped on request"
-    default_remedy = "Run the command again to go on; it starts from what is there."
+    default_remedy = "Run the command again: it continues with the existing objects."
     exit_status = ExitStatus.INTERRUPTED
 
 

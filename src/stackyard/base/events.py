@@ -2,7 +2,7 @@
 
 Events are frozen values of a closed set, `EVENT_TYPES`. `record` gives the JSON line of an event, `schema`
 the published JSON Schema of such lines (docs/reference/events.schema.json). Within version 1 events and
-fields are only added. An event never holds a secret: whoever emits text from outside redacts it first.
+fields are only added. An event never holds a secret: anyone who emits text from outside redacts it first.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReady(Event):
-    """A command that goes on running, such as a server, is ready to be used."""
+    """A command that keeps running, such as a server, is ready to be used."""
 
     type: ClassVar[str] = "run.ready"
     result: Mapping[str, Any]
@@ -184,7 +184,7 @@ class ResourcePlanned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceApplied(Event):
-    """The change of one resource began, goes on or ended."""
+    """The change of one resource began, continues or ended."""
 
     type: ClassVar[str] = "resource.applied"
     address: str

@@ -1,7 +1,7 @@
 """Reading and writing whole files: clear errors, atomic and durable writes, nothing half-written.
 
 A path that is a symbolic link of the user's own, or of root, stays one: what it points to is read and
-replaced, as with an editor. A link of anybody else is never written through, wherever in the path it is: in a
+replaced, as with an editor. A link of anyone else is never written through, wherever in the path it is: in a
 folder that others can write to, such as /tmp, it would choose which of our files is replaced. A writer that
 is killed leaves at most a hidden file of its own beside the real one, which nothing ever reads.
 """
@@ -80,8 +80,8 @@ def replace_file(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
     """
     try:
         # Opened first: a folder that cannot be made durable is refused while nothing has changed.
-        with _opened_folder_of(path) as (folder, target):
-            with _unfinished(folder, target, data, mode) as name:
+        with _open_folder_of(path) as (folder, target):
+            with _write_temporary(folder, target, data, mode) as name:
                 os.replace(name, target, src_dir_fd=folder, dst_dir_fd=folder)
             _sync(folder)
     except (OSError, ValueError) as err:
@@ -96,8 +96,8 @@ def make_file(path: Path, data: bytes) -> None:
         FileError: The folder cannot be written or the disk is full.
     """
     try:
-        with _opened_folder_of(path) as (folder, target):
-            with _unfinished(folder, target, data) as name, contextlib.suppress(FileExistsError):
+        with _open_folder_of(path) as (folder, target):
+            with _write_temporary(folder, target, data) as name, contextlib.suppress(FileExistsError):
                 os.link(name, target, src_dir_fd=folder, dst_dir_fd=folder)
             _sync(folder)
     except (OSError, ValueError) as err:
@@ -113,7 +113,7 @@ def open_file(path: Path, *, mode: int = PRIVATE, is_appended: bool = False) -> 
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with _opened_folder_of(path) as (folder, target):
+        with _open_folder_of(path) as (folder, target):
             descriptor = os.open(target, flags, mode, dir_fd=folder)
         try:
             status = os.fstat(descriptor)
@@ -130,7 +130,7 @@ def open_file(path: Path, *, mode: int = PRIVATE, is_appended: bool = False) -> 
 
 
 @contextlib.contextmanager
-def _unfinished(folder: int, target: str, data: bytes, mode: int = PRIVATE) -> Iterator[str]:
+def _write_temporary(folder: int, target: str, data: bytes, mode: int = PRIVATE) -> Iterator[str]:
     """Write a file under a name of its own, which is gone when the block ends."""
     name = f".{target[:_SHOWN_CHARACTERS]}.{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -153,12 +153,12 @@ def sync_folder(folder: Path) -> None:
     Raises:
         OSError: The folder cannot be opened or written; only the caller can say what that means for the user.
     """
-    with _opened(folder) as descriptor:
+    with _open_folder(folder) as descriptor:
         _sync(descriptor)
 
 
 @contextlib.contextmanager
-def _opened_folder_of(path: Path) -> Iterator[tuple[int, str]]:
+def _open_folder_of(path: Path) -> Iterator[tuple[int, str]]:
     """Open the folder that a path leads to; give it, and the name of the file in it."""
     with contextlib.ExitStack() as opened:
         step, name = _walk(path, opened)
@@ -170,16 +170,16 @@ def _opened_folder_of(path: Path) -> Iterator[tuple[int, str]]:
 def _walk(path: Path, opened: contextlib.ExitStack) -> tuple[int, str]:
     """Follow a path as the system does, name by name, and return where it ends: a folder, and a name in it.
 
-    Each folder is held open, so that whoever exchanges a part of the path meanwhile changes nothing.
+    Each folder is held open, so that anyone who exchanges a part of the path meanwhile changes nothing.
     """
     text, links = os.fspath(path), 0
-    folder, names = _held("/" if text.startswith("/") else ".", None, opened), text.split("/")
+    folder, names = _open_step("/" if text.startswith("/") else ".", None, opened), text.split("/")
     while True:
         name = names.pop(0)
         if not names and name in ("", ".", ".."):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         try:
-            found = _held(name or ".", folder, opened)
+            found = _open_step(name or ".", folder, opened)
         except FileNotFoundError:
             if names:
                 raise
@@ -191,7 +191,7 @@ def _walk(path: Path, opened: contextlib.ExitStack) -> tuple[int, str]:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             _require_own(path, name, status.st_uid)
             to = os.readlink("", dir_fd=found)
-            folder = _held("/", None, opened) if to.startswith("/") else folder
+            folder = _open_step("/", None, opened) if to.startswith("/") else folder
             names = [*to.split("/"), *names]
         elif not names:
             return folder, name
@@ -199,7 +199,7 @@ def _walk(path: Path, opened: contextlib.ExitStack) -> tuple[int, str]:
             folder = found
 
 
-def _held(name: str, folder: int | None, opened: contextlib.ExitStack) -> int:
+def _open_step(name: str, folder: int | None, opened: contextlib.ExitStack) -> int:
     descriptor = os.open(name, _STEP, dir_fd=folder)
     opened.callback(os.close, descriptor)
     return descriptor
@@ -216,7 +216,7 @@ def _require_own(path: Path, name: str, owner: int) -> None:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
+def _open_folder(folder: Path) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor

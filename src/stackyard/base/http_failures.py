@@ -33,7 +33,7 @@ def describe_failure(err: BaseException) -> str:
     if isinstance(err, aiohttp.ClientResponseError):
         return f"the answer was {err.status} {err.message}".strip()
     if isinstance(err, aiohttp.ConnectionTimeoutError):
-        return "the connection was not made in time"
+        return "the connection timed out"
     if isinstance(err, TimeoutError):
         return "no answer came in time"
     if isinstance(err, OSError):

@@ -1,7 +1,7 @@
 """Locks between processes, on a file or a folder: the kernel takes them from a holder that dies.
 
 They are `flock` locks, which belong to an open descriptor: closing the last copy of it gives the lock back.
-The file of a lock stays when the lock is given back, because removing it would race with whoever comes next.
+The file of a lock stays when the lock is given back, because removing it would race with the next one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FileLock:
         self.close()
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody holds it, and tell whether we have it now.
+        """Take the lock if no one holds it, and return whether we have it now.
 
         Raises:
             FileError: The file system cannot lock it.
@@ -56,7 +56,7 @@ class FileLock:
         return True
 
     def acquire(self) -> None:
-        """Take the lock, after whoever holds it.
+        """Take the lock, after its holder.
 
         Raises:
             FileError: The file system cannot lock it.
@@ -74,7 +74,7 @@ class FileLock:
         """
         loop = asyncio.get_running_loop()
         acquired: asyncio.Future[FileError | None] = loop.create_future()
-        # A copy of the descriptor shares its lock. If nobody waits any more when the thread gets it, the
+        # A copy of the descriptor shares its lock. If no one waits any more when the thread gets it, the
         # thread's copy is the last one, and closing that gives the lock back.
         copy = FileLock(os.dup(self._descriptor), self._path)
 
@@ -89,7 +89,7 @@ class FileLock:
                     copy.acquire()
                 except FileError as err:
                     problem = err
-            # The loop is closed when the wait was cancelled and the program went on to its end.
+            # The loop is closed when the wait was cancelled and the program continued to its end.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, problem)
 
@@ -129,7 +129,7 @@ def open_file_lock(path: Path, *, must_exist: bool = False) -> FileLock:
 
 @contextlib.contextmanager
 def hold_file(path: Path) -> Iterator[None]:
-    """Hold the lock of a file while the body runs, after whoever holds it.
+    """Hold the lock of a file while the body runs, after its holder.
 
     Raises:
         FileError: The file cannot be opened or locked.
@@ -165,7 +165,7 @@ async def exclusive(path: Path, note: str, on_wait: Callable[[str], None]) -> As
     Args:
         path: The lock file.
         note: Who holds it and for what; it is written into the file for those who wait.
-        on_wait: Called with the note of the holder, once, if there is somebody to wait for.
+        on_wait: Called with the note of the holder, once, if there is someone to wait for.
 
     Raises:
         FileError: The lock file cannot be used.

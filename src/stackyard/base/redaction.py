@@ -19,7 +19,7 @@ __all__ = ["MASK", "NOTHING_SECRET", "Redactor"]
 
 MASK = "********"
 
-# A shorter value would blank out ordinary words and tell nobody anything.
+# A shorter value would blank out ordinary words and tell no one anything.
 _SHORTEST_SECRET = 4
 # JSON in JSON in JSON: what a provider's message looks like in the log of a program that we run.
 _JSON_LEVELS = 3
@@ -51,13 +51,13 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return the text with every secret masked."""
-        masked = self._masked(text)
+        masked = self._mask(text)
         while self._may_reappear and masked != text:
-            text, masked = masked, self._masked(masked)
+            text, masked = masked, self._mask(masked)
         return masked
 
     def hides(self, text: str) -> bool:
-        """Tell whether the text holds a secret."""
+        """Return whether the text holds a secret."""
         return next(self._spans(text), None) is not None
 
     def with_secrets(self, secrets: Iterable[str]) -> Redactor:
@@ -66,10 +66,10 @@ class Redactor:
         more._set(frozenset(secrets), self._spellings)
         return more
 
-    def _masked(self, text: str) -> str:
+    def _mask(self, text: str) -> str:
         parts: list[str] = []
         end = 0
-        for span_start, span_end in _joined(sorted(self._spans(text))):
+        for span_start, span_end in _join_spans(sorted(self._spans(text))):
             parts += (text[end:span_start], MASK)
             end = span_end
         return "".join([*parts, text[end:]])
@@ -83,7 +83,7 @@ class Redactor:
                     yield start, start + len(spelling)
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _join_spans(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Join ordered spans that overlap or touch."""
     current: tuple[int, int] | None = None
     for start, end in spans:
@@ -113,10 +113,10 @@ def _spellings(secret: str) -> Iterator[str]:
             yield _utf8(part).decode(errors="replace")
             yield from _url_spellings(_utf8(part))
             if not _UNQUOTED.fullmatch(part):
-                yield from _quoted_spellings(part)
+                yield from _list_quoted_forms(part)
 
 
-# Spelled the same by everybody.
+# Spelled the same by everyone.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 # Spelled the same in quotes of every kind, as base64 is.
 _UNQUOTED = re.compile(r"[A-Za-z0-9_.+/=-]+", re.ASCII)
@@ -141,7 +141,7 @@ _JSON_SPELLINGS: tuple[Callable[[str], str], ...] = (
 )
 
 
-def _quoted_spellings(part: str) -> Iterator[str]:
+def _list_quoted_forms(part: str) -> Iterator[str]:
     for spell in _JSON_SPELLINGS:
         level = part
         for _ in range(_JSON_LEVELS):

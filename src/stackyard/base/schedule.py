@@ -28,10 +28,10 @@ __all__ = [
     "Done",
     "Failed",
     "LimitError",
-    "Limits",
     "Mode",
     "NotStarted",
     "Results",
+    "ScheduleLimits",
     "Settled",
     "Skipped",
     "UnknownResourceError",
@@ -103,11 +103,11 @@ Settled: TypeAlias = Skipped[V] | NotStarted[V] | Done[R] | Failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits(Generic[V]):
+class ScheduleLimits(Generic[V]):
     """How many nodes run at once, in all and per resource.
 
     A node starts when it gets everything it needs, and holds nothing while it waits; so nodes cannot block
-    each other for good, and one that waits for a resource holds up nobody who does not need it.
+    each other for good, and one that waits for a resource holds up no one who does not need it.
 
     Attributes:
         parallel: How many nodes run at once in all.
@@ -146,7 +146,7 @@ async def walk(
     graph: Graph[V],
     work: Callable[[V], Awaitable[R]],
     *,
-    parallel: int | Limits[V],
+    parallel: int | ScheduleLimits[V],
     mode: Mode = Mode.CONTINUE,
     stop: asyncio.Event | None = None,
     on_settled: Callable[[V, Settled[V, R]], None] | None = None,
@@ -161,8 +161,8 @@ async def walk(
         graph: What to walk.
         work: What to do with a node. An `Exception` that it raises makes the node `Failed`.
         parallel: How many nodes run at once, or this and limits per resource.
-        mode: What a failure does to nodes that do not depend on it: they go on, or nothing new starts.
-        stop: Once this is set nothing new starts; what runs goes on to its end.
+        mode: What a failure does to nodes that do not depend on it: they continue, or nothing new starts.
+        stop: Once this is set nothing new starts; what runs continues to its end.
         on_settled: Told of each node as it settles, always after its predecessors. If it raises, the walk is
             cancelled and raises the same.
 
@@ -170,12 +170,12 @@ async def walk(
         LimitError: A limit leaves no room for some node; nothing was started.
     """
     ready = _Ready.within(parallel, graph.nodes)
-    is_over = _over_check(stop)
+    is_over = _make_stop_check(stop)
     state = _Walk(graph=graph, work=work, ready=ready, mode=mode, is_over=is_over, on_settled=on_settled)
     return await state.run()
 
 
-def _over_check(stop: asyncio.Event | None) -> Callable[[], bool]:
+def _make_stop_check(stop: asyncio.Event | None) -> Callable[[], bool]:
     """Return a check whether the walk that begins now was asked to stop, or its task cancelled."""
     task = asyncio.current_task()
     # A walk that cleans up after a cancellation begins in a task that was cancelled before.
@@ -209,8 +209,8 @@ class _Ready:
     queue_of: tuple[_Queue, ...]
 
     @classmethod
-    def within(cls, limits: int | Limits[V], nodes: tuple[V, ...]) -> _Ready:
-        """Check the limits against the nodes and return a line with nobody in it."""
+    def within(cls, limits: int | ScheduleLimits[V], nodes: tuple[V, ...]) -> _Ready:
+        """Check the limits against the nodes and return a line with no one in it."""
         parallel = limits if isinstance(limits, int) else limits.parallel
         if parallel < 1:
             raise LimitError(f"{parallel} nodes at once were allowed; it takes at least 1.")
@@ -249,7 +249,7 @@ class _Ready:
             self.free[name] += slots
 
     def drain(self) -> list[int]:
-        """Take everybody out of line, in order."""
+        """Take everyone out of line, in order."""
         waiting: list[int] = []
         for queue in self.queues:
             waiting += queue.heap
@@ -346,12 +346,12 @@ class _Walk(Generic[V, R]):
     async def attempt(self, node: V) -> Settled[V, R]:
         """Do the work of a node and return how that ended."""
         if (stopped := self.check_stop()) is not None:
-            return stopped  # The walk was stopped after this task was made, before its first turn.
+            return stopped  # The walk was stopped after this task was created, before its first turn.
         began_s = time.monotonic()
         try:
             value = await self.work(node)
         except asyncio.CancelledError:
-            # Not a failure of the node: the walk is over, whoever cancelled it.
+            # Not a failure of the node: the walk is over, no matter who cancelled it.
             self.stopped = self.stopped or NotStarted(because=())
             raise
         except Exception as err:

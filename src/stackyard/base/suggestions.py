@@ -1,4 +1,4 @@
-"""What somebody who mistyped a name may have meant: one wording for every message."""
+"""What someone who mistyped a name may have meant: one wording for every message."""
 
 from __future__ import annotations
 

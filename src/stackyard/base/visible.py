@@ -21,7 +21,7 @@ _HIDDEN = re.compile(
 
 def visible(text: str) -> str:
     """Return text that does nothing but appear; it keeps its lines and tabs."""
-    return _HIDDEN.sub(_spelled, text)
+    return _HIDDEN.sub(_escape, text)
 
 
 def on_one_line(text: str) -> str:
@@ -29,7 +29,7 @@ def on_one_line(text: str) -> str:
     return visible(text).replace("\n", "\\n")
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     number = ord(found[0])
     # Bytes that were no UTF-8 are shown as the bytes that they were.
     if number < 0x100 or 0xDC80 <= number <= 0xDCFF:

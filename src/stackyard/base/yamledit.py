@@ -38,12 +38,12 @@ __all__ = [
     "YamlEditError",
     "edit_file",
     "edit_text",
-    "laid_out",
+    "lay_out",
 ]
 
 # How files are indented, the commonest first: mappings, lists, and the dash in a list.
 _INDENTS = ((2, 4, 2), (2, 2, 0), (4, 4, 0), (4, 6, 4), (4, 6, 2), (4, 4, 2), (2, 3, 1))
-# What is longer does not stand in one line when it is new.
+# What is longer is not put in one line when it is new.
 _COMPACT = 100
 # No line is ever broken.
 _WIDTH = 2**20
@@ -69,7 +69,7 @@ class UnfaithfulEditError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Give the last of the keys a value; mappings that are missing on the way are made."""
+    """Give the last of the keys a value; mappings that are missing on the way are created."""
 
     keys: Keys
     value: Any
@@ -77,7 +77,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Add a value to the end of a list, which is made if it is missing; nothing if the value is in it."""
+    """Add a value to the end of a list, which is created if it is missing; nothing if the value is in it."""
 
     keys: Keys
     value: Any
@@ -94,7 +94,7 @@ Change = Set | Append | Remove
 
 
 def edit_file(path: Path, changes: Sequence[Change]) -> bool:
-    """Change a file, and tell whether that made a difference.
+    """Change a file, and return whether that made a difference.
 
     Raises:
         UnfaithfulEditError: Other lines would change too; the file is untouched.
@@ -114,7 +114,7 @@ def edit_text(text: str, changes: Sequence[Change], path: str) -> str:
     """Return a YAML text with some values changed.
 
     Args:
-        text: The whole file; empty, or only comments, for one that is to be made.
+        text: The whole file; empty, or only comments, for one that is to be created.
         changes: What to change, one after the other.
         path: The file that errors name.
 
@@ -127,19 +127,19 @@ def edit_text(text: str, changes: Sequence[Change], path: str) -> str:
     if newline == "\r\n" and unix.replace("\n", "\r\n") != text:
         raise UnfaithfulEditError(f"{path} mixes line ends of Windows and Unix.", where=Location(path))
     ending = "" if not unix or unix.endswith("\n") else "\n"
-    edited = _edited(unix + ending, changes, path)
+    edited = _edit(unix + ending, changes, path)
     return (edited.removesuffix("\n") if ending else edited).replace("\n", newline)
 
 
-def _edited(text: str, changes: Sequence[Change], path: str) -> str:
-    data = _loaded(text, path)
+def _edit(text: str, changes: Sequence[Change], path: str) -> str:
+    data = _load(text, path)
     if data is None:
         # ruamel.yaml has nowhere to keep the comments of an empty document.
         made = CommentedMap()
         _apply_all(made, changes, path)
-        return text + _dumped(made, _INDENTS[0], text="") if made else text
+        return text + _dump(made, _INDENTS[0], text="") if made else text
     before = _plain(data)
-    unchanged = [(_dumped(data, indents, text=text), indents) for indents in _INDENTS]
+    unchanged = [(_dump(data, indents, text=text), indents) for indents in _INDENTS]
     _apply_all(data, changes, path)
     wanted = _plain(data)
     if wanted == before:
@@ -148,8 +148,8 @@ def _edited(text: str, changes: Sequence[Change], path: str) -> str:
     # A file may be indented in more than one way: the nearest that fits the place of the change will do.
     for base, indents in sorted(unchanged, key=lambda one: _difference(one[0], text)):
         try:
-            merged = _merged(text, base, _dumped(data, indents, text=text), path)
-            if _plain(_loaded(merged, path)) == wanted:
+            merged = _merge(text, base, _dump(data, indents, text=text), path)
+            if _plain(_load(merged, path)) == wanted:
                 return merged
         except UnfaithfulEditError as err:
             refused = err
@@ -175,7 +175,7 @@ def _writer(indents: tuple[int, int, int], *, text: str) -> YAML:
     return yaml
 
 
-def _merged(text: str, unchanged: str, changed: str, path: str) -> str:
+def _merge(text: str, unchanged: str, changed: str, path: str) -> str:
     """Put what differs between two writings of a document into the document itself."""
     lines, base, new = (one.splitlines(keepends=True) for one in (text, unchanged, changed))
     places = _alignment(base, lines)
@@ -218,7 +218,7 @@ def _above_comments(lines: Sequence[str], at: int, added: Sequence[str]) -> int:
     return at
 
 
-def _loaded(text: str, path: str) -> CommentedMap | None:
+def _load(text: str, path: str) -> CommentedMap | None:
     _check_limits(text, path)
     try:
         data = _writer(_INDENTS[0], text=text).load(text)
@@ -246,7 +246,7 @@ def _check_limits(text: str, path: str) -> None:
         return
 
 
-def _dumped(data: CommentedMap, indents: tuple[int, int, int], *, text: str) -> str:
+def _dump(data: CommentedMap, indents: tuple[int, int, int], *, text: str) -> str:
     stream = io.StringIO()
     _writer(indents, text=text).dump(data, stream)
     return stream.getvalue()
@@ -280,7 +280,7 @@ def _apply(data: CommentedMap, change: Change, path: str) -> None:
             return
     match change:
         case Set():
-            _set(here, last, _quoted(change.value), path)
+            _set(here, last, _quote(change.value), path)
         case Append():
             _append(_step(here, last, path, change, makes_list=True), change, path)
         case Remove():
@@ -299,7 +299,7 @@ def _step(here: Any, key: str | int, path: str, change: Change, *, makes_list: b
         if found is None and not isinstance(change, Remove):
             found = here[key] = CommentedSeq() if makes_list else CommentedMap()
     else:
-        raise _misfit(here, key, path)
+        raise _make_type_error(here, key, path)
     return found
 
 
@@ -309,14 +309,14 @@ def _set(here: Any, key: str | int, value: Any, path: str) -> None:
     ):
         here[key] = value
     else:
-        raise _misfit(here, key, path)
+        raise _make_type_error(here, key, path)
 
 
 def _append(here: Any, change: Append, path: str) -> None:
     if not isinstance(here, CommentedSeq):
-        raise _misfit(here, change.keys[-1], path)
+        raise _make_type_error(here, change.keys[-1], path)
     if change.value not in here:
-        here.append(_quoted(change.value))
+        here.append(_quote(change.value))
 
 
 # What older YAML, which many programs read, takes for a truth or a number of sixties.
@@ -325,22 +325,22 @@ _DOUBTFUL = re.compile(
 )
 
 
-def _quoted(value: Any) -> Any:
+def _quote(value: Any) -> Any:
     """Put text into quotes that not every program would take for text."""
     if isinstance(value, CommentedMap | CommentedSeq):
         return value
     if isinstance(value, dict):
-        return {key: _quoted(inner) for key, inner in value.items()}
+        return {key: _quote(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_quoted(inner) for inner in value]
+        return [_quote(inner) for inner in value]
     is_doubtful = isinstance(value, str) and _DOUBTFUL.fullmatch(value)
     return DoubleQuotedScalarString(value) if is_doubtful else value
 
 
-def laid_out(mapping: Mapping[str, Any]) -> Any:
+def lay_out(mapping: Mapping[str, Any]) -> Any:
     """Return a mapping to put into a file as people write it.
 
-    Each key has its line. Short lists and mappings of plain values stand in one, and texts of several lines
+    Each key has its line. Short lists and mappings of plain values are in one, and texts of several lines
     are written as such.
     """
     return CommentedMap((key, _compact(value)) for key, value in mapping.items())
@@ -348,7 +348,7 @@ def laid_out(mapping: Mapping[str, Any]) -> Any:
 
 def _compact(value: Any) -> Any:
     if isinstance(value, str):
-        return LiteralScalarString(value) if _is_text(value) else _quoted(value)
+        return LiteralScalarString(value) if _is_text(value) else _quote(value)
     if not isinstance(value, dict | list):
         return value
     parts = list(value.values()) if isinstance(value, dict) else value
@@ -363,7 +363,7 @@ def _compact(value: Any) -> Any:
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether a text is several lines that a block keeps as they are."""
+    """Return whether a text is several lines that a block keeps as they are."""
     lines = value.removesuffix("\n").split("\n")
     return (
         len(lines) > 1
@@ -376,7 +376,7 @@ def _is_plain(value: Any) -> bool:
     return not isinstance(value, dict | list) and "\n" not in str(value)
 
 
-def _misfit(here: Any, key: str | int, path: str) -> YamlEditError:
+def _make_type_error(here: Any, key: str | int, path: str) -> YamlEditError:
     line = getattr(getattr(here, "lc", None), "line", None)
     where = Location(path, line + 1) if isinstance(line, int) else Location(path)
     what = (

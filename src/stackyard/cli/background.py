@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["Background", "Record", "RecordFile", "ServerRunningError", "ServerUnstoppableError"]
+__all__ = ["Background", "RecordFile", "ServerRecord", "ServerRunningError", "ServerUnstoppableError"]
 
 
 class ServerRunningError(BusyError):
@@ -41,7 +41,7 @@ class ServerUnstoppableError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ServerRecord:
     """A running server: its process, and what it said when it was ready."""
 
     pid: int
@@ -130,16 +130,16 @@ class Background:
         self._record.write({"pid": os.getpid(), "ready": dict(ready)})
 
     def withdraw(self) -> None:
-        """Take back what was told: there is nobody to be reached."""
+        """Take back what was told: nothing answers any more."""
         self._record.withdraw()
         self.pid_file.unlink(missing_ok=True)
 
-    def read(self) -> Record | None:
+    def read(self) -> ServerRecord | None:
         """Return the server that runs here, None if there is none."""
         found = self._record.read()
-        return None if found is None else Record(pid=int(found["pid"]), ready=dict(found["ready"]))
+        return None if found is None else ServerRecord(pid=int(found["pid"]), ready=dict(found["ready"]))
 
-    async def stop(self, record: Record, *, grace_s: float = 5.0) -> None:
+    async def stop(self, record: ServerRecord, *, grace_s: float = 5.0) -> None:
         """Ask the server to stop, wait for its end, and kill it if that takes too long.
 
         Raises:

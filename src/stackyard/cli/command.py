@@ -134,7 +134,7 @@ class Group(_CommonParameters, click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-            raise UsageError(f"`{ctx.command_path}` has no command `{shown}`.{self._meant(ctx, name)}")
+            raise UsageError(f"`{ctx.command_path}` has no command `{shown}`.{self._suggest(ctx, name)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -155,7 +155,7 @@ class Group(_CommonParameters, click.Group):
         command = self.get_command(ctx, name)
         return command.get_short_help_str(_LONGEST_LINE) if command else ""
 
-    def _meant(self, ctx: click.Context, name: str) -> str:
+    def _suggest(self, ctx: click.Context, name: str) -> str:
         return did_you_mean(name, self.list_commands(ctx))
 
 

@@ -42,10 +42,10 @@ def run_interruptibly(
         InterruptedRunError: A signal stopped the work, and it stopped cleanly.
     """
     with asyncio.Runner() as runner:
-        return runner.run(_watched(work, emit, on_abandon))
+        return runner.run(_watch(work, emit, on_abandon))
 
 
-async def _watched(
+async def _watch(
     work: Coroutine[Any, Any, T],
     emit: events.Emit,
     on_abandon: Callable[[InterruptedRunError], None] | None,
@@ -72,7 +72,7 @@ async def _watched(
         finally:
             os._exit(ExitStatus.INTERRUPTED)
 
-    heard = _heard_signals()
+    heard = _list_stop_signals()
     for number in heard:
         loop.add_signal_handler(number, stop, number)
     try:
@@ -87,7 +87,7 @@ async def _watched(
             loop.remove_signal_handler(number)
 
 
-def _heard_signals() -> list[signal.Signals]:
-    """Return the signals that stop us: whoever starts us with nohup wants no hang-up to do so."""
+def _list_stop_signals() -> list[signal.Signals]:
+    """Return the signals that stop us: anyone who starts us with nohup wants no hang-up to do so."""
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in _SIGNALS if not (is_nohup and number is signal.SIGHUP)]

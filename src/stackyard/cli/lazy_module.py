@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-__all__ = ["load_module", "loading"]
+__all__ = ["load_module", "pause_garbage_collection"]
 
 
 @contextlib.contextmanager
-def loading() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Import modules in this block without a search for garbage.
 
     What is loaded stays, and a search costs a tenth of the time.
@@ -35,5 +35,5 @@ def load_module(name: str) -> ModuleType:
     """Return a module, loaded where it is not yet."""
     if name in sys.modules:
         return sys.modules[name]
-    with loading():
+    with pause_garbage_collection():
         return importlib.import_module(name)

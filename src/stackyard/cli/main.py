@@ -14,8 +14,8 @@ from stackyard.cli.command import EarlyResult
 from stackyard.cli.result import Result
 from stackyard.cli.root import root
 from stackyard.cli.session import Session
-from stackyard.cli.settings import Settings, read_settings
-from stackyard.cli.spellings import refuse_other_names, respelled
+from stackyard.cli.settings import CliSettings, read_settings
+from stackyard.cli.spellings import refuse_other_names, translate_legacy_arguments
 from stackyard.cli.views.deferred import DeferredProgress, SilentProgress
 from stackyard.cli.views.output import HumanOutput, Output
 from stackyard.cli.views.stream import SafeStream
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_progress", "main"]
 
-# A message about the command line quotes what stands there, and that can be megabytes.
+# A message about the command line quotes what is there, and that can be megabytes.
 _LONGEST_USAGE_CHARACTERS = 1000
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line and return its exit status."""
-    argv = respelled(argv)
+    argv = translate_legacy_arguments(argv)
     settings = read_settings(argv)
     stdout, stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
     error_writer = TextWriter(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     return int(status)
 
 
-def _choose_output(settings: Settings, stdout: SafeStream, error_writer: TextWriter) -> Output:
+def _choose_output(settings: CliSettings, stdout: SafeStream, error_writer: TextWriter) -> Output:
     if settings.is_events or settings.is_json:
         from stackyard.cli.views.machine import EventsOutput, JsonOutput  # lazy: for programs, not for humans
 
@@ -61,7 +61,7 @@ def _choose_output(settings: Settings, stdout: SafeStream, error_writer: TextWri
     return HumanOutput(TextWriter(stdout, colour=colour, is_terminal=stdout.isatty()), error_writer)
 
 
-def choose_progress(settings: Settings, stderr: SafeStream, error_writer: TextWriter) -> Progress:
+def choose_progress(settings: CliSettings, stderr: SafeStream, error_writer: TextWriter) -> Progress:
     """Return the view of a run's progress: none beside `--events`, live on a terminal, lines elsewhere."""
     if settings.is_events:
         return SilentProgress()
@@ -78,7 +78,7 @@ def choose_progress(settings: Settings, stderr: SafeStream, error_writer: TextWr
     return DeferredProgress(begin)
 
 
-def _run(session: Session, argv: Sequence[str], settings: Settings) -> errors.ExitStatus:
+def _run(session: Session, argv: Sequence[str], settings: CliSettings) -> errors.ExitStatus:
     """Run the command and show how it ended."""
     ended = _outcome(session, argv, settings)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -90,11 +90,11 @@ def _run(session: Session, argv: Sequence[str], settings: Settings) -> errors.Ex
     return ended.exit_status
 
 
-def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Result | errors.StackyardError:
+def _outcome(session: Session, argv: Sequence[str], settings: CliSettings) -> Result | errors.StackyardError:
     """Run the command and show its result, and turn every way it can end into a value."""
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        session.output.begin(_named(argv))
+        session.output.begin(_list_verbs(argv))
         refuse_other_names(argv)
         result = _invoke(session, argv, settings)
         session.succeed(result)
@@ -103,7 +103,7 @@ def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Resul
     except (KeyboardInterrupt, click.Abort):
         return errors.InterruptedRunError("Stopped by Ctrl-C.")
     except click.ClickException as err:
-        return errors.UsageError(_shortened(err.format_message()))
+        return errors.UsageError(_shorten(err.format_message()))
     except OSError as err:
         return errors.FileError.from_os_error(err, "use", err.filename or "the system")
     except Exception as err:  # the edge of the process: a defect is reported, never dumped on the user
@@ -111,7 +111,7 @@ def _outcome(session: Session, argv: Sequence[str], settings: Settings) -> Resul
     return result
 
 
-def _named(argv: Sequence[str]) -> str:
+def _list_verbs(argv: Sequence[str]) -> str:
     """Return the verbs of a command line and nothing else: what follows may be private."""
     verbs: list[str] = []
     command: click.Command | None = root
@@ -127,7 +127,7 @@ def _named(argv: Sequence[str]) -> str:
     return " ".join(["stackyard", *verbs])
 
 
-def _invoke(session: Session, argv: Sequence[str], settings: Settings) -> Result:
+def _invoke(session: Session, argv: Sequence[str], settings: CliSettings) -> Result:
     if settings.is_json and settings.is_events:
         raise errors.UsageError("--json and --events cannot be used together.")
     try:
@@ -139,12 +139,12 @@ def _invoke(session: Session, argv: Sequence[str], settings: Settings) -> Result
     return ended
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     longest = _LONGEST_USAGE_CHARACTERS
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-def _defect(err: Exception, settings: Settings) -> errors.InternalError:
+def _defect(err: Exception, settings: CliSettings) -> errors.InternalError:
     detail = f"{type(err).__name__}: {err}"
     if settings.is_verbose:
         import traceback  # lazy: 14 ms, and only defects need it

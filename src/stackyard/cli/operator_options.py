@@ -12,7 +12,7 @@ from stackyard.base.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
 
 __all__ = [
     "manifest_options",
@@ -124,20 +124,20 @@ def _with(function: Function, *options: Callable[[Function], Function]) -> Funct
 
 
 def says_manifest(values: Mapping[str, Any]) -> bool:
-    """Tell whether a command line names a manifest."""
+    """Return whether a command line names a manifest."""
     return any(values[key] is not None for key in ("manifest", "manifest_file", "manifest_json"))
 
 
-def request_of(values: Mapping[str, Any]) -> Request:
+def request_of(values: Mapping[str, Any]) -> VerbRequest:
     """Return what a command line asks for.
 
     Raises:
         UsageError: A `--vm-id` is not `NAME=ID`, or a `--timeout` not `PHASE=SECONDS`.
     """
-    from stackyard.operator.request import Request  # lazy: only when a verb runs
+    from stackyard.operator.request import VerbRequest  # lazy: only when a verb runs
     from stackyard.sources.site.timeouts import read_timeouts  # lazy: as above
 
-    request = Request(
+    request = VerbRequest(
         name=values["manifest"],
         file=values["manifest_file"],
         text=values["manifest_json"],

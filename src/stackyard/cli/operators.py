@@ -25,10 +25,10 @@ _STYLES = {"completed": "green", "destroyed": "green", "failed": "red", "skipped
 
 
 class NotConfirmedError(StackyardError):
-    """Guests were to be destroyed, and nobody said yes to that."""
+    """Guests were to be destroyed, and no one said yes to that."""
 
     code = "E-NOT-CONFIRMED"
-    summary = "Nobody said yes"
+    summary = "The action was not confirmed"
     default_remedy = "Say `y` when you are asked, or give --yes."
 
 
@@ -138,7 +138,7 @@ def _confirm(verb: str, values: Mapping[str, Any]) -> None:
     """Ask whether everything may go.
 
     Raises:
-        NotConfirmedError: It may not, or nobody is there to ask.
+        NotConfirmedError: It may not, or no one is there to ask.
     """
     name = values["manifest"] or values["manifest_file"] or "the manifest"
     where = f" on {values['host']}" if values["host"] else ""

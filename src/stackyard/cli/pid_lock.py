@@ -22,14 +22,14 @@ __all__ = ["PidLock"]
 
 
 class PidLock:
-    """A folder with a lock in it, whether somebody holds it or not."""
+    """A folder with a lock in it, whether someone holds it or not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = folder / "lock"
 
     def claim(self) -> bool:
-        """Hold the place until this process ends; tell whether it was free.
+        """Hold the place until this process ends; return whether it was free.
 
         Raises:
             FileError: The folder cannot be written.
@@ -44,7 +44,7 @@ class PidLock:
         return False
 
     def is_held(self) -> bool:
-        """Tell whether a process holds it.
+        """Return whether a process holds it.
 
         Raises:
             FileError: It cannot be looked at.
@@ -60,7 +60,7 @@ class PidLock:
             raise
 
     async def end(self, pid: int, *, grace_s: float) -> bool:
-        """Ask the holder to stop, kill it if that takes too long, and tell whether it has ended.
+        """Ask the holder to stop, kill it if that takes too long, and return whether it has ended.
 
         Raises:
             PermissionError: The process is not ours to stop.

@@ -22,7 +22,7 @@ class Result:
     Attributes:
         document: What `--json` prints.
         show: Writes the same for a human; nothing to show when absent.
-        status: What the shell is told.
+        status: What the shell gets.
     """
 
     document: Mapping[str, Any]

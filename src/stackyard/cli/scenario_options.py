@@ -13,14 +13,14 @@ from stackyard.base.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackyard.scenario.options import Options
+    from stackyard.scenario.options import ScenarioOptions
 
-__all__ = ["options_of", "renamed_options", "scenario_options"]
+__all__ = ["list_renamed_options", "options_of", "scenario_options"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
-def _where() -> tuple[Any, ...]:
+def _machine_options() -> tuple[Any, ...]:
     return (
         click.option("--local", is_flag=True, help="Run it on this machine."),
         click.option(
@@ -42,7 +42,7 @@ def _where() -> tuple[Any, ...]:
     )
 
 
-def _what() -> tuple[Any, ...]:
+def _image_options() -> tuple[Any, ...]:
     return (
         click.option("--templates", metavar="NAME,...", multiple=True, help="Only these images."),
         click.option(
@@ -78,7 +78,7 @@ def _what() -> tuple[Any, ...]:
     )
 
 
-def _how() -> tuple[Any, ...]:
+def _run_options() -> tuple[Any, ...]:
     return (
         click.option("-s", "--skip", metavar="PHASE", multiple=True, help="Skip a phase."),
         click.option(
@@ -114,7 +114,7 @@ def _how() -> tuple[Any, ...]:
     )
 
 
-def _retired() -> tuple[Any, ...]:
+def _make_retired_options() -> tuple[Any, ...]:
     from stackyard.scenario.retired import RETIRED_OPTIONS  # lazy: beside the group, only when it is used
 
     short = {"--manifest": ["-M"]}
@@ -148,12 +148,14 @@ def _refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
 
 def scenario_options(function: Function) -> Function:
     """Add all of them."""
-    for option in reversed((*_where(), *_what(), *_how(), *_retired())):
+    for option in reversed(
+        (*_machine_options(), *_image_options(), *_run_options(), *_make_retired_options())
+    ):
         function = option(function)
     return function
 
 
-def renamed_options() -> list[tuple[str, str]]:
+def list_renamed_options() -> list[tuple[str, str]]:
     """Return the options of this command line that have other names now, and these."""
     from stackyard.scenario.retired import RENAMED_OPTIONS  # lazy: only when a scenario runs
 
@@ -161,15 +163,15 @@ def renamed_options() -> list[tuple[str, str]]:
     return [(old, new) for old, new in RENAMED_OPTIONS.items() if old in words]
 
 
-def options_of(values: Mapping[str, Any]) -> Options:
+def options_of(values: Mapping[str, Any]) -> ScenarioOptions:
     """Return what the user says.
 
     Raises:
         UsageError: A value does not fit.
     """
-    from stackyard.scenario.options import DEFAULT_IMAGES_FOLDER, Options  # lazy: only when one runs
+    from stackyard.scenario.options import DEFAULT_IMAGES_FOLDER, ScenarioOptions  # lazy: only when one runs
 
-    return Options(
+    return ScenarioOptions(
         local=values["local"],
         remote=values["remote"],
         host=values["host"],
@@ -185,7 +187,7 @@ def options_of(values: Mapping[str, Any]) -> Options:
         env=values["env"],
         force=values["force"],
         skip=_names(values["skip"]),
-        timeout_s=_whole(values["timeouts"]),
+        timeout_s=_read_total_timeout(values["timeouts"]),
         phase_timeouts_s={
             name: _seconds(said, f"{name}={said}")
             for name, equals, said in (word.partition("=") for word in values["timeouts"])
@@ -195,7 +197,7 @@ def options_of(values: Mapping[str, Any]) -> Options:
     )
 
 
-def _whole(words: tuple[str, ...]) -> float | None:
+def _read_total_timeout(words: tuple[str, ...]) -> float | None:
     """Return when the run is stopped: the last word that names no phase."""
     return next((_seconds(word, word) for word in reversed(words) if "=" not in word), None)
 
@@ -207,7 +209,7 @@ def _seconds(text: str, word: str) -> float:
         found = 0.0
     if not 0 < found < float("inf"):
         raise UsageError(
-            f"`--timeout {word}` is not understood.",
+            f"`--timeout {word}` is not valid.",
             remedy="Write --timeout 600, or --timeout provision=300.",
         )
     return found
@@ -226,6 +228,6 @@ def _vm_ids(given: tuple[str, ...]) -> dict[str, int]:
     for word in given:
         name, _, number = word.partition("=")
         if not name or not number.isdecimal():
-            raise UsageError(f"`--vm-id {word}` is not understood.", remedy="Write it as --vm-id test=99990.")
+            raise UsageError(f"`--vm-id {word}` is not valid.", remedy="Write it as --vm-id test=99990.")
         found[name] = int(number)
     return found

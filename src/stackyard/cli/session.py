@@ -58,7 +58,7 @@ class Session:
         self.progress.close()
 
     def publish(self, result: Result) -> None:
-        """Show the result of a command that goes on running."""
+        """Show the result of a command that keeps running."""
         self.progress.close()
         self.output.publish(result)
 

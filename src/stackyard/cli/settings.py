@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-__all__ = ["Settings", "common_options", "read_settings"]
+__all__ = ["CliSettings", "common_options", "read_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CliSettings:
     """How the user wants to see the run."""
 
     is_json: bool = False
@@ -39,10 +39,10 @@ _JSON = frozenset(("--json", "--json-output"))
 _VERBOSE = re.compile("-v+")
 
 
-def read_settings(argv: Sequence[str]) -> Settings:
+def read_settings(argv: Sequence[str]) -> CliSettings:
     """Return the settings that a command line names before a `--`."""
     words = set(argv[: argv.index("--")] if "--" in argv else argv)
-    return Settings(
+    return CliSettings(
         is_json=not words.isdisjoint(_JSON),
         is_events="--events" in words,
         is_verbose="--verbose" in words or any(map(_VERBOSE.fullmatch, words)),
@@ -60,7 +60,7 @@ def common_options() -> list[click.Option]:
         click.Option(
             ["--chdir"],
             metavar="DIR",
-            # Each is relative to the one before, also where one stands before the verb and one after it.
+            # Each is relative to the one before, also where one is before the verb and one after it.
             multiple=True,
             shell_complete=_complete_folder,
             expose_value=False,

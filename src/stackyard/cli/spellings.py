@@ -18,7 +18,7 @@ from stackyard.base.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["refuse_other_names", "respelled"]
+__all__ = ["refuse_other_names", "translate_legacy_arguments"]
 
 _SCENARIO = ("--scenario", "-S")
 _FLAGS = ("--list-scenarios", "--list-phases", "--preflight")
@@ -43,7 +43,7 @@ _OTHER_OPTIONS = {
 }
 
 
-def respelled(argv: Sequence[str]) -> list[str]:
+def translate_legacy_arguments(argv: Sequence[str]) -> list[str]:
     """Return a command line as the parser knows it; one without legacy options as it is."""
     words = list(argv)
     if words[:1] == ["scenario"]:
@@ -51,7 +51,7 @@ def respelled(argv: Sequence[str]) -> list[str]:
     if not words or not words[0].startswith("-"):
         return words
     end = words.index("--") if "--" in words else len(words)
-    name, rest = _taken(words[:end])
+    name, rest = _take_scenario(words[:end])
     said = {flag for flag in _FLAGS if flag in rest}
     if name is None and not said:
         return words
@@ -59,10 +59,10 @@ def respelled(argv: Sequence[str]) -> list[str]:
     if "--list-scenarios" in said:
         return ["scenario", "list", *rest]
     if "--list-phases" in said:
-        return ["scenario", "phases", *_named(name), *rest]
+        return ["scenario", "phases", *_list_name(name), *rest]
     if "--preflight" in said:
         return ["preflight", *rest]
-    return ["scenario", "run", *_named(name), *rest]
+    return ["scenario", "run", *_list_name(name), *rest]
 
 
 def refuse_other_names(argv: Sequence[str]) -> None:
@@ -87,11 +87,11 @@ def refuse_other_names(argv: Sequence[str]) -> None:
             )
 
 
-def _named(name: str | None) -> list[str]:
+def _list_name(name: str | None) -> list[str]:
     return [] if name is None else [name]
 
 
-def _taken(words: Sequence[str]) -> tuple[str | None, list[str]]:
+def _take_scenario(words: Sequence[str]) -> tuple[str | None, list[str]]:
     """Take the scenario out of a command line: `--scenario X`, `--scenario=X`, `-S X` or `-SX`."""
     name: str | None = None
     rest: list[str] = []

@@ -49,7 +49,7 @@ class Admission:
         self._repo_token = repo_token
 
     def admit_to_spec(self, request: web.BaseRequest, book: SpecCollection, wanted: SpecRequest) -> None:
-        """Let somebody have a spec.
+        """Let someone have a spec.
 
         Raises:
             RequestRefusedError: They may not.
@@ -68,7 +68,7 @@ class Admission:
         raise self._refusal(request, wanted.identity, _CHALLENGE, "The token does not open this spec.")
 
     def admit_to_repository(self, request: web.BaseRequest, name: str) -> None:
-        """Let somebody have a repository.
+        """Let someone have a repository.
 
         Raises:
             RequestRefusedError: They may not, or there is none: who may not is not told which.
@@ -82,7 +82,7 @@ class Admission:
         raise self._refusal(request, "", _GIT_CHALLENGE, "The token does not open this repository.")
 
     async def hold_back(self) -> None:
-        """Keep the answer to somebody who guesses back for a while, where few others are kept back."""
+        """Keep the answer to someone who guesses back for a while, where few others are kept back."""
         await self._throttle.hold_back()
 
     def _claims(self, shown: str) -> Claims | None:
@@ -98,7 +98,7 @@ class Admission:
         headers = {"WWW-Authenticate": challenge}
         if read_credentials(request).scheme is Scheme.NONE:
             return RequestRefusedError(401, Code.TOKEN_MISSING, "A token is needed.", headers=headers)
-        wait_s = self._throttle.failed(request.remote or "", f"to {name}")
+        wait_s = self._throttle.count_failure(request.remote or "", f"to {name}")
         if wait_s:
             # Each further guess costs a connection of its own.
             headers = {"Retry-After": str(max(1, round(wait_s))), "Connection": "close"}

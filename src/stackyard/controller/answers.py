@@ -21,7 +21,7 @@ __all__ = ["answer_file", "answer_json", "answer_refusal", "answer_text"]
 
 _PIECE_BYTES = 256 * 1024
 _FROM = re.compile(r"bytes=(\d{1,18})-")
-# Nobody's browser should guess what a file is, keep it, or run something in it.
+# No one's browser should guess what a file is, keep it, or run something in it.
 _GUARDED = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

@@ -95,7 +95,7 @@ class ControllerApp:
             self._on_failure(err)
             failed = RequestRefusedError(500, Code.FAILED, "The controller failed.")
             response = answer_refusal(busy() if open_files.is_shortage(err) else failed)
-        self.metrics.answered(route, response.status, time.monotonic() - began)
+        self.metrics.count_request(route, response.status, time.monotonic() - began)
         return response
 
     async def _answer(self, request: web.BaseRequest, asked: RequestPath, route: str) -> web.StreamResponse:
@@ -115,7 +115,7 @@ class ControllerApp:
         """
         began = time.monotonic()
         response = await state.handle(request, path=request.raw_path.removeprefix(_STATE.rstrip("/")))
-        self.metrics.answered("state", response.status, time.monotonic() - began)
+        self.metrics.count_request("state", response.status, time.monotonic() - began)
         return response
 
     # --- Specs
@@ -126,7 +126,7 @@ class ControllerApp:
             try:
                 await self._state.check_store()
             except (StoreError, StoreBusyError) as err:
-                # Everybody may ask: where the store is is not told.
+                # Everyone may ask: where the store is is not told.
                 body = {"status": "failed", "code": err.code, "reason": f"States: {err.summary}"}
                 return answer_json(body, status=503)
         return answer_json({"status": "ok"})
@@ -151,7 +151,7 @@ class ControllerApp:
     # --- Repositories
 
     async def _git_refs(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
-        library, name = self._admitted(request, asked)
+        library, name = self._admit(request, asked)
         service = asked.query.get("service")
         if service is None:
             return await plain.send_git_file(request, library.find(name), "info/refs")
@@ -160,17 +160,17 @@ class ControllerApp:
         return await smart.advertise(request, library.find(name), library.spools)
 
     async def _git_pack(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
-        library, name = self._admitted(request, asked)
+        library, name = self._admit(request, asked)
         return await smart.upload_pack(request, library.find(name), library.spools)
 
     async def _file(self, request: web.BaseRequest, asked: RequestPath) -> web.StreamResponse:
-        library, name = self._admitted(request, asked)
+        library, name = self._admit(request, asked)
         path = "/".join(asked.segments[1:])
         if plain.is_git_path(path):
             return await plain.send_git_file(request, library.find(name), path)
         return await plain.send_file(request, library.find(name), path, library.spools)
 
-    def _admitted(self, request: web.BaseRequest, asked: RequestPath) -> tuple[Library, str]:
+    def _admit(self, request: web.BaseRequest, asked: RequestPath) -> tuple[Library, str]:
         """Return the repositories and the name of the one that is asked for, where the client may have it."""
         name = asked.segments[0].removesuffix(_GIT)
         if self._library is None:

@@ -30,10 +30,10 @@ __all__ = [
     "SpecInvalidError",
     "SpecMissingError",
     "SpecSource",
-    "environment_place",
     "fetch_spec",
     "is_healthy",
     "load_spec",
+    "read_environment",
     "save_spec",
 ]
 
@@ -125,7 +125,7 @@ def fetch_spec(place: SpecSource) -> dict[str, Any]:
 
 
 def is_healthy(place: SpecSource) -> bool:
-    """Tell whether the controller that is known answers there and says that it is well."""
+    """Return whether the controller that is known answers there and says that it is well."""
     try:
         return _answer(place, "/health")[0] == 200
     except StackyardError:
@@ -166,7 +166,7 @@ def _context(place: SpecSource) -> ssl.SSLContext:
 
 
 def _check_pins(place: SpecSource, connection: http.client.HTTPSConnection) -> None:
-    """Refuse to send anything, the token above all, to somebody else."""
+    """Refuse to send anything, the token above all, to someone else."""
     sock = connection.sock
     shown = (sock.getpeercert(True) if isinstance(sock, ssl.SSLSocket) else None) or b""
     if place.fingerprint is not None:
@@ -195,7 +195,7 @@ def _spec(body: bytes) -> dict[str, Any]:
 
 
 def save_spec(path: Path, text: str) -> bool:
-    """Keep a spec, and the one before it as `NAME.prev`; tell whether it is another one.
+    """Keep a spec, and the one before it as `NAME.prev`; return whether it is another one.
 
     Raises:
         FileError: It cannot be written; the old one stays.
@@ -225,7 +225,7 @@ def load_spec(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         raise SpecMissingError(f"There is no {path}.")
-    import yaml  # lazy: for a spec that somebody wrote by hand
+    import yaml  # lazy: for a spec that someone wrote by hand
 
     from stackyard.base.documents.yamltext import parse_yaml  # lazy: as said
 
@@ -239,7 +239,7 @@ def load_spec(path: Path) -> dict[str, Any]:
     return found
 
 
-def environment_place(values: Mapping[str, str] | None = None) -> dict[str, str]:
+def read_environment(values: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what the environment says of where to fetch a spec; the words of homestak count too."""
     found = os.environ if values is None else values
     names = {

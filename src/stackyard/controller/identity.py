@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["certificate_of", "renewal_in_s"]
 
-# An address that nobody answers at is enough: the system is only asked from where it would be reached.
+# An address that no one answers at is enough: the system is only asked from where it would be reached.
 _ELSEWHERE = (("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))
-# A day after `kept_certificate` begins to find it too old.
+# A day after `read_or_create_certificate` begins to find it too old.
 _RENEW_BEFORE = datetime.timedelta(days=29)
 _LONGEST_WAIT_S = 7 * 86_400.0
 
@@ -39,9 +39,9 @@ def certificate_of(options: ControllerOptions, site: Site) -> serving.Certificat
     if (options.cert is None) != (options.key is None):
         raise UsageError("A certificate and its key are given together (--cert and --key).")
     if options.cert is not None and options.key is not None:
-        return serving.given_certificate(options.cert, options.key)
+        return serving.read_certificate(options.cert, options.key)
     folder = options.cert_dir or site.root / CERTIFICATE_FOLDER
-    return serving.kept_certificate(folder, list(dict.fromkeys(_names(options, site))))
+    return serving.read_or_create_certificate(folder, list(dict.fromkeys(_names(options, site))))
 
 
 def renewal_in_s(certificate: serving.Certificate) -> float:

@@ -21,7 +21,7 @@ class Metrics:
         self._sums_s: collections.defaultdict[str, float] = collections.defaultdict(float)
         self._buckets: collections.Counter[tuple[str, float]] = collections.Counter()
 
-    def answered(self, route: str, status: int, elapsed_s: float) -> None:
+    def count_request(self, route: str, status: int, elapsed_s: float) -> None:
         """Count a request that was answered, by the name of its route."""
         self._requests[route, status] += 1
         self._sums_s[route] += elapsed_s

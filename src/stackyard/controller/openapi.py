@@ -15,7 +15,7 @@ __all__ = ["openapi", "render_page"]
 _PARAMETERS = {
     "identity": ("The name of a guest, or of a spec.", r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,252}$"),
     "repo": ("The name of a repository.", r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"),
-    "path": ("A path in it; slashes stand as they are.", r"^.+$"),
+    "path": ("A path in it; slashes are not escaped.", r"^.+$"),
 }
 
 

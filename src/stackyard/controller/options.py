@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 from stackyard.state.http.throttle import ThrottleLimits
 
 if TYPE_CHECKING:
@@ -57,5 +57,7 @@ class ControllerOptions:
     state_key_file: Path | None = None
     guests: Mapping[str, str] = field(default_factory=dict)
     run_tokens: bool = False
-    limits: Limits = field(default_factory=lambda: Limits(max_connections=4096, max_body_bytes=64 * _MIB))
+    limits: ServerLimits = field(
+        default_factory=lambda: ServerLimits(max_connections=4096, max_body_bytes=64 * _MIB)
+    )
     throttle: ThrottleLimits = field(default_factory=ThrottleLimits)

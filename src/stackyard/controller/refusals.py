@@ -37,7 +37,7 @@ class Code(enum.StrEnum):
 
 
 _MEANINGS = {
-    Code.BAD_REQUEST: "the path or the body cannot be understood (400), or there is nothing there (404)",
+    Code.BAD_REQUEST: "the path or the body is not valid (400), or does not exist (404)",
     Code.BAD_IDENTITY: "that cannot be the name of a guest or a spec",
     Code.METHOD: "the method is not answered here; `Allow` names those that are",
     Code.TOO_LARGE: "the body is larger than is taken",
@@ -45,16 +45,16 @@ _MEANINGS = {
     Code.POSTURE_NOT_FOUND: "the spec names a posture that the site does not have",
     Code.KEY_NOT_FOUND: "a user of the spec names a key that the site does not have",
     Code.TOKEN_MISSING: "a token is needed, and none was shown",
-    Code.TOKEN_WRONG: "the token does not open this: wrong, of somebody else, expired or revoked",
+    Code.TOKEN_WRONG: "the token does not allow this: it is wrong, for another node, expired or revoked",
     Code.TOO_MANY: "too many wrong tokens from this address; `Retry-After` says when to try again",
-    Code.INVALID_SPEC: "the spec is not valid, or guests of one name want different ones",
+    Code.INVALID_SPEC: "the spec is not valid, or guests of one name have different specs",
     Code.FAILED: "the controller could not do it; its log says why",
     Code.BUSY: "the controller has no room for more just now; `Retry-After` says when to try again",
 }
 
 
 class RequestRefusedError(StackyardError):
-    """The controller refused a request; its client is told the status, a code and why."""
+    """The controller refused a request; its client gets the status, a code and why."""
 
     code = "E-CONTROLLER-REFUSED"
     summary = "The controller refuses"

@@ -39,11 +39,11 @@ def read_path(raw: str) -> RequestPath:
     """Take the path of a request apart.
 
     Raises:
-        RequestRefusedError: It is one that only somebody sends who tries to get somewhere else.
+        RequestRefusedError: It is one that only someone sends who tries to get somewhere else.
     """
     path, _, query = raw.partition("?")
     if len(path) > _LONGEST_PATH or not path.startswith("/"):
-        raise _refused("The path is too long, or does not begin with a slash.")
+        raise _make_refusal("The path is too long, or does not begin with a slash.")
     encoded = path[1:].removesuffix("/").split("/")
     segments = () if encoded == [""] else tuple(_segment(part) for part in encoded)
     try:
@@ -51,22 +51,22 @@ def read_path(raw: str) -> RequestPath:
             query, keep_blank_values=True, errors="replace", max_num_fields=_MOST_PARAMETERS
         )
     except ValueError as err:
-        raise _refused(f"The query has more than {_MOST_PARAMETERS} parameters.") from err
+        raise _make_refusal(f"The query has more than {_MOST_PARAMETERS} parameters.") from err
     return RequestPath(segments=segments, query=dict(reversed(pairs)))
 
 
 def _segment(encoded: str) -> str:
     if _BAD_ESCAPE.search(encoded) or not encoded.isascii():
-        raise _refused("The path is not encoded as a path is.")
+        raise _make_refusal("The path is not encoded as a path is.")
     try:
         # Once: what is still encoded after that is a name like any other.
         segment = urllib.parse.unquote(encoded, errors="strict")
     except UnicodeDecodeError as err:
-        raise _refused("The path is not UTF-8.") from err
+        raise _make_refusal("The path is not UTF-8.") from err
     if segment in ("", ".", "..") or "/" in segment or _CONTROL.search(segment):
-        raise _refused("The path has a part that is no name.")
+        raise _make_refusal("The path has a part that is no name.")
     return segment
 
 
-def _refused(detail: str) -> RequestRefusedError:
+def _make_refusal(detail: str) -> RequestRefusedError:
     return RequestRefusedError(400, Code.BAD_REQUEST, detail)

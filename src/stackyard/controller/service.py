@@ -141,10 +141,14 @@ class RunningController:
             try:
                 await self.reload()
             except StackyardError as err:
-                emit(_said(events.LogLevel.ERROR, f"The certificate was not renewed: {err.detail}"))
+                emit(_make_log_line(events.LogLevel.ERROR, f"The certificate was not renewed: {err.detail}"))
             except Exception as err:
                 # A mistake of ours in one reload must not be the end of all later ones.
-                emit(_said(events.LogLevel.ERROR, f"The certificate was not renewed: {type(err).__name__}"))
+                emit(
+                    _make_log_line(
+                        events.LogLevel.ERROR, f"The certificate was not renewed: {type(err).__name__}"
+                    )
+                )
 
 
 @contextlib.asynccontextmanager
@@ -174,14 +178,14 @@ async def controller(
         MemoryStore() if options.run_tokens else token_store(book.site.root), site_key=book.auth.signing_key
     )
     async with contextlib.AsyncExitStack() as stack:
-        running = await _started(options, _Parts(book, certificate, tokens), emit, stack)
+        running = await _start_controller(options, _ControllerParts(book, certificate, tokens), emit, stack)
         renewing = asyncio.create_task(running.keep_renewed(emit))
         stack.callback(renewing.cancel)
         yield running
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _ControllerParts:
     """What a controller is made of before anything is open."""
 
     book: SpecCollection
@@ -189,12 +193,12 @@ class _Parts:
     tokens: Tokens
 
 
-async def _started(
-    options: ControllerOptions, parts: _Parts, emit: events.Emit, stack: contextlib.AsyncExitStack
+async def _start_controller(
+    options: ControllerOptions, parts: _ControllerParts, emit: events.Emit, stack: contextlib.AsyncExitStack
 ) -> RunningController:
     """Open everything that a controller needs, the server last: the stack closes it first."""
     book, certificate, tokens = parts.book, parts.certificate, parts.tokens
-    # Before anything is made to measure of it.
+    # Before anything is created to measure of it.
     open_files.raise_limit()
     repo_token = options.repo_token or book.auth.repo_token or secrets.token_urlsafe(24)
     state, state_auth = await _state(options, stack)
@@ -205,7 +209,7 @@ async def _started(
         admission,
         library=library,
         state=state,
-        on_failure=lambda err: emit(_said(events.LogLevel.ERROR, err.detail)),
+        on_failure=lambda err: emit(_make_log_line(events.LogLevel.ERROR, err.detail)),
     )
     server = await stack.enter_async_context(
         serving.serve(
@@ -301,8 +305,8 @@ def _access_line(access: serving.Access) -> events.LogLine:
     text = f"{asked} {access.status} {access.bytes} {access.elapsed_s:.3f}s"
     is_ours = access.error is not None and access.status >= 500
     shown = f"{text} {type(access.error).__name__}" if is_ours else text
-    return _said(events.LogLevel.ERROR if is_ours else events.LogLevel.DEBUG, shown)
+    return _make_log_line(events.LogLevel.ERROR if is_ours else events.LogLevel.DEBUG, shown)
 
 
-def _said(level: events.LogLevel, text: str) -> events.LogLine:
+def _make_log_line(level: events.LogLevel, text: str) -> events.LogLine:
     return events.LogLine(level=level, source="controller", text=text)

@@ -51,7 +51,7 @@ class Format(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecRequest:
-    """A spec that somebody asks for: by which name, which one, and how they have to prove themselves."""
+    """A spec that someone asks for: by which name, which one, and how they have to prove themselves."""
 
     identity: str
     spec: str
@@ -67,7 +67,7 @@ def open_book(said: Path | str | None, guests: Mapping[str, str] = MappingProxyT
 
     Raises:
         SiteNotFoundError: There is none.
-        InvalidInputError: site.yaml or the secrets cannot be read: nobody could be told from anybody else.
+        InvalidInputError: site.yaml or the secrets cannot be read: no client could be recognised.
     """
     site = Site.open(find_site(said))
     fatal = [finding for finding in site.found.errors if _is_fatal(site, finding)]
@@ -108,10 +108,10 @@ class SpecCollection:
         return self.site.secret_values.auth
 
     def find(self, identity: str) -> SpecRequest:
-        """Return the spec that somebody asks for by name.
+        """Return the spec that someone asks for by name.
 
         Raises:
-            RequestRefusedError: That is no name, nobody has it, or what it leads to cannot be served.
+            RequestRefusedError: That is no name, no one has it, or what it leads to cannot be served.
         """
         if not _IDENTITY.fullmatch(identity):
             raise RequestRefusedError(400, Code.BAD_IDENTITY, "That cannot be the name of a guest or a spec.")
@@ -119,7 +119,7 @@ class SpecCollection:
         if caller is None:
             raise RequestRefusedError(404, Code.NOT_FOUND, f"There is no spec for '{identity}'.")
         if len(caller.specs) > 1:
-            detail = f"Guests named '{identity}' want different specs: {', '.join(caller.specs)}."
+            detail = f"Guests named '{identity}' have different specs: {', '.join(caller.specs)}."
             raise RequestRefusedError(422, Code.INVALID_SPEC, detail)
         return self._usable(identity, caller.specs[0])
 
@@ -130,7 +130,7 @@ class SpecCollection:
             raise RequestRefusedError(404, Code.NOT_FOUND, f"There is no spec '{spec}'.")
         posture = self.site.specs[spec].model.access.posture
         if not is_posture_known(self.site, posture):
-            # Without it nobody knows who may ask; nothing of the spec is told.
+            # Without it no one knows who may ask; nothing of the spec is told.
             detail = f"There is no posture '{posture}', or it is not valid."
             raise RequestRefusedError(404, Code.POSTURE_NOT_FOUND, detail)
         return SpecRequest(identity=identity, spec=spec, method=auth_method(self.site, spec))
@@ -149,15 +149,15 @@ class SpecCollection:
         return resolve_spec(self.site, wanted.spec, guest=wanted.identity)
 
     def render(self, wanted: SpecRequest, form: Format) -> bytes:
-        """Return a spec as its client wants it."""
+        """Return a spec as its client requests it."""
         key = (wanted.identity, form)
         known = self._rendered.get(key)
         if known is None:
-            known = self._rendered[key] = _rendered(self.document(wanted), form)
+            known = self._rendered[key] = _render(self.document(wanted), form)
         return known
 
 
-def _rendered(document: dict[str, Any], form: Format) -> bytes:
+def _render(document: dict[str, Any], form: Format) -> bytes:
     if form is Format.JSON:
         return orjson.dumps(document)
     if form is Format.SHELL:

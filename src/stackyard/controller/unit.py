@@ -22,7 +22,7 @@ def systemd_unit(argv: Sequence[str], site: Path, *, is_for_user: bool) -> str:
         site: The folder of the site, which is all that it writes to.
         is_for_user: Whether it is for the user's own systemd.
     """
-    hardening = "" if is_for_user else f"ProtectSystem=strict\nReadWritePaths={_quoted(str(site))}\n"
+    hardening = "" if is_for_user else f"ProtectSystem=strict\nReadWritePaths={_quote(str(site))}\n"
     target = "default.target" if is_for_user else "multi-user.target"
     return f"""\
 [Unit]
@@ -32,7 +32,7 @@ After=network-online.target
 
 [Service]
 Type=notify
-ExecStart={" ".join(_quoted(word) for word in argv)}
+ExecStart={" ".join(_quote(word) for word in argv)}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=2
@@ -50,7 +50,7 @@ def _literal(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """Return a word as systemd reads it back."""
     if word and all(letter.isalnum() or letter in "/._-=:,@+" for letter in word):
         return word

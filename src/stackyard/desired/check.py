@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.desired.model import Desired, Guest
 
-__all__ = ["Path", "Problem", "problems", "used_files"]
+__all__ = ["Path", "Problem", "list_used_files", "problems"]
 
 # Field names and indexes from the model down, as ("vms", 3, "nics", 0, "ipv4").
 Path = tuple[str | int, ...]
@@ -32,11 +32,11 @@ class Problem:
 def problems(desired: Desired) -> tuple[Problem, ...]:
     """Return every contradiction in a model, in the order of its parts."""
     found = [
-        *_keys_twice(desired),
-        *_vm_ids_twice(desired),
-        *_dangling(desired),
+        *_find_duplicate_keys(desired),
+        *_find_duplicate_vm_ids(desired),
+        *_find_dangling(desired),
         *_cycles(desired),
-        *_names_twice(desired),
+        *_find_duplicate_names(desired),
         *_addresses(desired),
         *_networks(desired),
         *_affinities(desired),
@@ -51,7 +51,7 @@ def _guests(desired: Desired) -> Iterator[tuple[Path, Guest]]:
         yield ("containers", index), container
 
 
-def _twice(what: str, named: Iterable[tuple[Path, object, str]]) -> Iterator[Problem]:
+def _find_duplicates(what: str, named: Iterable[tuple[Path, object, str]]) -> Iterator[Problem]:
     """Report each value that comes again: path, value, who has it."""
     first: dict[object, str] = {}
     for path, value, owner in named:
@@ -61,25 +61,25 @@ def _twice(what: str, named: Iterable[tuple[Path, object, str]]) -> Iterator[Pro
             first[value] = owner
 
 
-def _keys_twice(desired: Desired) -> Iterator[Problem]:
+def _find_duplicate_keys(desired: Desired) -> Iterator[Problem]:
     guests = ((*path, "key") for path, _ in _guests(desired))
-    yield from _twice(
+    yield from _find_duplicates(
         "The key",
         ((path, guest.key, guest.name) for path, (_, guest) in zip(guests, _guests(desired), strict=True)),
     )
     files = enumerate(desired.files)
-    yield from _twice(
+    yield from _find_duplicates(
         "The key",
         ((("files", index, "key"), file.key, f"a {file.kind} on {file.node}") for index, file in files),
     )
-    yield from _twice(
+    yield from _find_duplicates(
         "The pool",
         ((("pools", index, "name"), pool.name, "a pool") for index, pool in enumerate(desired.pools)),
     )
 
 
-def _vm_ids_twice(desired: Desired) -> Iterator[Problem]:
-    yield from _twice(
+def _find_duplicate_vm_ids(desired: Desired) -> Iterator[Problem]:
+    yield from _find_duplicates(
         "The vm id",
         (
             ((*path, "vm_id"), guest.vm_id, guest.name)
@@ -89,23 +89,23 @@ def _vm_ids_twice(desired: Desired) -> Iterator[Problem]:
     )
 
 
-def _names_twice(desired: Desired) -> Iterator[Problem]:
+def _find_duplicate_names(desired: Desired) -> Iterator[Problem]:
     interfaces = [
         *((("bridges", i, "name"), (b.node, b.name), "a bridge") for i, b in enumerate(desired.bridges)),
         *((("vlans", i, "name"), (v.node, v.name), "a VLAN") for i, v in enumerate(desired.vlans)),
     ]
-    yield from _twice(
+    yield from _find_duplicates(
         "The interface", ((path, f"{name} of {node}", who) for path, (node, name), who in interfaces)
     )
-    yield from _twice(
+    yield from _find_duplicates(
         "The zone", ((("zones", i, "name"), z.name, "a zone") for i, z in enumerate(desired.zones))
     )
-    yield from _twice(
+    yield from _find_duplicates(
         "The vnet", ((("vnets", i, "name"), v.name, "a vnet") for i, v in enumerate(desired.vnets))
     )
 
 
-def used_files(guest: Guest) -> Iterator[tuple[Path, object]]:
+def list_used_files(guest: Guest) -> Iterator[tuple[Path, object]]:
     """Return the files that a guest uses, with the place of each in it."""
     yield ("hook_script",), guest.hook_script
     if isinstance(guest, Vm):
@@ -120,11 +120,11 @@ def used_files(guest: Guest) -> Iterator[tuple[Path, object]]:
         yield ("template",), guest.template
 
 
-def _dangling(desired: Desired) -> Iterator[Problem]:
+def _find_dangling(desired: Desired) -> Iterator[Problem]:
     files = {file.key: file for file in desired.files}
     keys = {guest.key for guest in desired.guests}
     for path, guest in _guests(desired):
-        for where, used in used_files(guest):
+        for where, used in list_used_files(guest):
             if not isinstance(used, DeclaredFile):
                 continue
             file = files.get(used.file)
@@ -182,9 +182,9 @@ def _addresses(desired: Desired) -> Iterator[Problem]:
                     ip = str(ipaddress.ip_interface(address).ip)
                     # The same address on two separate networks is two addresses.
                     static[nic.bridge, nic.vlan].append(((*where, field), ip, guest.name))
-    yield from _twice("The MAC address", macs)
+    yield from _find_duplicates("The MAC address", macs)
     for named in static.values():
-        yield from _twice("The address", named)
+        yield from _find_duplicates("The address", named)
 
 
 def _networks(desired: Desired) -> Iterator[Problem]:
@@ -203,7 +203,7 @@ def _networks(desired: Desired) -> Iterator[Problem]:
                 path=("subnets", index, "vnet"),
                 text=f"The subnet {subnet.cidr} is of {subnet.vnet}, which is no vnet here.",
             )
-    yield from _twice(
+    yield from _find_duplicates(
         "The subnet",
         ((("subnets", i, "cidr"), f"{s.vnet} {s.cidr}", s.vnet) for i, s in enumerate(desired.subnets)),
     )
@@ -219,6 +219,6 @@ def _affinities(desired: Desired) -> Iterator[Problem]:
                     path=("affinities", index, "guests", place),
                     text=f"The rule {affinity.name} is for {key}, which {why}.",
                 )
-    yield from _twice(
+    yield from _find_duplicates(
         "The rule", ((("affinities", i, "name"), a.name, "a rule") for i, a in enumerate(desired.affinities))
     )

@@ -126,7 +126,7 @@ class Container(GuestBase):
     @model_validator(mode="after")
     def _has_one_beginning(self) -> Self:
         if self.clone is None and self.template is None and not self.imported:
-            raise ValueError("a container is made from a `template` or is a `clone` of another: name one")
+            raise ValueError("a container needs a `template`, or a `clone` of another container: name one")
         if self.clone is not None and self.template is not None:
             raise ValueError("`template` and `clone` exclude each other")
         if self.clone is None and self.root_disk is None:

@@ -32,7 +32,7 @@ class SpeedLimits(Value):
 
 
 class Disk(Value):
-    """One disk; where `file` names an image, the disk is made from it.
+    """One disk; where `file` names an image, the disk is created from it.
 
     `import` content is imported by Proxmox itself; an `iso` or `img` is copied by the provider.
     """

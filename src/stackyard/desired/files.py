@@ -43,7 +43,7 @@ class Download(Value):
     decompression: Literal["gz", "lzo", "zst", "bz2"] | None = None
     verify_tls: bool = True
     overwrite: bool = False
-    # Whether it is there already and belongs to somebody else: it is used, and never written or deleted.
+    # Whether it is there already and belongs to someone else: it is used, and never written or deleted.
     is_shared: bool = False
 
     @property
@@ -97,7 +97,7 @@ class Upload(Value):
     path: Line
     file_name: FileName | None = None
     checksum: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
-    # Whether it is there already and belongs to somebody else: it is used, and never written or deleted.
+    # Whether it is there already and belongs to someone else: it is used, and never written or deleted.
     is_shared: bool = False
 
     @property

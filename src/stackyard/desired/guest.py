@@ -60,13 +60,13 @@ class User(Value):
     keys: Many[Line] = ()
     # The value is a crypt hash, as in /etc/shadow.
     password: Secret | None = None
-    # False: no sudo at all; True: with a password; `nopasswd`: without.
+    # False: no sudo; True: with a password; `nopasswd`: without.
     sudo: bool | Literal["nopasswd"] = False
     groups: Many[Line] = ()
     shell: Line | None = None
 
     @model_validator(mode="after")
-    def _image_has_made_it(self) -> Self:
+    def _check_image_user(self) -> Self:
         if self.name is None and (self.sudo or self.groups or self.shell):
             raise ValueError("the image's own user has keys and a password alone: give it a `name`")
         return self
@@ -182,9 +182,9 @@ class GuestBase(Value):
     clone: Clone | None = None
     dns: Dns | None = None
     hook_script: File | None = None
-    # It was there before anybody wrote it down: what belongs to its making is neither known nor done again.
+    # It was there before anyone wrote it down: what belongs to its making is neither known nor done again.
     imported: bool = False
-    # None: nobody but its own node looks after it.
+    # None: no one but its own node looks after it.
     ha: HighAvailability | None = None
     # Keys of guests that have to be there first.
     depends_on: Many[Key] = ()

@@ -51,7 +51,7 @@ class Desired(Value):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all should be there, which no plan is ever made of."""
+        """Whether nothing should be there, which no plan is ever made of."""
         return self == Desired()
 
     def to_json(self) -> bytes:

@@ -10,7 +10,7 @@ from stackyard.desired.values import Address4, Address6, InterfaceName, Mac, Mtu
 __all__ = ["ContainerNic", "Nic"]
 
 
-class _Addressed(Value):
+class _NicBase(Value):
     """What every card has: where it is plugged in, and the addresses the guest uses there."""
 
     bridge: InterfaceName = "vmbr0"
@@ -30,7 +30,7 @@ class _Addressed(Value):
         return self
 
 
-class Nic(_Addressed):
+class Nic(_NicBase):
     """A network card of a virtual machine."""
 
     model: Literal["virtio", "e1000", "e1000e", "rtl8139", "vmxnet3"] = "virtio"
@@ -41,7 +41,7 @@ class Nic(_Addressed):
     disconnected: bool = False
 
 
-class ContainerNic(_Addressed):
+class ContainerNic(_NicBase):
     """A network card of a container."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z][a-zA-Z0-9_.-]{1,14}$")] = "eth0"

@@ -141,28 +141,28 @@ class Changes:
         """Return how many resources one of these happens to."""
         return sum(change.action in actions for change in self.planned)
 
-    def redacted(self, redact: Callable[[str], str]) -> Changes:
+    def redact(self, redact: Callable[[str], str]) -> Changes:
         """Return the same with secrets masked in what is shown: others may have written one down anywhere."""
         return Changes(
-            planned=tuple(_redacted(change, redact) for change in self.planned),
-            drifted=tuple(_redacted(change, redact) for change in self.drifted),
+            planned=tuple(_redact(change, redact) for change in self.planned),
+            drifted=tuple(_redact(change, redact) for change in self.drifted),
         )
 
 
-def _redacted(change: Change, redact: Callable[[str], str]) -> Change:
+def _redact(change: Change, redact: Callable[[str], str]) -> Change:
     shown = tuple(
-        replace(one, before=_masked(one.before, redact), after=_masked(one.after, redact))
+        replace(one, before=_mask(one.before, redact), after=_mask(one.after, redact))
         for one in change.differences
     )
     return replace(change, differences=shown)
 
 
-def _masked(value: Any, redact: Callable[[str], str]) -> Any:
+def _mask(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {key: _masked(one, redact) for key, one in value.items()}
-    return [_masked(one, redact) for one in value] if isinstance(value, list) else value
+        return {key: _mask(one, redact) for key, one in value.items()}
+    return [_mask(one, redact) for one in value] if isinstance(value, list) else value
 
 
 def read_changes(document: Mapping[str, Any]) -> Changes:
@@ -188,10 +188,10 @@ def _change(entry: Mapping[str, Any]) -> Change:
     change = entry["change"]
     action = _ACTIONS[tuple(change["actions"])]
     replacing = {tuple(path) for path in change.get("replace_paths") or ()}
-    before = _marked(change["before"], change.get("before_sensitive"), None)
+    before = _mark(change["before"], change.get("before_sensitive"), None)
     # Of what goes, the engine says that nothing is unknown, which is not the same as that nothing is left.
     unknown = change.get("after_unknown") or None
-    after = _marked(change["after"], change.get("after_sensitive"), unknown)
+    after = _mark(change["after"], change.get("after_sensitive"), unknown)
     importing = change.get("importing") or {}
     return Change(
         address=entry["address"],
@@ -207,7 +207,7 @@ def _change(entry: Mapping[str, Any]) -> Change:
     )
 
 
-def _marked(value: Any, sensitive: Any, unknown: Any) -> Any:
+def _mark(value: Any, sensitive: Any, unknown: Any) -> Any:
     """Return a value with every secret and every unknown part replaced by its mark."""
     if sensitive is True:
         return SENSITIVE
@@ -215,10 +215,10 @@ def _marked(value: Any, sensitive: Any, unknown: Any) -> Any:
         return UNKNOWN
     if isinstance(value, dict) or isinstance(unknown, dict):
         keys = {**(value or {}), **(unknown if isinstance(unknown, dict) else {})}
-        return {key: _marked((value or {}).get(key), _at(sensitive, key), _at(unknown, key)) for key in keys}
+        return {key: _mark((value or {}).get(key), _at(sensitive, key), _at(unknown, key)) for key in keys}
     if isinstance(value, list) or isinstance(unknown, list):
         length = max(len(value or ()), len(unknown) if isinstance(unknown, list) else 0)
-        return [_marked(_at(value, i), _at(sensitive, i), _at(unknown, i)) for i in range(length)]
+        return [_mark(_at(value, i), _at(sensitive, i), _at(unknown, i)) for i in range(length)]
     return value
 
 
@@ -286,7 +286,7 @@ def _compare(path: Path, pair: _Pair, replacing: set[Path]) -> Iterator[Differen
     elif pair.unknown is True or pair.before != pair.after:
         yield Difference(
             path=path,
-            before=_marked(pair.before, pair.before_sensitive, None),
-            after=_marked(pair.after, pair.after_sensitive, pair.unknown),
+            before=_mark(pair.before, pair.before_sensitive, None),
+            after=_mark(pair.after, pair.after_sensitive, pair.unknown),
             forces_replace=any(path[: len(rule)] == rule for rule in replacing),
         )

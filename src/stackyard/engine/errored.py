@@ -28,10 +28,10 @@ __all__ = [
     "ERRORED_STATE",
     "ErroredState",
     "ErroredStateError",
-    "Verdict",
+    "ErroredVerdict",
     "find_errored_state",
+    "find_errored_state_in",
     "keep_errored_state",
-    "left_over_in",
     "move_away",
     "push_errored_state",
     "refuse_errored_state",
@@ -42,7 +42,7 @@ __all__ = [
 ERRORED_STATE = "errored.tfstate"
 
 
-class Verdict(enum.StrEnum):
+class ErroredVerdict(enum.StrEnum):
     """How a left-over state relates to the stored one."""
 
     NEWER = "newer"
@@ -56,17 +56,17 @@ class Verdict(enum.StrEnum):
     @property
     def pushable(self) -> bool:
         """Whether a push is right."""
-        return self in {Verdict.NEWER, Verdict.STORED}
+        return self in {ErroredVerdict.NEWER, ErroredVerdict.STORED}
 
 
 _REASONS = {
-    Verdict.NEWER: "It is newer than the stored state: push it.",
-    Verdict.STORED: "It is the stored state already: it can be moved away.",
-    Verdict.OLDER: "The stored state is newer, stored by another run since.",
-    Verdict.DIVERGED: "The stored state has the same serial but other content, stored by another run since.",
-    Verdict.OTHER_LINEAGE: "It belongs to another state.",
-    Verdict.ENCRYPTED: "It is encrypted, and the engine pushes plain states alone.",
-    Verdict.UNREADABLE: "It is no state file: empty, cut off or something else.",
+    ErroredVerdict.NEWER: "It is newer than the stored state: push it.",
+    ErroredVerdict.STORED: "It is the stored state already: it can be moved away.",
+    ErroredVerdict.OLDER: "The stored state is newer, stored by another run since.",
+    ErroredVerdict.DIVERGED: "The stored state has the same serial and other content: another run stored it.",
+    ErroredVerdict.OTHER_LINEAGE: "It belongs to another state.",
+    ErroredVerdict.ENCRYPTED: "It is encrypted, and the engine pushes plain states alone.",
+    ErroredVerdict.UNREADABLE: "It is no state file: empty, cut off or something else.",
 }
 
 
@@ -82,9 +82,9 @@ class ErroredState:
     """
 
     path: Path
-    verdict: Verdict
-    snapshot: statefile.Snapshot | None
-    stored: statefile.Snapshot | None
+    verdict: ErroredVerdict
+    snapshot: statefile.StateSnapshot | None
+    stored: statefile.StateSnapshot | None
 
     @property
     def explanation(self) -> str:
@@ -112,23 +112,23 @@ async def find_errored_state(workdir: Workdir) -> ErroredState | None:
         TofuError: The stored state cannot be read.
         FileError: The left-over file cannot be read.
     """
-    path = _left_over(workdir)
+    path = _find_errored_state(workdir)
     if path is None:
         return None
     data = _read(path)
     try:
         snapshot = statefile.read_snapshot(data)
     except ValueError:
-        return ErroredState(path=path, verdict=Verdict.UNREADABLE, snapshot=None, stored=None)
+        return ErroredState(path=path, verdict=ErroredVerdict.UNREADABLE, snapshot=None, stored=None)
     stored = await statefile.state_pull(workdir)
     return ErroredState(path=path, verdict=_compare(snapshot, stored), snapshot=snapshot, stored=stored)
 
 
-def _left_over(workdir: Workdir) -> Path | None:
-    return left_over_in(workdir.folder, workdir.data_folder)
+def _find_errored_state(workdir: Workdir) -> Path | None:
+    return find_errored_state_in(workdir.folder, workdir.data_folder)
 
 
-def left_over_in(*folders: Path) -> Path | None:
+def find_errored_state_in(*folders: Path) -> Path | None:
     """Return the first left-over state in some folders.
 
     Raises:
@@ -147,23 +147,23 @@ def left_over_in(*folders: Path) -> Path | None:
 def _read(path: Path) -> bytes:
     try:
         data = path.read_bytes()
-        # It holds secrets, and the engine makes it for everybody to read.
+        # It holds secrets, and the engine makes it for everyone to read.
         os.chmod(path, files.PRIVATE)
     except OSError as err:
         raise FileError.from_os_error(err, "read", path) from err
     return data
 
 
-def _compare(snapshot: statefile.Snapshot, stored: statefile.Snapshot | None) -> Verdict:
+def _compare(snapshot: statefile.StateSnapshot, stored: statefile.StateSnapshot | None) -> ErroredVerdict:
     if snapshot.encrypted:
-        return Verdict.ENCRYPTED
+        return ErroredVerdict.ENCRYPTED
     if stored is None:
-        return Verdict.NEWER
+        return ErroredVerdict.NEWER
     if snapshot.lineage != stored.lineage:
-        return Verdict.OTHER_LINEAGE
+        return ErroredVerdict.OTHER_LINEAGE
     if snapshot.serial == stored.serial:
-        return Verdict.STORED if snapshot.holds_the_same(stored) else Verdict.DIVERGED
-    return Verdict.NEWER if snapshot.serial > stored.serial else Verdict.OLDER
+        return ErroredVerdict.STORED if snapshot.holds_the_same(stored) else ErroredVerdict.DIVERGED
+    return ErroredVerdict.NEWER if snapshot.serial > stored.serial else ErroredVerdict.OLDER
 
 
 async def push_errored_state(workdir: Workdir, errored: ErroredState) -> Path:
@@ -177,7 +177,7 @@ async def push_errored_state(workdir: Workdir, errored: ErroredState) -> Path:
     """
     if not errored.verdict.pushable or errored.snapshot is None:
         raise ErroredStateError(errored.explanation, where=Location(str(errored.path)))
-    if errored.verdict is Verdict.NEWER:
+    if errored.verdict is ErroredVerdict.NEWER:
         await statefile.state_push(workdir, errored.snapshot.data)
     return move_away(errored.path, "stored")
 
@@ -221,7 +221,7 @@ def refuse_errored_state(workdir: Workdir) -> None:
         ErroredStateError: There is one.
         FileError: The folder may not be looked at.
     """
-    path = _left_over(workdir)
+    path = _find_errored_state(workdir)
     if path is not None:
         raise ErroredStateError(
             f"{path} holds a state that could not be stored; to apply now would forget what it records.",
@@ -239,7 +239,7 @@ def keep_errored_state(workdir: Workdir, dumped: bytes | None) -> Path | None:
     path = None
     # It runs while another error is on its way, which must not be lost over this one.
     with contextlib.suppress(FileError):
-        path = _left_over(workdir)
+        path = _find_errored_state(workdir)
     if path is not None:
         with contextlib.suppress(OSError):
             os.chmod(path, files.PRIVATE)

@@ -188,7 +188,7 @@ class ProviderLockError(TofuError):
 
     code = "E-PROVIDER-LOCK"
     summary = "The provider lock file does not fit the configuration"
-    default_remedy = "If the change of providers is wanted, refresh the lock file:\n  tofu init -upgrade"
+    default_remedy = "If you intend to change providers, refresh the lock file:\n  tofu init -upgrade"
 
 
 class PlanStaleError(TofuError):

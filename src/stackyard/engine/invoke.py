@@ -82,7 +82,7 @@ async def run_stream(
     if answer.status not in accepted:
         raise _failure(workdir, verb, completed, said, tuple(answer.findings))
     if not answer.spoke:
-        raise _nonsense(workdir, verb, "not one message in JSON", said)
+        raise _make_broken_error(workdir, verb, "not one message in JSON", said)
 
 
 async def read_document(
@@ -104,7 +104,7 @@ async def read_document(
     if completed.returncode not in accepted or (completed.returncode != 0 and not isinstance(document, dict)):
         raise _failure(workdir, verb, completed, said, failures.read_text(said))
     if not isinstance(document, dict):
-        raise _nonsense(workdir, verb, "no JSON object, or one that is cut off", said)
+        raise _make_broken_error(workdir, verb, "no JSON object, or one that is cut off", said)
     return document
 
 
@@ -182,7 +182,7 @@ def _failure(
     return failures.failure(name(workdir, verb), findings, f"It ended with {how} and said: {quoted}")
 
 
-def _nonsense(workdir: Workdir, verb: str, got: str, said: str) -> EngineBrokenError:
+def _make_broken_error(workdir: Workdir, verb: str, got: str, said: str) -> EngineBrokenError:
     quoted = said.strip()[-_QUOTED_CHARACTERS:]
     more = f" It said: {quoted}" if quoted else ""
     return EngineBrokenError(f"{name(workdir, verb)} ended well but printed {got}.{more}")

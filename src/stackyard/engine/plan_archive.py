@@ -124,7 +124,7 @@ def _change(change: Fields, fields: Fields, block: Block) -> dict[str, Any]:
     document = {
         "actions": actions,
         "before": before,
-        "after": _known(after),
+        "after": _drop_unknown(after),
         "after_unknown": _unknown(after),
         "before_sensitive": _sensitive(before, block, change.parts(_SECRETS_BEFORE)),
         "after_sensitive": _sensitive(after, block, change.parts(_SECRETS_AFTER)),
@@ -137,12 +137,12 @@ def _change(change: Fields, fields: Fields, block: Block) -> dict[str, Any]:
     return document
 
 
-def _known(value: Any) -> Any:
+def _drop_unknown(value: Any) -> Any:
     """Return a value with nothing in place of what is not known yet."""
     if isinstance(value, dict):
-        return {key: _known(part) for key, part in value.items()}
+        return {key: _drop_unknown(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_known(part) for part in value]
+        return [_drop_unknown(part) for part in value]
     return None if value is values.UNKNOWN else value
 
 
@@ -190,7 +190,7 @@ def _of_block(value: Any, block: Block) -> dict[str | int, Any]:
         if inner:
             tree[name] = inner
     for name, nested in block.blocks.items():
-        inside = _of_nested(_part(value, name), nested)
+        inside = _read_nested(_part(value, name), nested)
         if inside:
             tree[name] = inside
     return tree
@@ -199,10 +199,10 @@ def _of_block(value: Any, block: Block) -> dict[str | int, Any]:
 def _of_attribute(value: Any, attribute: Attribute) -> Any:
     if attribute.sensitive:
         return True
-    return _of_nested(value, attribute.nested) if attribute.nested is not None else None
+    return _read_nested(value, attribute.nested) if attribute.nested is not None else None
 
 
-def _of_nested(value: Any, nested: Nested) -> Any:
+def _read_nested(value: Any, nested: Nested) -> Any:
     if value is None or value is values.UNKNOWN:
         return None
     if nested.nesting is Nesting.SINGLE:

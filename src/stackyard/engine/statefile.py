@@ -1,6 +1,6 @@
 """The engine's verbs on the state: list, move, remove, pull, push, import, force-unlock.
 
-OpenTofu speaks JSON in these only since 1.12 and Terraform does not at all, so they are run in the one form
+OpenTofu speaks JSON in these only since 1.12 and Terraform does not, so they are run in the one form
 that every version has: the exit status tells success, and what is read is either JSON (`state pull`) or one
 address a line (`state list`, unchanged since Terraform 0.12).
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stackyard.engine.workdir import Workdir
 
 __all__ = [
-    "Snapshot",
+    "StateSnapshot",
     "force_unlock",
     "import_resource",
     "read_snapshot",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class StateSnapshot:
     """A version of a state, secrets in clear; its representation shows none.
 
     Attributes:
@@ -57,7 +57,7 @@ class Snapshot:
     document: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        return f"Snapshot(lineage={self.lineage!r}, serial={self.serial})"
+        return f"StateSnapshot(lineage={self.lineage!r}, serial={self.serial})"
 
     @property
     def resources(self) -> int:
@@ -65,13 +65,13 @@ class Snapshot:
         found = self.document.get("resources")
         return len(found) if isinstance(found, list) else 0
 
-    def holds_the_same(self, other: Snapshot) -> bool:
-        """Tell whether both describe the same resources and outputs."""
+    def holds_the_same(self, other: StateSnapshot) -> bool:
+        """Return whether both describe the same resources and outputs."""
         keys = ("lineage", "serial", "resources", "outputs", "encrypted_data")
         return all(self.document.get(key) == other.document.get(key) for key in keys)
 
 
-def read_snapshot(data: bytes) -> Snapshot:
+def read_snapshot(data: bytes) -> StateSnapshot:
     """Read a state file.
 
     Raises:
@@ -84,10 +84,10 @@ def read_snapshot(data: bytes) -> Snapshot:
     if not isinstance(lineage, str) or not isinstance(serial, int):
         raise ValueError("a state has a lineage and a serial")
     encrypted = "encrypted_data" in document
-    return Snapshot(data=data, lineage=lineage, serial=serial, encrypted=encrypted, document=document)
+    return StateSnapshot(data=data, lineage=lineage, serial=serial, encrypted=encrypted, document=document)
 
 
-def save_snapshot(snapshot: Snapshot, path: Path) -> None:
+def save_snapshot(snapshot: StateSnapshot, path: Path) -> None:
     """Write a state to a file that only its owner can read, in a folder of the same kind.
 
     Raises:
@@ -126,7 +126,7 @@ async def state_rm(workdir: Workdir, addresses: tuple[str, ...]) -> None:
     await invoke.run_silent(workdir, "state rm", (invoke.lock_wait(workdir), "--", *addresses))
 
 
-async def state_pull(workdir: Workdir) -> Snapshot | None:
+async def state_pull(workdir: Workdir) -> StateSnapshot | None:
     """Return the current state, or None where there is none yet.
 
     Raises:

@@ -35,11 +35,11 @@ __all__ = [
     "Applied",
     "InitOptions",
     "Lockfile",
-    "Output",
     "PlanMode",
     "PlanOptions",
     "PlanOutcome",
     "SavedPlan",
+    "TofuOutput",
     "apply",
     "destroy",
     "init",
@@ -143,7 +143,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class TofuOutput:
     """An output value; its representation never shows a sensitive one.
 
     Attributes:
@@ -158,7 +158,7 @@ class Output:
 
     def __repr__(self) -> str:
         shown = "(sensitive)" if self.sensitive else repr(self.value)
-        return f"Output(value={shown}, type={self.type!r})"
+        return f"TofuOutput(value={shown}, type={self.type!r})"
 
 
 async def init(
@@ -201,7 +201,7 @@ async def validate(workdir: Workdir) -> tuple[Diagnostic, ...]:
 async def plan(
     workdir: Workdir, out: Path, *, options: PlanOptions = PLAIN_PLAN, emit: events.Emit = events.ignore
 ) -> SavedPlan:
-    """Plan to a file, which appears whole and readable by its owner alone, or not at all.
+    """Plan to a file, which appears whole and readable by its owner alone, or not.
 
     Raises:
         StateLockedError: Another run holds the state.
@@ -239,7 +239,7 @@ async def apply(
         StateLockedError: Another run holds the state; nothing was applied.
         ErroredStateError: The state of an earlier apply is not stored yet; nothing was applied.
         StateNotSavedError: The changes were made, and the new state is in a file.
-        TofuError: Some changes failed, each reported; the others were made and stored.
+        TofuError: Some changes failed, each reported; the others were applied and stored.
     """
     refuse_errored_state(workdir)
     args = [_NO_QUESTIONS, invoke.lock_wait(workdir)]
@@ -284,7 +284,7 @@ async def destroy(
         return await apply(workdir, planned.path, parallelism=options.parallelism, emit=emit)
 
 
-async def output(workdir: Workdir) -> dict[str, Output]:
+async def output(workdir: Workdir) -> dict[str, TofuOutput]:
     """Return the output values of the state, sensitive ones included.
 
     Raises:
@@ -293,7 +293,7 @@ async def output(workdir: Workdir) -> dict[str, Output]:
     document = await invoke.read_document(workdir, "output")
     try:
         return {
-            name: Output(value=item["value"], sensitive=bool(item["sensitive"]), type=item["type"])
+            name: TofuOutput(value=item["value"], sensitive=bool(item["sensitive"]), type=item["type"])
             for name, item in document.items()
         }
     except (KeyError, TypeError) as err:
@@ -340,7 +340,7 @@ def _unknown_form(workdir: Workdir, verb: str) -> EngineBrokenError:
 def _private_file(path: Path) -> Iterator[Path]:
     """Give an empty file that only its owner can read; it gets its name when all went well.
 
-    The engine makes a plan file for everybody to read, but keeps the mode of one that is there.
+    The engine makes a plan file for everyone to read, but keeps the mode of one that is there.
     """
     directories.ensure_private(path.parent)
     try:

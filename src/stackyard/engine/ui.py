@@ -57,7 +57,7 @@ class Stream:
     Attributes:
         workdir: Where the engine runs.
         findings: Every diagnostic so far.
-        spoke: Whether a message of the engine was seen at all.
+        spoke: Whether a message of the engine was seen.
         counted: The last totals.
         dumped_state: The state that the engine printed because it could store it nowhere.
         stray: The last lines that were no messages, for the error of a run that said nothing else.
@@ -116,12 +116,12 @@ class Stream:
         if isinstance(message.get("state"), dict):
             self.dumped_state = orjson.dumps(message["state"], option=orjson.OPT_INDENT_2)
         if message.get("@level") == "error":
-            self._found(Finding(severity=Severity.ERROR, summary=self._redact(text), detail=""))
+            self._emit_diagnostic(Finding(severity=Severity.ERROR, summary=self._redact(text), detail=""))
             return
         self._log(text)
 
     def _read_diagnostic(self, message: Message) -> None:
-        self._found(read_finding(self.workdir, message["diagnostic"]))
+        self._emit_diagnostic(read_finding(self.workdir, message["diagnostic"]))
 
     def _read_planned_change(self, message: Message) -> None:
         change = message["change"]
@@ -156,7 +156,7 @@ class Stream:
             )
         )
 
-    def _found(self, finding: Finding) -> None:
+    def _emit_diagnostic(self, finding: Finding) -> None:
         self.findings.append(finding)
         diagnostic = finding.diagnostic()
         where = finding.where

@@ -35,7 +35,7 @@ class Limits:
         read_s: For a verb that only reads (validate, show, output, state list).
         work_s: For a verb that works (init, plan, apply, import); no limit when absent.
         grace_s: How long a working verb may take to save its state after an interrupt.
-        lock_wait_s: How long to wait for a state lock that somebody else holds.
+        lock_wait_s: How long to wait for a state lock that someone else holds.
     """
 
     read_s: float = 300.0

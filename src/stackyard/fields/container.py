@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stackyard.fields.guest import STARTUP
-from stackyard.fields.properties import flag, number, whole
+from stackyard.fields.properties import flag, number, parse_integer
 from stackyard.fields.table import COUNT, FLAG, LIST, NUMBER, SENT, SWITCH, WHOLE, Effect, Form, Row, Table
 
 __all__ = [
@@ -39,7 +39,7 @@ def _write_rate(rate: Any) -> str | None:
 _RATE = Form(write=_write_rate, read=number, empty=0)
 # On unless it says otherwise: only that is sent.
 _ON = Form(write=lambda value: False if value is False else None, read=flag, empty=True)
-_ID = Form(write=lambda value: value or 0, read=whole, empty=0)
+_ID = Form(write=lambda value: value or 0, read=parse_integer, empty=0)
 
 # What is one value each.
 BASICS = Table(

@@ -16,17 +16,17 @@ INTERFACE = re.compile(r"(ide|sata|scsi|virtio)(\d+)")
 
 
 def is_cloud_init(value: Any, vm_id: int) -> bool:
-    """Tell whether a drive is the one that cloud-init reads."""
+    """Return whether a drive is the one that cloud-init reads."""
     return f"vm-{vm_id}-cloudinit" in str(value)
 
 
 def is_cdrom(value: Any) -> bool:
-    """Tell whether a drive is a CD drive; the one of cloud-init is one too."""
+    """Return whether a drive is a CD drive; the one of cloud-init is one too."""
     return parse(value, "file").get("media") == "cdrom"
 
 
 def is_disk(key: str, value: Any, vm_id: int) -> bool:
-    """Tell whether a property of a VM is a disk in the sense of the `disk` block."""
+    """Return whether a property of a VM is a disk in the sense of the `disk` block."""
     if not INTERFACE.fullmatch(key) or is_cdrom(value) or is_cloud_init(value, vm_id):
         return False
     return parse(value, "file").get("file") not in (None, "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.properties import whole
+from stackyard.fields.properties import parse_integer
 from stackyard.fields.table import Effect, Form, Row, Table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def _write_delay(value: Any) -> Any:
     return value if value is not None and value >= 0 else None
 
 
-_DELAY = Form(write=_write_delay, read=whole, empty=-1)
+_DELAY = Form(write=_write_delay, read=parse_integer, empty=-1)
 
 _WORDS = Form(
     write=lambda words: " ".join(words or ()) or None, read=lambda words: str(words).split(), empty=()

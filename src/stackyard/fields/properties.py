@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 __all__ = [
     "GIB",
     "flag",
-    "listed",
+    "list_numbered",
     "number",
-    "numbered",
     "parse",
+    "parse_integer",
+    "parse_list",
     "parse_size",
     "render",
     "render_size",
     "text",
-    "whole",
 ]
 
 GIB = 1024**3
@@ -62,7 +62,7 @@ def flag(value: Any, default: bool = False) -> bool:
     return default if value is None else str(value).lower() in ("1", "on", "yes", "true")
 
 
-def whole(value: Any, default: int = 0) -> int:
+def parse_integer(value: Any, default: int = 0) -> int:
     """Return a property that is a whole number."""
     return default if value in (None, "") else int(float(str(value)))
 
@@ -83,12 +83,12 @@ def text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def listed(value: Any) -> list[str]:
+def parse_list(value: Any) -> list[str]:
     """Return the elements of a property that is a list."""
     return [one for one in text(value).split(";") if one]
 
 
-def numbered(config: Mapping[str, Any], prefix: str) -> list[tuple[int, Any]]:
+def list_numbered(config: Mapping[str, Any], prefix: str) -> list[tuple[int, Any]]:
     """Return the properties of a kind (`net0`, `net1`, ...) in the order of their numbers."""
     pattern = re.compile(rf"{prefix}(\d+)")
     found = [(int(match[1]), value) for key, value in config.items() if (match := pattern.fullmatch(key))]

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.properties import flag, listed, number, parse, text, whole
+from stackyard.fields.properties import flag, number, parse, parse_integer, parse_list, text
 from stackyard.fields.properties import render as render_properties
 
 if TYPE_CHECKING:
@@ -74,14 +74,16 @@ def _or_none(value: Any) -> Any:
 TEXT = Form(write=_or_none, read=text, empty="")
 # A text that is always sent, an empty one as well.
 SENT = Form(write=_as_is, read=text, empty="")
-WHOLE = Form(write=_or_none, read=whole, empty=0)
+WHOLE = Form(write=_or_none, read=parse_integer, empty=0)
 NUMBER = Form(write=_or_none, read=number, empty=0)
 # A number that is always sent, zero as well.
-COUNT = Form(write=_as_is, read=whole, empty=0)
+COUNT = Form(write=_as_is, read=parse_integer, empty=0)
 # A flag that is always sent, and one that is sent only when it is on.
 FLAG = Form(write=bool, read=flag, empty=False)
 SWITCH = Form(write=lambda value: True if value else None, read=flag, empty=False)
-LIST = Form(write=lambda value: ";".join(one for one in value or () if one) or None, read=listed, empty=())
+LIST = Form(
+    write=lambda value: ";".join(one for one in value or () if one) or None, read=parse_list, empty=()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +182,7 @@ class Table:
         }
 
     def defaults(self) -> dict[str, Any]:
-        """Return the block that stands for one which is left out."""
+        """Return the block that represents one which is left out."""
         return {row.name: row.usual for row in self.rows}
 
     def write(self, block: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _read_keys(value: Any) -> list[str]:
 
 # An empty text for "args" comes back as a blank.
 _ARGUMENTS = Form(write=TEXT.write, read=lambda value: str(value) if str(value).strip() else "", empty="")
-# A volume that is there is known by its storage; a new one is made there.
+# A volume that is there is known by its storage; a new one is created there.
 _VOLUME = Form(
     write=lambda storage: f"{storage}:1", read=lambda volume: volume.partition(":")[0], empty="local-lvm"
 )

@@ -143,7 +143,7 @@ def find_room(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
                 place = ("" if storage.is_shared else guest.node, datastore)
                 needed[place] += size_gib * 2**30
                 first.setdefault(place, (label(guest.key), (*field[:-1], "size_gib")))
-    for place, freed in _freed(implied, facts.cluster):
+    for place, freed in _list_freed(implied, facts.cluster):
         needed[place] -= freed
     for (node, datastore), wanted in sorted(needed.items()):
         if wanted <= 0:
@@ -161,7 +161,7 @@ def find_room(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
             yield Finding(kind=OVERCOMMITS_STORAGE, detail=detail)
 
 
-def _freed(implied: ImpliedCalls, cluster: Cluster) -> Iterator[tuple[tuple[str, str], int]]:
+def _list_freed(implied: ImpliedCalls, cluster: Cluster) -> Iterator[tuple[tuple[str, str], int]]:
     """Return what guests that are replaced have on each datastore, by its node and name."""
     for guest in implied.new_guests:
         had = implied.had.get(guest.key, {})

@@ -77,7 +77,7 @@ class ClusterObject:
     state_id: str
 
     @classmethod
-    def named(cls, kind: str, identity: str) -> ClusterObject:
+    def from_name(cls, kind: str, identity: str) -> ClusterObject:
         """Return one whose name is also its id."""
         return cls(kind=kind, identity=identity, import_id=identity, state_id=identity)
 

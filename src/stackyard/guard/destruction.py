@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 ALLOW_DESTROY = "--allow-destroy"
-# What is an act or a setting: nothing of the user's goes with it, and it can be made again as it was.
+# What is an act or a setting: nothing of the user's goes with it, and it can be created again as it was.
 _SETTINGS = ("sdn_applier", "haresource", "harule")
 ALLOW_DISK_LOSS = "--allow-disk-loss"
 
@@ -87,16 +87,16 @@ def find_destruction(
 
 
 def is_file(change: Change) -> bool:
-    """Tell whether a change is about a file in a datastore."""
+    """Return whether a change is about a file in a datastore."""
     return short_kind(change) in FILES
 
 
 def _goes_along(change: Change, going: Collection[str], *, is_all: bool) -> bool:
-    """Tell whether something is of no use by itself: a file when all goes, or the data of one guest."""
+    """Return whether something is of no use by itself: a file when all goes, or the data of one guest."""
     # A snippet that is written again is not lost: its text is in the configuration.
     is_rewritten = is_snippet(change) and change.action is Action.REPLACE
     is_used_up = is_snippet(change) and volume_of(change) in going
-    # A file whose making failed is of no use to anybody.
+    # A file whose creation failed is of no use.
     return is_used_up or is_rewritten or (is_file(change) and (is_all or change.is_unfinished))
 
 
@@ -107,16 +107,16 @@ def _guest(change: Change) -> Iterator[Finding]:
         detail = f"{describe(change)} is protected and would be {what}."
         yield Finding(kind=DESTROYS_PROTECTED, detail=detail, label=change.name)
         return
-    because = _because(change)
+    because = _describe_cause(change)
     yield Finding(
         kind=DESTROYS_GUEST,
-        detail=f"{describe(change)} would be {what}{because}{_lost_with(change)}.",
+        detail=f"{describe(change)} would be {what}{because}{_describe_lost_disks(change)}.",
         permit=Permit(option=ALLOW_DESTROY, name=name),
         label=change.name,
     )
 
 
-def _lost_with(change: Change) -> str:
+def _describe_lost_disks(change: Change) -> str:
     """Name every disk that goes with a guest, with its size and place."""
     before = change.before or {}
     lost = [
@@ -138,9 +138,9 @@ def _size(size: Any) -> str:
     return f"{size} GiB" if isinstance(size, int | float) else str(size)
 
 
-def _because(change: Change) -> str:
+def _describe_cause(change: Change) -> str:
     if change.is_unfinished:
-        return ", because its making failed"
+        return ", because its creation failed"
     forcing = [difference.name for difference in change.differences if difference.forces_replace]
     return f", because of {', '.join(forcing)}" if forcing else ""
 
@@ -149,7 +149,7 @@ def _object(change: Change) -> Finding:
     what = "replaced" if change.action is Action.REPLACE else "destroyed"
     return Finding(
         kind=DESTROYS_OBJECT,
-        detail=f"{describe(change)} would be {what}{_because(change)}.",
+        detail=f"{describe(change)} would be {what}{_describe_cause(change)}.",
         permit=Permit(option=ALLOW_DESTROY, name=name_of(change)),
     )
 
@@ -158,7 +158,7 @@ def find_disk_loss(changes: Changes) -> Iterator[Finding]:
     """Report updates in place that detach, delete, shrink or move a disk or mount point."""
     for change in changes.planned:
         if change.action is Action.UPDATE and is_guest(change):
-            for loss in _losses(change.before or {}, change.after or {}):
+            for loss in _list_losses(change.before or {}, change.after or {}):
                 yield Finding(
                     kind=LOSES_DISK,
                     detail=f"{describe(change)}: {loss}.",
@@ -176,7 +176,7 @@ _SORTS = (
 )
 
 
-def _losses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _list_losses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     for field, key, title in _SORTS:
         old, new = _by_key(before.get(field), key), _by_key(after.get(field), key)
         for name, disk in old.items():
@@ -184,7 +184,7 @@ def _losses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str
             if name not in new:
                 yield f"the {label} would be removed"
             else:
-                yield from _worse(label, disk, new[name])
+                yield from _list_regressions(label, disk, new[name])
 
 
 def _by_key(disks: Any, key: str | None) -> dict[str, Mapping[str, Any]]:
@@ -193,7 +193,7 @@ def _by_key(disks: Any, key: str | None) -> dict[str, Mapping[str, Any]]:
     return {str(disk.get(key, "")) if key else "": disk for disk in disks if isinstance(disk, dict)}
 
 
-def _worse(label: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def _list_regressions(label: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for place in ("datastore_id", "volume"):
         if place in old and isinstance(new.get(place), str) and old[place] != new[place]:
             yield f"the {label} would move from {old[place]} to {new[place]}"

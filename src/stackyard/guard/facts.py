@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +77,7 @@ class Facts:
         """Whether root@pam itself asks, with its password: no token counts as root."""
         return self.caller == ROOT
 
-    def held(self, path: str) -> frozenset[str] | None:
+    def get_privileges(self, path: str) -> frozenset[str] | None:
         """Return the privileges of the caller on a path; None where they are not known.
 
         Proxmox lists the paths that entries of its access list name, and those of members of pools. A path
@@ -101,8 +101,8 @@ class Facts:
         return frozenset()
 
     def may(self, path: str, *privileges: str) -> bool | None:
-        """Tell whether the caller has one of some privileges on a path; None where that is not known."""
-        held = self.held(path)
+        """Return whether the caller has one of some privileges on a path; None where that is not known."""
+        held = self.get_privileges(path)
         return None if held is None else not held.isdisjoint(privileges)
 
     def zones(self) -> dict[str, str]:
@@ -124,27 +124,27 @@ def contents_of(node: str, volume: str) -> ApiRead:
     datastore, _, name = volume.partition(":")
     content = name.partition("/")[0]
     params = (("content", content),) if content in _CONTENTS else ()
-    return ApiRead(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content", params)
+    return ApiRead(f"/nodes/{quote(node)}/storage/{quote(datastore)}/content", params)
 
 
 def volume_info(node: str, volume: str) -> ApiRead:
     """Return the question for the size of a volume: of an image, that of the disk inside."""
     datastore = volume.partition(":")[0]
-    path = f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content/{quoted(volume)}"
+    path = f"/nodes/{quote(node)}/storage/{quote(datastore)}/content/{quote(volume)}"
     return ApiRead(path, is_optional=True)
 
 
 def metadata_of(node: str, url: str, *, verify: bool) -> ApiRead:
     """Return the question for what a server says of a file that a node would download."""
     return ApiRead(
-        f"/nodes/{quoted(node)}/{METADATA}",
+        f"/nodes/{quote(node)}/{METADATA}",
         (("url", url), ("verify-certificates", "1" if verify else "0")),
     )
 
 
 def guest_config(node: str, kind: str, vm_id: int) -> ApiRead:
     """Return the question for the configuration of a guest."""
-    return ApiRead(f"/nodes/{quoted(node)}/{kind}/{vm_id}/config")
+    return ApiRead(f"/nodes/{quote(node)}/{kind}/{vm_id}/config")
 
 
 def permissions_on(path: str) -> ApiRead:
@@ -160,22 +160,22 @@ def rights_on(*paths: str) -> Iterator[ApiRead]:
 
 def cpu_models_of(node: str) -> ApiRead:
     """Return the question for the CPU models that a node offers."""
-    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/cpu")
+    return ApiRead(f"/nodes/{quote(node)}/capabilities/qemu/cpu")
 
 
 def cpu_flags_of(node: str) -> ApiRead:
     """Return the question for the CPU flags that a guest may set; Proxmox answers it since version 9.1."""
-    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/cpu-flags", is_optional=True)
+    return ApiRead(f"/nodes/{quote(node)}/capabilities/qemu/cpu-flags", is_optional=True)
 
 
 def machines_of(node: str) -> ApiRead:
     """Return the question for the machine types of a node, with their versions."""
-    return ApiRead(f"/nodes/{quoted(node)}/capabilities/qemu/machines")
+    return ApiRead(f"/nodes/{quote(node)}/capabilities/qemu/machines")
 
 
 def pci_devices_of(node: str) -> ApiRead:
     """Return the question for all PCI devices of a node."""
-    return ApiRead(f"/nodes/{quoted(node)}/hardware/pci", (("pci-class-blacklist", ""), ("verbose", "0")))
+    return ApiRead(f"/nodes/{quote(node)}/hardware/pci", (("pci-class-blacklist", ""), ("verbose", "0")))
 
 
 def mappings(kind: str) -> ApiRead:

@@ -36,7 +36,7 @@ class Finding:
         kind: What sort of reason.
         detail: What is wrong, with names.
         permit: What lets it pass.
-        subject: Which guest it is about, for whoever decides by it.
+        subject: Which guest it is about, for a caller that decides by guest.
         label: The label of the resource that it is about.
         field: The field of the model that it is about.
         where: The place in the user's file.
@@ -54,7 +54,7 @@ class Finding:
         """Return it as every finding is shown."""
         return Diagnostic(kind=self.kind, detail=self.detail, where=self.where)
 
-    def located(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Finding:
+    def locate(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Finding:
         """Return the same with its place in the user's file, where that is known."""
         if self.where is not None or not self.label:
             return self
@@ -74,13 +74,13 @@ class Allowances:
     everything: bool = False
 
     def allow(self, finding: Finding) -> bool:
-        """Tell whether a finding may pass."""
+        """Return whether a finding may pass."""
         is_warning = finding.kind.severity is Severity.WARNING
         return is_warning or (finding.permit is not None and finding.permit in self.permits)
 
 
 class GuardRefusedError(StackyardError):
-    """A plan would destroy, stop or collide with something that nobody named; nothing was changed."""
+    """A plan would destroy, stop or collide with something that no one named; nothing was changed."""
 
     code = "E-GUARD-REFUSED"
     summary = "The plan is refused"

@@ -70,21 +70,21 @@ _CUSTOM = "custom-"
 _SEEING = ("Mapping.Use", "Mapping.Audit", "Mapping.Modify")
 
 
-def _touched(implied: ImpliedCalls, *attributes: str) -> Iterator[Vm]:
-    """Return the virtual machines that are made, or of which one of these attributes changes."""
+def _list_touched_vms(implied: ImpliedCalls, *attributes: str) -> Iterator[Vm]:
+    """Return the virtual machines that are created, or of which one of these attributes changes."""
     for guest, changed in implied.touched_guests:
         if isinstance(guest, Vm) and (changed is None or not changed.isdisjoint(attributes)):
             yield guest
 
 
 def _is_hosts_own(guest: Vm) -> bool:
-    """Tell whether a machine has the architecture that nodes list their models, flags and types for."""
+    """Return whether a machine has the architecture that nodes list their models, flags and types for."""
     return guest.cpu.architecture in _X86
 
 
 def find_processors(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report virtual machines with more processors than their node."""
-    for guest in _touched(implied, "cpu", "started"):
+    for guest in _list_touched_vms(implied, "cpu", "started"):
         node = facts.cluster.node(guest.node)
         has, cores = 0 if node is None else node.processors, guest.cpu.cores * guest.cpu.sockets
         if has and cores > has:
@@ -98,7 +98,7 @@ def find_processors(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
 
 def ask_cpu_models(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the CPU models of the nodes."""
-    for guest in _touched(implied, "cpu"):
+    for guest in _list_touched_vms(implied, "cpu"):
         node = cluster.node(guest.node)
         if node is not None and node.is_online and _is_hosts_own(guest):
             yield cpu_models_of(guest.node)
@@ -108,7 +108,7 @@ def ask_cpu_models(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]
 
 def find_cpu_models(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report CPU models that a node does not offer."""
-    for guest in _touched(implied, "cpu"):
+    for guest in _list_touched_vms(implied, "cpu"):
         answer = facts.answers.get(cpu_models_of(guest.node))
         rows = answer if isinstance(answer, list) else []
         known = {str(row.get("name")) for row in rows}
@@ -122,7 +122,7 @@ def find_cpu_models(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
 
 def ask_cpu_flags(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the CPU flags that guests may set on the nodes."""
-    for guest in _touched(implied, "cpu"):
+    for guest in _list_touched_vms(implied, "cpu"):
         node = cluster.node(guest.node)
         if node is not None and node.is_online and guest.cpu.flags and _is_hosts_own(guest):
             yield cpu_flags_of(guest.node)
@@ -130,7 +130,7 @@ def ask_cpu_flags(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
 
 def find_cpu_flags(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report CPU flags that Proxmox lets no guest set."""
-    for guest in _touched(implied, "cpu"):
+    for guest in _list_touched_vms(implied, "cpu"):
         answer = facts.answers.get(cpu_flags_of(guest.node))
         rows = answer if isinstance(answer, list) else []
         known = {str(row.get("name")) for row in rows}
@@ -147,7 +147,7 @@ def find_cpu_flags(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
 
 def ask_devices(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the PCI devices of nodes and the mappings of the cluster."""
-    for guest in _touched(implied, "hostpci", "usb"):
+    for guest in _list_touched_vms(implied, "hostpci", "usb"):
         node = cluster.node(guest.node)
         if node is None or not node.is_online:
             continue
@@ -161,7 +161,7 @@ def ask_devices(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
 
 def ask_machines(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask for the machine types of the nodes."""
-    for guest in _touched(implied, "machine"):
+    for guest in _list_touched_vms(implied, "machine"):
         node = cluster.node(guest.node)
         if node is not None and node.is_online and guest.machine is not None and _is_hosts_own(guest):
             yield machines_of(guest.node)
@@ -169,7 +169,7 @@ def ask_machines(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
 
 def find_machines(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report machine types, and versions of them, that a node does not have."""
-    for guest in _touched(implied, "machine"):
+    for guest in _list_touched_vms(implied, "machine"):
         answer = facts.answers.get(machines_of(guest.node))
         rows = answer if isinstance(answer, list) else []
         wanted = _machine_type(guest.machine or "")
@@ -199,7 +199,7 @@ def _is_known_machine(wanted: str, rows: list[Any]) -> bool:
 
 def find_devices(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report PCI devices and mappings that are not there."""
-    for guest in _touched(implied, "hostpci", "usb"):
+    for guest in _list_touched_vms(implied, "hostpci", "usb"):
         for index, pci in enumerate(guest.pci_devices):
             wrong = _pci(guest, pci.id, facts) or _mapping(guest, "pci", pci.mapping, facts)
             if wrong:
@@ -226,7 +226,7 @@ def _pci(guest: Vm, wanted: str | None, facts: Facts) -> str:
 
 
 def _is_part(wanted: str, device: str) -> bool:
-    """Tell whether a device is meant: by its whole address, or by one without domain or function."""
+    """Return whether a device is meant: by its whole address, or by one without domain or function."""
     whole = wanted if wanted.count(":") > 1 else f"0000:{wanted}"
     return device == whole or ("." not in whole and device.startswith(f"{whole}."))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.desired.files import AnyFile, File
     from stackyard.engine.changes import Changes
 
-__all__ = ["ATTRIBUTES", "ImpliedCalls", "Overcommit", "implied_by"]
+__all__ = ["ATTRIBUTES", "ImpliedCalls", "Overcommit", "derive_implied_calls"]
 
 # The attributes of the provider by which guests that are there may change.
 ATTRIBUTES = frozenset(
@@ -43,10 +43,10 @@ class ImpliedCalls:
 
     Attributes:
         desired: The model, with the snippets that are made for its guests.
-        created: Keys of guests that are made.
+        created: Keys of guests that are created.
         changed: Attributes of the provider that change, by the key of the guest.
         files: Keys of files that are written or downloaded.
-        objects: Type, name and place (a node, a zone) of everything else that is made, changed or removed.
+        objects: Type, name and place (a node, a zone) of everything else that is created, changed or removed.
         destroyed: The ids of guests that are removed, each with its name.
         deleted: Datastore, name and label of files that are removed.
         had: The values of guests that change or are replaced, before that, by the key of the guest.
@@ -70,12 +70,12 @@ class ImpliedCalls:
 
     @property
     def new_guests(self) -> Iterator[Guest]:
-        """The guests that are made."""
+        """The guests that are created."""
         return (guest for guest in self.desired.guests if guest.key in self.created)
 
     @property
     def touched_guests(self) -> Iterator[tuple[Guest, frozenset[str] | None]]:
-        """The guests that are made or changed; with the attributes that change, None for all of them."""
+        """The guests that are created or changed; with the attributes that change, None for all of them."""
         for guest in self.desired.guests:
             if guest.key in self.created:
                 yield guest, None
@@ -95,7 +95,9 @@ class ImpliedCalls:
         return next((file for file in self.desired.files if file.key == used.file), None)
 
 
-def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None = None) -> ImpliedCalls:
+def derive_implied_calls(
+    desired: Desired, changes: Changes, overcommit: Overcommit | None = None
+) -> ImpliedCalls:
     """Return what a plan asks of the cluster.
 
     Args:
@@ -129,8 +131,8 @@ def implied_by(desired: Desired, changes: Changes, overcommit: Overcommit | None
         changed=changed,
         files=frozenset(files),
         objects=frozenset(_objects(changes)),
-        destroyed=dict(_destroyed(changes)),
-        deleted=frozenset(_deleted(changes)),
+        destroyed=dict(_list_destroyed(changes)),
+        deleted=frozenset(_list_deleted(changes)),
         had=had,
         overcommit=overcommit or Overcommit(),
     )
@@ -145,14 +147,14 @@ def _objects(changes: Changes) -> Iterator[tuple[str, str, str]]:
         yield kind, name_of(change), str(values.get("node_name") or values.get("zone") or "")
 
 
-def _destroyed(changes: Changes) -> Iterator[tuple[int, str]]:
+def _list_destroyed(changes: Changes) -> Iterator[tuple[int, str]]:
     for change in changes.planned:
         vm_id = vm_id_of(change)
         if is_guest(change) and change.destroys and vm_id is not None:
             yield vm_id, name_of(change)
 
 
-def _deleted(changes: Changes) -> Iterator[tuple[str, str, str]]:
+def _list_deleted(changes: Changes) -> Iterator[tuple[str, str, str]]:
     for change in changes.planned:
         if short_kind(change) in FILES and change.destroys:
             yield str((change.before or {}).get("datastore_id", "")), name_of(change), change.name

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Severity
+from stackyard.guard.checks import PLACEMENT, TABLE, find_refusals
 from stackyard.guard.destruction import find_destruction, find_disk_loss, find_foreign_state
 from stackyard.guard.facts import Facts
 from stackyard.guard.findings import Allowances, Finding, GuardRefusedError
-from stackyard.guard.foresight import PLACEMENT, TABLE, find_refusals
-from stackyard.guard.implied import implied_by
+from stackyard.guard.implied import derive_implied_calls
 from stackyard.guard.interruption import find_network_reloads, find_reboots
 from stackyard.guard.moves import find_migrations
-from stackyard.guard.ownership import Adoption, Owners, adoptions, find_collisions, shared_guests
+from stackyard.guard.ownership import Adoption, Owners, adoptions, find_collisions, find_shared_guests
 from stackyard.guard.renames import Rename, find_renames, renames
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Verdict:
     renames: tuple[Rename, ...] = ()
     adoptions: tuple[Adoption, ...] = ()
 
-    def joined(self, other: Verdict) -> Verdict:
+    def join(self, other: Verdict) -> Verdict:
         """Return what both say."""
         return Verdict(
             refused=(*self.refused, *other.refused),
@@ -57,13 +57,13 @@ class Verdict:
             adoptions=(*self.adoptions, *other.adoptions),
         )
 
-    def located(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Verdict:
+    def locate(self, locate: Callable[[str, tuple[str | int, ...]], Location | None]) -> Verdict:
         """Return the same with the places of its findings in the user's files."""
         return dataclasses.replace(
             self,
-            refused=tuple(one.located(locate) for one in self.refused),
-            permitted=tuple(one.located(locate) for one in self.permitted),
-            warnings=tuple(one.located(locate) for one in self.warnings),
+            refused=tuple(one.locate(locate) for one in self.refused),
+            permitted=tuple(one.locate(locate) for one in self.permitted),
+            warnings=tuple(one.locate(locate) for one in self.warnings),
         )
 
     def raise_refusal(self, what: str) -> None:
@@ -98,7 +98,7 @@ def inspect(
     spared = {source for rename in moved for source, _ in rename.moves}
     findings = [*find_renames(changes), *find_disk_loss(changes), *find_reboots(changes)]
     # A guest that is only renamed is not destroyed once the rename is accepted: one finding is enough.
-    shared = dict(shared_guests(changes, owners))
+    shared = dict(find_shared_guests(changes, owners))
     findings += shared.values()
     findings += find_destruction(changes, {*spared, *shared}, is_all=allowances.everything)
     if not allowances.everything:
@@ -114,7 +114,7 @@ def inspect(
 def inspect_placement(desired: Desired, changes: Changes, cluster: Cluster) -> Verdict:
     """Check that what a model needs is there, by the list of the cluster alone."""
     rows = [row for row in TABLE if row.name in PLACEMENT]
-    found = find_refusals(implied_by(desired, changes), Facts(cluster=cluster), rows)
+    found = find_refusals(derive_implied_calls(desired, changes), Facts(cluster=cluster), rows)
     return _verdict(list(found), Allowances())
 
 

@@ -62,7 +62,7 @@ def find_reboots(changes: Changes) -> Iterator[Finding]:
     for change in changes.planned:
         if change.action is not Action.UPDATE or not is_guest(change) or not _runs(change):
             continue
-        why = sorted(_stopping(change))
+        why = sorted(_list_stopping_attributes(change))
         if why:
             yield Finding(
                 kind=REBOOTS_GUEST,
@@ -76,7 +76,7 @@ def _runs(change: Change) -> bool:
     return (change.before or {}).get("started") is True
 
 
-def _stopping(change: Change) -> set[str]:
+def _list_stopping_attributes(change: Change) -> set[str]:
     """Return the attributes that cannot change while the guest runs."""
     after = change.after or {}
     if after.get("started") is False:

@@ -1,4 +1,4 @@
-"""Where guests run: somebody may have moved one, and moving it back is a decision of its own."""
+"""Where guests run: someone may have moved one, and moving it back is a decision of its own."""
 
 from __future__ import annotations
 

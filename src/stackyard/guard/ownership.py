@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change, Changes
     from stackyard.guard.cluster import Cluster
 
-__all__ = ["Adoption", "Owned", "Owners", "adoptions", "find_collisions", "shared_guests"]
+__all__ = ["Adoption", "Owned", "Owners", "adoptions", "find_collisions", "find_shared_guests"]
 
 UNMANAGED = Kind(
     code="E-GUARD-UNMANAGED-GUEST",
@@ -72,19 +72,19 @@ class Owners:
         """The ids of the guests that other states have."""
         return frozenset(owned for owned in self.states if isinstance(owned, int))
 
-    def suspects(self, owned: Owned) -> tuple[str, ...]:
-        """Return the states that may have something, and of which nobody can tell."""
+    def list_suspects(self, owned: Owned) -> tuple[str, ...]:
+        """Return the states that may have something, and of which no one can tell."""
         maybe = self.maybe.get(owned)
         return self.unreadable if maybe is None else (maybe, *self.unreadable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """Something that is there already and could be taken over in place of what is to be made.
+    """Something that is there already and could be taken over in place of what is to be created.
 
     Attributes:
-        address: The resource that is to be made.
-        name: What is to be made, in words.
+        address: The resource that is to be created.
+        name: What is to be created, in words.
         there: What is there, in words.
         owned: How a state has it.
         import_id: What the provider imports it as.
@@ -99,16 +99,18 @@ class Adoption:
 
 def adoptions(changes: Changes, cluster: Cluster, owners: Owners) -> tuple[Adoption, ...]:
     """Return what is in the way of something new and can be taken over: certainly no other state has it."""
-    found = _in_the_way(changes, cluster)
-    return tuple(one for one in found if one.owned not in owners.states and not owners.suspects(one.owned))
+    found = _find_collisions_with_cluster(changes, cluster)
+    return tuple(
+        one for one in found if one.owned not in owners.states and not owners.list_suspects(one.owned)
+    )
 
 
-def _in_the_way(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
-    """Return what is in the way of what is to be made."""
+def _find_collisions_with_cluster(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
+    """Return what is in the way of what is to be created."""
     new = [
         change for change in changes.planned if change.action is Action.CREATE and change.imported_as is None
     ]
-    yield from _guests_in_the_way([change for change in new if is_guest(change)], changes, cluster)
+    yield from _find_guest_collisions([change for change in new if is_guest(change)], changes, cluster)
     objects = {(one.kind, one.identity): one for one in cluster.objects}
     for change in new:
         there = objects.get((short_kind(change), identity_of(change)))
@@ -122,8 +124,8 @@ def _in_the_way(changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
             )
 
 
-def _guests_in_the_way(new: list[Change], changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
-    """Return the guests that are in the way of ones to be made: with the same vm id, or the same name."""
+def _find_guest_collisions(new: list[Change], changes: Changes, cluster: Cluster) -> Iterator[Adoption]:
+    """Return the guests that are in the way of ones to be created: with the same vm id, or the same name."""
     managed = {vm_id_of(change) for change in changes.planned if change.before is not None}
     strangers = [guest for guest in cluster.guests if guest.vm_id not in managed]
     by_id = {guest.vm_id: guest for guest in strangers}
@@ -145,25 +147,25 @@ def _guests_in_the_way(new: list[Change], changes: Changes, cluster: Cluster) ->
 
 
 def find_collisions(changes: Changes, cluster: Cluster, owners: Owners) -> Iterator[Finding]:
-    """Report what is to be made although something with its id or name is there."""
-    for one in _in_the_way(changes, cluster):
+    """Report what is to be created although something with its id or name is there."""
+    for one in _find_collisions_with_cluster(changes, cluster):
         state = owners.states.get(one.owned)
         is_a_guest = isinstance(one.owned, int)
         if state is not None:
             kind, why = MANAGED_ELSEWHERE, f", and the state {state} manages it."
-        elif suspects := owners.suspects(one.owned):
+        elif suspects := owners.list_suspects(one.owned):
             kind, why = OWNER_UNKNOWN, f", and {', '.join(suspects)} may manage it."
         else:
             kind, why = UNMANAGED if is_a_guest else UNMANAGED_OBJECT, " and nothing manages it."
         yield Finding(
             kind=kind,
-            detail=f"{one.name} would be made, but {one.there} is there{why}",
+            detail=f"{one.name} would be created, but {one.there} exists{why}",
             label=one.address.rpartition(".")[2] if is_a_guest else one.address,
             field=("vm_id",) if is_a_guest else (),
         )
 
 
-def shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, Finding]]:
+def find_shared_guests(changes: Changes, owners: Owners) -> Iterator[tuple[str, Finding]]:
     """Return the guests that would be destroyed although another state has them too, by address."""
     for change in changes.planned:
         state = owners.states.get(vm_id_of(change) or 0)

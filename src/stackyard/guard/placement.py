@@ -157,7 +157,7 @@ def find_contents(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
 
 
 def takes_not(storage: Storage, content: str) -> bool:
-    """Tell whether a datastore is known not to take a content."""
+    """Return whether a datastore is known not to take a content."""
     return bool(storage.contents) and content not in storage.contents
 
 

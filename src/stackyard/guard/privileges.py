@@ -11,7 +11,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.desired import Container, Vm
 from stackyard.guard.facts import VERSION, VNETS, rights_on
 from stackyard.guard.findings import Finding
-from stackyard.guard.rights import Grant, needed_for
+from stackyard.guard.rights import Grant, list_plan_rights
 from stackyard.render.names import label
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def ask_rights(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
     """Ask what the token may do, where the plan does anything."""
     if implied.is_nothing:
         return
-    paths = _paths_of(needed_for(implied, zones=_declared_zones(implied)))
+    paths = _paths_of(list_plan_rights(implied, zones=_map_declared_zones(implied)))
     if len(paths) > _MOST_PATHS:
         # Rights on a guest that does not exist yet are rare: a thousand of them are not worth as many calls.
         existing = {f"/vms/{guest.vm_id}" for guest in cluster.guests}
@@ -98,18 +98,18 @@ def _paths_of(rights: Iterable[Right]) -> set[str]:
     return {grant.path for right in rights for way in right.ways for grant in way}
 
 
-def _declared_zones(implied: ImpliedCalls) -> dict[str, str]:
+def _map_declared_zones(implied: ImpliedCalls) -> dict[str, str]:
     return {vnet.name: vnet.zone for vnet in implied.desired.vnets}
 
 
 def find_rights(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     """Report privileges that calls of the plan need and the token has not."""
-    if facts.is_root or facts.held("/") is None:
+    if facts.is_root or facts.get_privileges("/") is None:
         return
     answer = facts.answers.get(VERSION)
     version = str(answer.get("version", "")) if isinstance(answer, dict) else ""
-    zones = {**facts.zones(), **_declared_zones(implied)}
-    rights = needed_for(implied, zones=zones, version=version)
+    zones = {**facts.zones(), **_map_declared_zones(implied)}
+    rights = list_plan_rights(implied, zones=zones, version=version)
     yield from find_lacking(map(_for_a_plan, rights), facts)
 
 
@@ -135,14 +135,14 @@ def find_lacking(rights: Iterable[Right], facts: Facts) -> Iterator[Finding]:
 
 def missing(right: Right, facts: Facts) -> Sequence[Grant]:
     """Return the grants that are missing for a right: those of the first way, which grants the least."""
-    ways = [[g for g in way if g.privilege not in (facts.held(g.path) or ())] for way in right.ways]
+    ways = [[g for g in way if g.privilege not in (facts.get_privileges(g.path) or ())] for way in right.ways]
     return ways[0] if all(ways) else ()
 
 
 def _detail(privilege: str, places: Sequence[tuple[Grant, Right]], facts: Facts) -> str:
     paths = sorted({grant.path for grant, _ in places})
     reasons = sorted({right.why for _, right in places})
-    said = f"{privilege} is missing on {_listed(paths)}; it is needed for {_listed(reasons)}."
+    said = f"{privilege} is missing on {_format_list(paths)}; it is needed for {_format_list(reasons)}."
     role = next((role for start, role in _ROLES.items() if privilege.startswith(start)), "ROLE")
     if not facts.caller:
         return said
@@ -152,7 +152,7 @@ def _detail(privilege: str, places: Sequence[tuple[Grant, Right]], facts: Facts)
     return f"{said} The {who} {facts.caller} does not have it: {command}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _format_list(words: Sequence[str]) -> str:
     more = len(words) - _NAMED
     return ", ".join(words[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -162,18 +162,18 @@ def find_root_only(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
     if facts.is_root or not facts.caller:
         return
     for guest, changed in implied.touched_guests:
-        found = [one for one in _of_root(guest) if changed is None or one[0] in changed]
+        found = [one for one in _list_root_only(guest) if changed is None or one[0] in changed]
         for _, what, field in found:
             detail = f"{guest.name} has {what}, and {facts.caller} is not root@pam itself."
             yield Finding(kind=ROOT_ONLY, detail=detail, label=label(guest.key), field=field)
         told = {attribute for attribute, *_ in found}
-        for attribute, what, field in _had_of_root(implied.had.get(guest.key, {})):
+        for attribute, what, field in _list_root_only_before(implied.had.get(guest.key, {})):
             if attribute in (changed or ()) and attribute not in told:
                 detail = f"{guest.name} has {what} now, and {facts.caller} is not root@pam itself."
                 yield Finding(kind=ROOT_ONLY, detail=detail, label=label(guest.key), field=field)
 
 
-def _of_root(guest: Guest) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+def _list_root_only(guest: Guest) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
     """Return the attribute, what it is in words, and the field of the model."""
     if guest.hook_script is not None:
         yield "hook_script_file_id", "a hook script", ("hook_script",)
@@ -196,7 +196,7 @@ def _of_root_in_vm(guest: Vm) -> Iterator[tuple[str, str, tuple[str | int, ...]]
         yield "kvm_arguments", "arguments for KVM", ("kvm_arguments",)
 
 
-def _had_of_root(had: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+def _list_root_only_before(had: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
     """Return the same of the values that a guest has: Proxmox lets root alone remove its devices, too."""
     for usb in had.get("usb") or ():
         if usb.get("host") and str(usb["host"]).lower() != "spice":

@@ -72,14 +72,14 @@ def renames(changes: Changes) -> tuple[Rename, ...]:
                         source=old.address,
                         destination=new.address,
                         reason=reason,
-                        belongings=tuple(_belongings(changes, old, new)),
+                        belongings=tuple(_list_guest_files(changes, old, new)),
                     )
                 )
                 break
     return tuple(found)
 
 
-def _belongings(changes: Changes, old: Change, new: Change) -> Iterator[tuple[str, str]]:
+def _list_guest_files(changes: Changes, old: Change, new: Change) -> Iterator[tuple[str, str]]:
     """Return the files that were made for a guest, with the addresses that they have for it now."""
     snippets = [change for change in changes.planned if is_snippet(change)]
     going = {volume_of(one): one.address for one in snippets if one.action is Action.DELETE}
@@ -118,7 +118,7 @@ def _same(old: Change, new: Change) -> str | None:
 
 
 def _agrees(before: Any, after: Any) -> bool:
-    """Tell whether all that is known of the new one is so in the old one."""
+    """Return whether all that is known of the new one is so in the old one."""
     if isinstance(after, dict):
         return isinstance(before, dict) and all(
             _agrees(before.get(key), value) for key, value in after.items()

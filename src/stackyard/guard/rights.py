@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from stackyard.desired import Desired, Guest
     from stackyard.desired.files import AnyFile
 
-__all__ = ["LOCAL_ZONE", "Grant", "Purpose", "Right", "bridge_path", "guest_path", "needed", "needed_for"]
+__all__ = [
+    "LOCAL_ZONE",
+    "Grant",
+    "Purpose",
+    "Right",
+    "bridge_path",
+    "guest_path",
+    "list_plan_rights",
+    "list_rights",
+]
 
 # The zone that bridges of nodes are in, for permissions.
 LOCAL_ZONE = "localnetwork"
@@ -104,7 +113,7 @@ def bridge_path(bridge: str, zones: Mapping[str, str]) -> str:
     return f"/sdn/zones/{zones.get(bridge, LOCAL_ZONE)}/{bridge}"
 
 
-def needed(
+def list_rights(
     desired: Desired,
     *,
     zones: Mapping[str, str],
@@ -125,11 +134,11 @@ def needed(
                 yield _on_guest(guest, (name,))
         yield from _files(desired.files, purpose)
         return
-    yield from needed_for(_whole(desired), zones=zones, version=version)
+    yield from list_plan_rights(_imply_creation(desired), zones=zones, version=version)
 
 
-def _whole(desired: Desired) -> ImpliedCalls:
-    """Return all of a model as something that is to be made."""
+def _imply_creation(desired: Desired) -> ImpliedCalls:
+    """Return all of a model as something that is to be created."""
     interfaces = (*desired.bridges, *desired.vlans)
     objects = {("network_linux", interface.name, interface.node) for interface in interfaces}
     objects |= {("sdn_zone", zone.name, "") for zone in desired.zones}
@@ -144,7 +153,9 @@ def _whole(desired: Desired) -> ImpliedCalls:
     )
 
 
-def needed_for(implied: ImpliedCalls, *, zones: Mapping[str, str], version: str = "") -> Iterator[Right]:
+def list_plan_rights(
+    implied: ImpliedCalls, *, zones: Mapping[str, str], version: str = ""
+) -> Iterator[Right]:
     """Return everything that has to be allowed for what a plan does.
 
     Args:
@@ -156,13 +167,13 @@ def needed_for(implied: ImpliedCalls, *, zones: Mapping[str, str], version: str 
     agent = _AGENT[not major.isdecimal() or int(major) >= _AGENT_SINCE]
     for guest, attributes in implied.touched_guests:
         if attributes is None:
-            yield from _making(guest, agent, zones)
+            yield from _list_create_rights(guest, agent, zones)
         else:
-            yield from _changing(guest, attributes, zones)
+            yield from _list_change_rights(guest, attributes, zones)
     for vm_id, name in implied.destroyed.items():
         yield _right(guest_path(vm_id), "VM.Allocate", f"the removal of {name}")
     for datastore, name, of in sorted(implied.deleted):
-        yield _removing(datastore, name, of)
+        yield _make_remove_right(datastore, name, of)
     yield from _files((file for file in implied.desired.files if file.key in implied.files), Purpose.CREATE)
     yield from _networks(implied.objects)
 
@@ -178,7 +189,7 @@ def _on_guest(guest: Guest, privileges: tuple[str, ...], why: str = "") -> Right
     return Right(ways=ways, why=why or guest.name, label=label(guest.key))
 
 
-def _making(guest: Guest, agent: tuple[str, ...], zones: Mapping[str, str]) -> Iterator[Right]:
+def _list_create_rights(guest: Guest, agent: tuple[str, ...], zones: Mapping[str, str]) -> Iterator[Right]:
     for name in ("VM.Allocate", "VM.Audit", *_CONFIG, *_own_options(guest)):
         yield _on_guest(guest, (name,))
     if guest.started and not guest.is_template:
@@ -194,12 +205,14 @@ def _making(guest: Guest, agent: tuple[str, ...], zones: Mapping[str, str]) -> I
     for datastore in sorted(set(_datastores(guest))):
         yield _right(f"/storage/{datastore}", "Datastore.AllocateSpace", f"disks of {guest.name}", guest)
     for _, volume in volumes_of(guest):
-        yield _seeing(volume.partition(":")[0], f"{volume}, which {guest.name} uses", guest)
+        yield _make_read_right(volume.partition(":")[0], f"{volume}, which {guest.name} uses", guest)
     yield from _cards(guest, zones)
-    yield from _mapped(guest)
+    yield from _list_mapping_rights(guest)
 
 
-def _changing(guest: Guest, attributes: frozenset[str], zones: Mapping[str, str]) -> Iterator[Right]:
+def _list_change_rights(
+    guest: Guest, attributes: frozenset[str], zones: Mapping[str, str]
+) -> Iterator[Right]:
     """Return what it takes to change some attributes of a guest that is there."""
     table = _VM_CHANGES if isinstance(guest, Vm) else _CONTAINER_CHANGES
     for privilege, names in table.items():
@@ -213,7 +226,7 @@ def _changing(guest: Guest, attributes: frozenset[str], zones: Mapping[str, str]
     if not attributes.isdisjoint(("network_device", "network_interface")):
         yield from _cards(guest, zones)
     if not attributes.isdisjoint(("hostpci", "usb")):
-        yield from _mapped(guest)
+        yield from _list_mapping_rights(guest)
 
 
 def _own_options(guest: Guest) -> Iterator[str]:
@@ -234,7 +247,7 @@ def _cards(guest: Guest, zones: Mapping[str, str]) -> Iterator[Right]:
         yield _right(path, "SDN.Use", f"the network card of {guest.name}", guest)
 
 
-def _mapped(guest: Guest) -> Iterator[Right]:
+def _list_mapping_rights(guest: Guest) -> Iterator[Right]:
     if isinstance(guest, Vm):
         mapped = [(f"/mapping/pci/{pci.mapping}", pci.mapping) for pci in guest.pci_devices]
         mapped += [(f"/mapping/usb/{usb.mapping}", usb.mapping) for usb in guest.usb_devices]
@@ -254,13 +267,13 @@ def _datastores(guest: Guest) -> Iterator[str]:
         yield guest.cloud_init.datastore
 
 
-def _seeing(datastore: str, why: str, of: Guest | None = None) -> Right:
+def _make_read_right(datastore: str, why: str, of: Guest | None = None) -> Right:
     names = ("Datastore.Audit", "Datastore.AllocateSpace")
     ways = tuple((Grant(f"/storage/{datastore}", name),) for name in names)
     return Right(ways=ways, why=why, label="" if of is None else label(of.key))
 
 
-def _removing(datastore: str, name: str, of: str) -> Right:
+def _make_remove_right(datastore: str, name: str, of: str) -> Right:
     """Return what it takes to remove a file: whoever may write files onto a datastore may not remove any."""
     grant = Grant(f"/storage/{datastore}", "Datastore.Allocate")
     return Right(ways=((grant,),), why=f"the removal of {name}", label=of)
@@ -269,14 +282,14 @@ def _removing(datastore: str, name: str, of: str) -> Right:
 def _files(files: Iterable[AnyFile], purpose: Purpose) -> Iterator[Right]:
     for file in files:
         path = f"/storage/{file.datastore}"
-        yield _seeing(file.datastore, f"the list of files on {file.datastore}")
+        yield _make_read_right(file.datastore, f"the list of files on {file.datastore}")
         if isinstance(file, Snippet):
             # Where the folder of a datastore is, Proxmox tells only those who may change the datastore.
             yield _right(path, "Datastore.Allocate", f"the snippets of {file.key.partition('/')[0]}")
             continue
         if purpose is Purpose.DESTROY:
             if not (isinstance(file, Download) and file.is_shared):
-                yield _removing(file.datastore, file.key, label(file.key))
+                yield _make_remove_right(file.datastore, file.key, label(file.key))
             continue
         template = (Grant(path, "Datastore.AllocateTemplate"),)
         yield Right(ways=(template,), why=f"the file {file.key}", label=label(file.key))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import Kind
 from stackyard.base.suggestions import closest
 from stackyard.desired import Container, Download, Vm
-from stackyard.desired.check import used_files
+from stackyard.desired.check import list_used_files
 from stackyard.fields.properties import GIB, parse, parse_size
 from stackyard.guard.facts import METADATA, contents_of, guest_config, metadata_of, rights_on, volume_info
 from stackyard.guard.findings import Finding
@@ -34,13 +34,13 @@ __all__ = [
 
 MISSING_SOURCE = Kind(
     code="E-PREFLIGHT-IMAGE",
-    summary="What a guest is made from is not there",
+    summary="The source of a guest is missing",
     remedy="Put it on the datastore, or correct the name in the input; `images` in site.yaml says where "
     "images come from.",
 )
 SMALL_DISK = Kind(
     code="E-GUARD-DISK-TOO-SMALL",
-    summary="A disk is smaller than the image that it is made from",
+    summary="A disk is smaller than its image",
     remedy="Make the disk at least as large as the image: Proxmox never makes a disk smaller.",
 )
 
@@ -58,9 +58,9 @@ def volumes_of(
 
     Args:
         guest: The guest.
-        attributes: What of it changes; None for one that is made.
+        attributes: What of it changes; None for one that is created.
     """
-    for path, used in used_files(guest):
+    for path, used in list_used_files(guest):
         if not isinstance(used, str) or (guest.imported and attributes is None and path[0] in _MADE_OF):
             continue
         if attributes is None or _READ_AT_START.get(str(path[0])) in attributes:
@@ -87,14 +87,14 @@ def find_volumes(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
             if missing:
                 yield Finding(
                     kind=MISSING_SOURCE,
-                    detail=f"{guest.name} {_used_as(path)} {volume}, which {missing}",
+                    detail=f"{guest.name} {_describe_use(path)} {volume}, which {missing}",
                     label=label(guest.key),
                     field=path,
                 )
 
 
-def _used_as(path: tuple[str | int, ...]) -> str:
-    return "is made from" if path[0] in _MADE_OF else "reads"
+def _describe_use(path: tuple[str | int, ...]) -> str:
+    return "uses" if path[0] in _MADE_OF else "reads"
 
 
 def _missing(guest: Guest, volume: str, facts: Facts) -> str:
@@ -128,7 +128,7 @@ def ask_sizes(implied: ImpliedCalls, cluster: Cluster) -> Iterator[ApiRead]:
 
 
 def find_small_disks(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
-    """Report disks that are smaller than the image that they are made from."""
+    """Report disks that are smaller than the image that they are created from."""
     for guest, path, used, size_gib in _disks_from_images(implied):
         question = _size_question(implied, guest, used)
         answer = None if question is None else facts.answers.get(question)
@@ -209,14 +209,14 @@ def find_clones(implied: ImpliedCalls, facts: Facts) -> Iterator[Finding]:
         if wrong is not None:
             yield _clone_finding(MISSING_SOURCE, guest, f"{said}, {wrong}.", ("clone",))
         elif source is not None and isinstance(guest, Vm):
-            yield from _small_clones(guest, said, facts.answers.get(_config_of(source)))
+            yield from _find_small_clones(guest, said, facts.answers.get(_config_of(source)))
 
 
 def _config_of(source: ClusterGuest) -> ApiRead:
     return guest_config(source.node, source.kind, source.vm_id)
 
 
-def _small_clones(guest: Vm, said: str, config: Any) -> Iterator[Finding]:
+def _find_small_clones(guest: Vm, said: str, config: Any) -> Iterator[Finding]:
     if not isinstance(config, dict):
         return
     for index, disk in enumerate(guest.disks):

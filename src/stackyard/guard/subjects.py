@@ -65,7 +65,7 @@ def describe(change: Change) -> str:
 
 
 def is_guest(change: Change) -> bool:
-    """Tell whether a change is about a guest."""
+    """Return whether a change is about a guest."""
     return short_kind(change) in ("vm", "container")
 
 

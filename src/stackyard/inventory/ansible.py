@@ -5,7 +5,7 @@ containers. A name that Ansible would not take as a group is written with unders
 one that way, their hosts are in one group. Each host has its variables once.
 
 Every value is data. Ansible takes a text of an inventory for a template, which can read files and start
-programs on the machine of whoever runs it; so whatever could be one is marked as text that is not to be
+programs on the machine of anyone who runs it; so whatever could be one is marked as text that is not to be
 looked into: `!unsafe` in YAML, `__ansible_unsafe` in JSON. It does not matter where the text is from: guests
 and the cluster can write some of it, and what a site says is no template either.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stackyard.inventory.contract import Inventory
 
-__all__ = ["as_list", "as_yaml", "group_name", "marked"]
+__all__ = ["as_list", "as_yaml", "group_name", "mark_unsafe"]
 
 _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 _APP_TAG = "app_"
@@ -54,7 +54,7 @@ def group_name(text: str) -> str:
 
 def as_list(inventory: Inventory) -> dict[str, Any]:
     """Return what a dynamic inventory answers to `--list`."""
-    hosts = {key: marked(_variables(inventory, row)) for key, row, _ in inventory.hosts()}
+    hosts = {key: mark_unsafe(_variables(inventory, row)) for key, row, _ in inventory.hosts()}
     groups = _groups(inventory)
     return {
         "_meta": {"hostvars": hosts},
@@ -116,12 +116,12 @@ def _connection(inventory: Inventory, row: Mapping[str, Any]) -> dict[str, Any]:
     return {"ansible_connection": connection, "ansible_host": node, "ansible_pct_vmid": row["vmid"], **own}
 
 
-def marked(value: Any) -> Any:
+def mark_unsafe(value: Any) -> Any:
     """Return a value with the mark of JSON on every text in it that could be a template."""
     if isinstance(value, dict):
-        return {name: marked(one) for name, one in value.items()}
+        return {name: mark_unsafe(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [marked(one) for one in value]
+        return [mark_unsafe(one) for one in value]
     return {"__ansible_unsafe": value} if _may_be_template(value) else value
 
 
@@ -142,7 +142,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _quoted(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+def _represent_unsafe(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
     if _may_be_template(data):
         return dumper.represent_scalar("!unsafe", data, style='"')
     is_plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", data) and data.lower() not in _WORDS
@@ -150,5 +150,5 @@ def _quoted(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
 
 
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
-_Dumper.add_representer(str, _quoted)
+_Dumper.add_representer(str, _represent_unsafe)
 _Dumper.add_representer(_Empty, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data))

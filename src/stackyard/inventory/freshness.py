@@ -1,4 +1,4 @@
-"""Whether a published inventory says what is so now; where that cannot be told, it says that."""
+"""Whether a published inventory says what is so now; where that is unknown, it says that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def freshness(published: Inventory | None, now: Origin | None) -> Freshness:
 
     Args:
         published: The inventory, None where there is none that can be read.
-        now: What one that was rendered now would come from, None where that cannot be told.
+        now: What one that was rendered now would come from, None where that is unknown.
     """
     if published is None or now is None:
         return Freshness.UNKNOWN

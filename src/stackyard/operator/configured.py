@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stackyard.sources.manifest.model import Manifest, Node
     from stackyard.sources.site.load import Site
 
-__all__ = ["configured_guests", "guest_values", "spec_of"]
+__all__ = ["guest_values", "list_configured_guests", "spec_of"]
 
 
 def guest_values(site: Site, manifest: Manifest, host: str) -> Mapping[str, Mapping[str, Any]]:
@@ -36,7 +36,7 @@ def spec_of(site: Site, node: Node, values: Mapping[str, Any]) -> str | None:
     return node.name if node.mode == "pull" and node.name in site.specs else None
 
 
-def configured_guests(site: Site, manifest: Manifest, host: str) -> frozenset[str]:
+def list_configured_guests(site: Site, manifest: Manifest, host: str) -> frozenset[str]:
     """Return the guests on a host in which programs have to run: those with a spec, and all containers.
 
     A container gets its user over SSH, as it has no cloud-init.

@@ -15,7 +15,7 @@ from stackyard.base.schedule import Failed, Mode, NotStarted, Skipped, walk
 from stackyard.guard import GuardRefusedError
 from stackyard.operator.node_work import NodeWork, StopSignal, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
-from stackyard.operator.phase_limits import limited
+from stackyard.operator.phase_limits import limit_phase
 from stackyard.operator.readiness import HaltedError, Readiness
 from stackyard.path.apply import apply_plan
 from stackyard.path.manifests import resolve_manifest
@@ -79,7 +79,7 @@ class Creation:
     _hosts: list[_Host] = field(default_factory=list, init=False)
 
     async def run(self) -> bool:
-        """Create; tell whether every node is as it should be. What failed is noted with each node.
+        """Create; return whether every node is as it should be. What failed is noted with each node.
 
         Raises:
             GuardRefusedError: A plan would destroy or stop something; nothing was changed.
@@ -87,21 +87,21 @@ class Creation:
             StackyardError: A host cannot be planned for.
         """
         async with contextlib.AsyncExitStack() as stack:
-            hosts = [await self._planned(stack, host) for host in self.manifest_run.hosts]
+            hosts = [await self._plan_host(stack, host) for host in self.manifest_run.hosts]
             for host in hosts:
                 _require_permission(host)
             for host in hosts:
                 self._note_plan(host)
             self.tracker.flush()
-            with self.tracker.whole("create_nodes"):
+            with self.tracker.time_all("create_nodes"):
                 await self._walk({host.name: host for host in hosts})
         self._hosts = hosts
         chosen = [node for node in self.tracker.nodes if node.name in self.manifest_run.chosen]
         return not self.errors and all(node.status is NodeStatus.COMPLETED for node in chosen)
 
-    async def _planned(self, stack: contextlib.AsyncExitStack, host: str) -> _Host:
+    async def _plan_host(self, stack: contextlib.AsyncExitStack, host: str) -> _Host:
         manifest_run = self.manifest_run
-        with self.tracker.whole("plan_guests"):
+        with self.tracker.time_all("plan_guests"):
             resolved = resolve_manifest(manifest_run.resolver, manifest_run.manifest, host)
             roots = manifest_run.roots_on(host)
             wanted = guests_of(resolved.desired, roots).values()
@@ -131,7 +131,7 @@ class Creation:
         return _Host(name=host, run=run, made=made, ready=ready, work=work)
 
     def _note_plan(self, host: _Host) -> None:
-        """Take note of what this run makes first: whoever finds it half-made knows whose it was."""
+        """Take note of what this run makes first: anyone who finds it incomplete knows whose it was."""
         for name in host.work.guests:
             is_new = name in host.ready.to_create or self.tracker[name].created
             self.tracker.change(name, created=is_new)
@@ -142,15 +142,15 @@ class Creation:
             for name in host.ready.to_create - host.ready.begun:
                 self.tracker.change(name, created=False)
 
-    def _saw(self, host: _Host, event: events.ResourceApplied) -> None:
-        """Take note of what the engine does with a guest when it does it, whoever's turn it is."""
-        name = host.ready.saw(event)
+    def _note_apply_event(self, host: _Host, event: events.ResourceApplied) -> None:
+        """Note what the engine does with a guest, in any order."""
+        name = host.ready.note_event(event)
         if name is not None and self.tracker[name].status is NodeStatus.PENDING:
             self.tracker.change(name, status=NodeStatus.CREATING, vm_id=host.work.guests[name].vm_id)
         if name in host.ready.done and self.tracker[name].status is NodeStatus.CREATING:
             self.tracker.change(name, status=NodeStatus.STARTED)
 
-    def _note_made(self, host: _Host) -> None:
+    def _note_created(self, host: _Host) -> None:
         """Take note of guests that are there although their nodes were passed over.
 
         The engine makes the guests of a host at once, also those of nodes whose turn never came. How far it
@@ -164,9 +164,9 @@ class Creation:
                 continue
             because = f": {node.cause} failed first." if node.cause else "."
             if name in host.ready.done:
-                said, status = "Its guest was made, and not configured", NodeStatus.STARTED
+                said, status = "Its guest was created, and not configured", NodeStatus.STARTED
             elif name in host.ready.begun:
-                said, status = "The engine was stopped while it made its guest", NodeStatus.CREATING
+                said, status = "The engine was stopped while it created its guest", NodeStatus.CREATING
             elif name not in host.ready.to_create:
                 said, status = "Its guest was there before, and was not looked at", NodeStatus.STARTED
             else:
@@ -182,7 +182,7 @@ class Creation:
             node = self.manifest_run.manifest.by_name[step.name]
             await (host.work.delegate(Verb.CREATE, node) if step.is_inside else host.work.create(node))
 
-        def settled(step: Step, end: Settled[Step, None]) -> None:
+        def settle(step: Step, end: Settled[Step, None]) -> None:
             self._note_end(step, end)
             if isinstance(end, Failed) and self._halts and self.halt.cause is not None:
                 for task in applies.values():
@@ -191,7 +191,7 @@ class Creation:
         graph = _steps(self.manifest_run)
         mode = Mode.STOP if self._halts else Mode.CONTINUE
         try:
-            await walk(graph, work, parallel=max(len(graph), 1), mode=mode, on_settled=settled)
+            await walk(graph, work, parallel=max(len(graph), 1), mode=mode, on_settled=settle)
             await asyncio.gather(*applies.values())
         finally:
             for task in applies.values():
@@ -199,19 +199,19 @@ class Creation:
             # The engine stores its state before it ends, however it is stopped.
             await asyncio.gather(*applies.values(), return_exceptions=True)
             for host in hosts.values():
-                self._note_made(host)
+                self._note_created(host)
 
     @property
     def _halts(self) -> bool:
         return self.manifest_run.manifest.settings.on_error != "continue"
 
     async def _apply(self, host: _Host) -> None:
-        """Let the engine do its part; whoever waits for a guest that does not come is told."""
+        """Let the engine do its part; the one that waits for a guest that does not come is told."""
         if host.made.is_nothing:
             return
         try:
-            saw = functools.partial(self._saw, host)
-            async with limited(self.manifest_run.timeouts.seconds("provision"), "provision", host.name):
+            saw = functools.partial(self._note_apply_event, host)
+            async with limit_phase(self.manifest_run.timeouts.seconds("provision"), "provision", host.name):
                 await apply_plan(host.run, host.made, is_verified=False, on_resource=saw)
         except asyncio.CancelledError:
             if self.halt.cause is None:
@@ -241,7 +241,7 @@ class Creation:
                 pass
 
     def _first_of(self, because: tuple[Step, ...]) -> str | None:
-        """Return the node that failed first of those that stand in the way."""
+        """Return the node that failed first of those that are in the way."""
         return (self.halt.cause or because[0].name) if because else None
 
     def _note_failure(self, step: Step, names: Iterable[str], error: Exception) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.base.errors import StackyardError
-from stackyard.operator.existing_guests import looking
+from stackyard.operator.existing_guests import open_node_work
 from stackyard.operator.outcome import NodeStatus, Verb
-from stackyard.operator.phase_limits import limited
+from stackyard.operator.phase_limits import limit_phase
 from stackyard.operator.remove import Removal
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.progress import Tracker
     from stackyard.operator.remove import Removed
-    from stackyard.path.run import Settings
+    from stackyard.path.run import RunSettings
     from stackyard.sources.site import ConfigResolver
 
 __all__ = ["Destruction"]
@@ -41,7 +41,7 @@ class Destruction:
     """
 
     resolver: ConfigResolver
-    settings: Settings
+    settings: RunSettings
     manifest: str
     hosts: tuple[str, ...]
     tracker: Tracker
@@ -52,44 +52,44 @@ class Destruction:
     orphans: list[str] = field(default_factory=list)
 
     async def all(self) -> bool:
-        """Destroy everything; what is inside of a node goes with it. Tell whether nothing is left.
+        """Destroy everything; what is inside of a node goes with it. Return whether nothing is left.
 
         Raises:
             GuardRefusedError: A guest is protected.
             StackyardError: A host or state cannot be used.
         """
-        with self.tracker.whole("destroy_nodes"):
+        with self.tracker.time_all("destroy_nodes"):
             left: set[str] = set()
             for host in self.hosts:
-                async with limited(self.limit_s, "destroy", host):
+                async with limit_phase(self.limit_s, "destroy", host):
                     removed = await self._removal(host).all()
                 self._take(removed)
-                left |= self._left(host, removed)
+                left |= self._list_remaining(host, removed)
             for node in self.tracker.nodes:
                 if self._root(node.name) not in left:
-                    self._gone(node.name)
+                    self._note_destroyed(node.name)
         return not self.errors
 
     async def some(self, manifest_run: ManifestRun, guest_actions: Mapping[str, GuestActions]) -> bool:
-        """Destroy the nodes of a manifest run, at any depth. Tell whether all of them are gone.
+        """Destroy the nodes of a manifest run, at any depth. Return whether all of them are gone.
 
         Raises:
             GuardRefusedError: A guest is protected, or others would have to go too.
             StackyardError: A host or state cannot be used.
         """
-        with self.tracker.whole("destroy_nodes"):
+        with self.tracker.time_all("destroy_nodes"):
             for host in self.hosts:
                 roots = {node.name for node in manifest_run.roots_on(host)}
                 await self._inside(manifest_run, host, guest_actions)
                 if not roots:
                     continue
-                async with limited(self.limit_s, "destroy", host):
+                async with limit_phase(self.limit_s, "destroy", host):
                     removed = await self._removal(host).only(frozenset(roots))
                 self._take(removed)
-                for name in roots - self._left(host, removed):
-                    self._gone(name)
+                for name in roots - self._list_remaining(host, removed):
+                    self._note_destroyed(name)
                     for one in manifest_run.inside(name):
-                        self._gone(one.name)
+                        self._note_destroyed(one.name)
         return not self.errors
 
     async def _inside(
@@ -104,7 +104,7 @@ class Destruction:
                 continue
             names = tuple(name for name in sorted(meant) if manifest_run.root_of(name).name == root)
             whole = manifest_run.with_root(root)
-            async with looking(
+            async with open_node_work(
                 whole, host, self.tracker, guest_actions=guest_actions, emit=self.emit
             ) as work:
                 try:
@@ -113,7 +113,7 @@ class Destruction:
                     self.errors.append(err)
                     continue
             for name in names:
-                self._gone(name)
+                self._note_destroyed(name)
 
     def _removal(self, host: str) -> Removal:
         return Removal(
@@ -128,7 +128,7 @@ class Destruction:
         self.errors += removed.errors
         self.orphans += [text for text in removed.orphans if text not in self.orphans]
 
-    def _left(self, host: str, removed: Removed) -> set[str]:
+    def _list_remaining(self, host: str, removed: Removed) -> set[str]:
         """Return the nodes of a host that are still there: where nothing failed, none is."""
         if not removed.errors:
             return set()
@@ -145,7 +145,7 @@ class Destruction:
             name = outer
         return name
 
-    def _gone(self, name: str) -> None:
+    def _note_destroyed(self, name: str) -> None:
         self.tracker.change(
             name, status=NodeStatus.DESTROYED, address=None, created=False, error=None, cause=None
         )

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from stackyard.operator.progress import Tracker
     from stackyard.sources.manifest.model import Node
 
-__all__ = ["ExistingGuests", "Verification", "looking"]
+__all__ = ["ExistingGuests", "Verification", "open_node_work"]
 
 
 @contextlib.asynccontextmanager
-async def looking(
+async def open_node_work(
     manifest_run: ManifestRun,
     host: str,
     tracker: Tracker,
@@ -74,7 +74,7 @@ class ExistingGuests:
     emit: events.Emit = events.ignore
 
     def _reach(self, host: str) -> contextlib.AbstractAsyncContextManager[NodeWork]:
-        return looking(
+        return open_node_work(
             self.manifest_run, host, self.tracker, guest_actions=self.guest_actions, emit=self.emit
         )
 
@@ -83,12 +83,12 @@ class Verification(ExistingGuests):
     """Looks at every node that is there, at every depth."""
 
     async def run(self) -> bool:
-        """Verify; tell whether every node is what it should be. What is wrong is noted with each node.
+        """Verify; return whether every node is what it should be. What is wrong is noted with each node.
 
         Raises:
             StackyardError: The manifest does not fit on a host any more.
         """
-        with self.tracker.whole("verify_nodes"):
+        with self.tracker.time_all("verify_nodes"):
             async with contextlib.AsyncExitStack() as stack, asyncio.TaskGroup() as group:
                 for host in self.manifest_run.hosts:
                     work = await stack.enter_async_context(self._reach(host))
@@ -106,7 +106,7 @@ class Verification(ExistingGuests):
         if node.type is not NodeType.PVE or not inside:
             return
         if is_well:
-            await self._noted_inside(node, inside, work)
+            await self._note_children(node, inside, work)
         for name in inside:
             if not is_well and self.tracker[name].error is None:
                 said = f"It could not be looked at: {node.name} is not as it should be."
@@ -120,7 +120,7 @@ class Verification(ExistingGuests):
             return False
         return True
 
-    async def _noted_inside(self, node: Node, inside: list[str], work: NodeWork) -> None:
+    async def _note_children(self, node: Node, inside: list[str], work: NodeWork) -> None:
         try:
             await work.delegate(Verb.VERIFY, node)
         except SubtreeError:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from stackyard.desired import Guest
     from stackyard.operator.delegation.delegate import Delegated
     from stackyard.operator.outcome import Phase, Verb
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
     from stackyard.path.verify import GuestUp
     from stackyard.sources.manifest.model import Manifest, Node
 
@@ -29,7 +29,7 @@ class GuestActions(Protocol):
         ...
 
     async def delegate(
-        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: VerbRequest
     ) -> Delegated:
         """Let the operator inside of a node do something with what runs there."""
         ...

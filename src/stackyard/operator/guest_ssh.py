@@ -11,7 +11,7 @@ from stackyard.base import events
 from stackyard.operator.delegation.archive import find_archive
 from stackyard.operator.delegation.delegate import DelegationContext, delegate
 from stackyard.operator.guests import configure, guest_context, inspect, pull_service
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 from stackyard.operator.outcome import Phase, PhaseStatus, Verb
 from stackyard.operator.progress import PhaseFailedError
 from stackyard.operator.pve_nodes import ensure_pve
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stackyard.operator.guests import GuestContext
     from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.pve_nodes import InstallPve
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
     from stackyard.path.verify import GuestUp
     from stackyard.sources.manifest.model import Manifest, Node
 
@@ -45,7 +45,7 @@ def guest_actions_by_ssh(
         install: Installs Proxmox VE on nodes of type `pve` that have none; without, they stay as they are.
         emit: Takes the events.
     """
-    packed = _Packed(emit)
+    packed = _ArchiveCache(emit)
 
     @contextlib.asynccontextmanager
     async def guest_actions_for(host: str) -> AsyncIterator[GuestActions]:
@@ -57,14 +57,14 @@ def guest_actions_by_ssh(
             context = await stack.enter_async_context(
                 guest_context(resolver, manifest, host, service=service, timeouts=manifest_run.timeouts)
             )
-            yield _SshHands(
+            yield _SshGuestActions(
                 manifest_run=manifest_run, context=context, packed=packed, install=install, emit=emit
             )
 
     return guest_actions_for
 
 
-class _Packed:
+class _ArchiveCache:
     """The archive that inner hosts are sent, found when the first of them needs it, and once a run."""
 
     def __init__(self, emit: events.Emit) -> None:
@@ -80,12 +80,12 @@ class _Packed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SshHands:
+class _SshGuestActions:
     """Reaches into the guests of one host."""
 
     manifest_run: ManifestRun
     context: GuestContext
-    packed: _Packed
+    packed: _ArchiveCache
     install: InstallPve | None
     emit: events.Emit
 
@@ -106,7 +106,7 @@ class _SshHands:
         return await ensure_pve(node.name, hosts, self.context, self.install, self.emit, timeout_s=time_s)
 
     def _is_worth_a_login(self, node: Node) -> bool:
-        """Tell whether there is a reason to log in: the manifest wants it, or there is something to do."""
+        """Return whether there is a reason to log in: the manifest wants it, or there is something to do."""
         is_asked = self.manifest_run.manifest.settings.verify_ssh
         has_work = self.context.document(node) is not None
         return is_asked or has_work or node.type is NodeType.PVE
@@ -118,12 +118,12 @@ class _SshHands:
         return await inspect(node, guest, address, self.context, self.emit)
 
     async def delegate(
-        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: Request
+        self, verb: Verb, node: Node, guest: Guest, up: GuestUp, *, subtree: Manifest, request: VerbRequest
     ) -> Delegated:
         if not up.addresses:
             raise PhaseFailedError(f"No address of {node.name} is known, so that nothing can be run there.")
         hosts = self.context.hosts(node, guest, up.addresses[0])
-        async with logged_in(hosts, self.context) as shell:
+        async with log_in(hosts, self.context) as shell:
             inner = shell.host
         site = self.context.resolver.site
         context = DelegationContext(

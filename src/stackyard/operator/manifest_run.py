@@ -11,10 +11,10 @@ from stackyard.base.diagnostics import Diagnostics
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
 from stackyard.operator.outcome import Verb
-from stackyard.operator.records import RecordStore
+from stackyard.operator.record_store import RecordStore
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.manifests import require_used
-from stackyard.path.run import InputChangedError, ProviderChoice, Settings, chosen_cli_config
+from stackyard.path.run import InputChangedError, ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.sources.manifest.checks import check_manifest
 from stackyard.sources.manifest.model import Scope
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
@@ -23,13 +23,13 @@ from stackyard.sources.site.timeouts import Timeouts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
     from stackyard.sources.manifest.model import Manifest, Node
     from stackyard.sources.site import ConfigResolver
 
 __all__ = ["ManifestRun", "settings_for", "timeouts_of", "with_vm_ids"]
 
-# The engine makes ten at once where nobody says more; a guest that boots takes a place, and does nothing.
+# The engine makes ten at once by default more; a guest that boots takes a place, and does nothing.
 _FEWEST_AT_ONCE = 10
 _MOST_AT_ONCE = 64
 
@@ -48,14 +48,14 @@ class ManifestRun:
     """
 
     verb: Verb
-    request: Request
+    request: VerbRequest
     resolver: ConfigResolver
     manifest: Manifest
     host: str
-    settings: Settings
+    settings: RunSettings
 
     @classmethod
-    def of(cls, verb: Verb, request: Request, resolver: ConfigResolver) -> ManifestRun:
+    def of(cls, verb: Verb, request: VerbRequest, resolver: ConfigResolver) -> ManifestRun:
         """Read the manifest that a request means.
 
         Raises:
@@ -68,7 +68,7 @@ class ManifestRun:
 
     @classmethod
     def with_manifest(
-        cls, verb: Verb, request: Request, resolver: ConfigResolver, manifest: Manifest
+        cls, verb: Verb, request: VerbRequest, resolver: ConfigResolver, manifest: Manifest
     ) -> ManifestRun:
         """Put a manifest on its hosts, with the ids that were given or were used before.
 
@@ -86,7 +86,7 @@ class ManifestRun:
                     + did_you_mean(name, manifest.by_name)
                 )
         settings = settings_for(request, resolver, len(manifest.roots))
-        vm_ids = {**_used_before(settings, manifest, host), **request.vm_ids}
+        vm_ids = {**_list_previous_ids(settings, manifest, host), **request.vm_ids}
         placed = with_vm_ids(manifest, vm_ids).on(host)
         if vm_ids:
             found = Diagnostics()
@@ -107,7 +107,7 @@ class ManifestRun:
         return timeouts_of(self.request, self.resolver)
 
     def require_current(self) -> None:
-        """Refuse to go on from a site or a manifest that was changed since it was read.
+        """Refuse to continue from a site or a manifest that was changed since it was read.
 
         Raises:
             InputChangedError: It was.
@@ -179,12 +179,12 @@ class ManifestRun:
         """Return the host or node that a node runs on."""
         return str(self.manifest.by_name[name].scope)
 
-    def book(self, host: str) -> RecordStore:
+    def open_record(self, host: str) -> RecordStore:
         """Return where the record of a host is kept."""
         return RecordStore(self.settings.base, self.manifest.name, host)
 
     def is_whole(self, host: str) -> bool:
-        """Tell whether everything that the manifest has on a host is meant."""
+        """Return whether everything that the manifest has on a host is meant."""
         return len(self.roots_on(host)) == len(self.manifest.scopes.get(Scope(host=host), ()))
 
     def _in_order(self, names: Iterable[str]) -> list[str]:
@@ -192,17 +192,17 @@ class ManifestRun:
         return [node.name for node in self.manifest.nodes if node.name in wanted]
 
 
-def timeouts_of(request: Request, resolver: ConfigResolver) -> Timeouts:
+def timeouts_of(request: VerbRequest, resolver: ConfigResolver) -> Timeouts:
     """Return how long phases may take: what was asked for before what the site says."""
     return Timeouts.of(resolver.site.settings.defaults.timeouts, request.timeouts)
 
 
-def settings_for(request: Request, resolver: ConfigResolver, roots: int) -> Settings:
+def settings_for(request: VerbRequest, resolver: ConfigResolver, roots: int) -> RunSettings:
     """Return how the engine is run for a request."""
-    return Settings(
+    return RunSettings(
         base=EnvironmentSource(resolver).base,
         provider=ProviderChoice(request.provider),
-        cli_config=chosen_cli_config(),
+        cli_config=read_cli_config_path(),
         lock_wait_s=request.lock_wait_s,
         parallelism=request.parallel or min(max(_FEWEST_AT_ONCE, roots + 2), _MOST_AT_ONCE),
     )
@@ -219,7 +219,7 @@ def with_vm_ids(manifest: Manifest, vm_ids: Mapping[str, int]) -> Manifest:
     return dataclasses.replace(manifest, nodes=nodes)
 
 
-def _used_before(settings: Settings, manifest: Manifest, host: str) -> dict[str, int]:
+def _list_previous_ids(settings: RunSettings, manifest: Manifest, host: str) -> dict[str, int]:
     """Return the ids that were given before for guests that are still there."""
     record = RecordStore(settings.base, manifest.name, host).read()
     if record is None or record.is_over:

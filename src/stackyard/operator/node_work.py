@@ -1,4 +1,4 @@
-"""One node of a host: from the moment that its guest is made until everything about it is done."""
+"""One node of a host: from the moment that its guest is created until everything about it is done."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from stackyard.operator.outcome import NodeOutcome
     from stackyard.operator.progress import Tracker
     from stackyard.operator.readiness import Readiness
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
     from stackyard.path.verify import GuestUp
     from stackyard.sources.manifest.model import Manifest, Node
 
 __all__ = ["NodeWork", "StopSignal", "SubtreeError", "with_buffer"]
 
-# How many guests are reached into at once where nobody says; each is a connection.
+# How many guests are reached into at once by default; each is a connection.
 _AT_ONCE = 64
 
 
@@ -60,10 +60,10 @@ class StopSignal:
     cause: str | None = None
 
     def check(self) -> None:
-        """Go no further once somebody has failed.
+        """Go no further once someone has failed.
 
         Raises:
-            HaltedError: Somebody has.
+            HaltedError: Someone has.
         """
         if self.cause is not None:
             raise HaltedError(self.cause)
@@ -80,8 +80,8 @@ class NodeWork:
         guests: The guests by the names of their nodes.
         guest_actions: Reaches into guests.
         tracker: Takes note of everything.
-        halt: Whether to go on.
-        ready: Says when a guest is made; it is there already when absent.
+        halt: Whether to continue.
+        ready: Says when a guest is created; it is there already when absent.
         probe_port: Tries ports of guests, from where they can be reached.
         emit: Takes the events.
     """
@@ -126,7 +126,7 @@ class NodeWork:
         self.tracker.change(node.name, status=NodeStatus.CONFIGURED)
 
     async def reach(self, node: Node) -> GuestUp:
-        """Wait until a guest runs and tells its address.
+        """Wait until a guest runs and reports its address.
 
         Raises:
             GuestDownError: It does not in its time.
@@ -188,7 +188,7 @@ class NodeWork:
         depth = self.manifest_run.manifest.depth(node.name) + 1
         for outcome in ended:
             if outcome.name in self.manifest_run.manifest.by_name:
-                self.tracker.put(_seen_from_here(outcome, self.tracker, depth))
+                self.tracker.put(_rebase_outcome(outcome, self.tracker, depth))
         bad = [outcome for outcome in ended if outcome.error is not None or not _is_as_asked(verb, outcome)]
         silent = {one.name for one in inside} - {outcome.name for outcome in ended}
         if verb in (Verb.CREATE, Verb.VERIFY):
@@ -209,7 +209,7 @@ class NodeWork:
         self.tracker.fail(name, "The operator inside said nothing about it.")
         return self.tracker[name]
 
-    def _request(self, node: Node, subtree: Manifest, only: tuple[str, ...]) -> Request:
+    def _request(self, node: Node, subtree: Manifest, only: tuple[str, ...]) -> VerbRequest:
         own = self.manifest_run.request
         inside = {one.name for one in subtree.nodes}
         targets = only or tuple(name for name in own.targets if name in inside)
@@ -228,11 +228,11 @@ class NodeWork:
 
 
 def _is_as_asked(verb: Verb, outcome: NodeOutcome) -> bool:
-    """Tell whether a node is what it was asked to be: one that is gone was not created."""
+    """Return whether a node is what it was asked to be: one that is gone was not created."""
     return outcome.is_well and (verb is Verb.DESTROY or outcome.status is NodeStatus.COMPLETED)
 
 
-def _seen_from_here(outcome: NodeOutcome, tracker: Tracker, depth: int) -> NodeOutcome:
+def _rebase_outcome(outcome: NodeOutcome, tracker: Tracker, depth: int) -> NodeOutcome:
     known = tracker[outcome.name]
     return dataclasses.replace(
         outcome,

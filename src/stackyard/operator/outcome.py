@@ -97,7 +97,7 @@ def _text(said: object) -> str | None:
     return said
 
 
-def _whole(said: object, most: int) -> int:
+def _read_integer(said: object, most: int) -> int:
     """Return a whole number from zero up to a limit.
 
     Raises:
@@ -202,10 +202,10 @@ class NodeOutcome:
             name=str(document["name"]),
             type=str(document.get("type", "vm")),
             status=NodeStatus(document["status"]),
-            vm_id=None if document.get("vm_id") is None else _whole(document["vm_id"], _HIGHEST_VM_ID),
+            vm_id=None if document.get("vm_id") is None else _read_integer(document["vm_id"], _HIGHEST_VM_ID),
             address=_address(document.get("ip")),
             host=str(document["host"]),
-            depth=_whole(document.get("depth", 0), _DEEPEST),
+            depth=_read_integer(document.get("depth", 0), _DEEPEST),
             created=_flag(document.get("created", False)),
             phases=tuple(Phase.from_json(phase) for phase in document.get("phases", ())),
             error=_text(document.get("error")),

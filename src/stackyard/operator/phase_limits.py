@@ -11,7 +11,7 @@ from stackyard.base.errors import StackyardError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["PhaseTimeoutError", "limited"]
+__all__ = ["PhaseTimeoutError", "limit_phase"]
 
 
 class PhaseTimeoutError(StackyardError):
@@ -23,7 +23,7 @@ class PhaseTimeoutError(StackyardError):
 
 
 @contextlib.asynccontextmanager
-async def limited(seconds: float | None, phase: str, where: str) -> AsyncIterator[None]:
+async def limit_phase(seconds: float | None, phase: str, where: str) -> AsyncIterator[None]:
     """Stop what runs inside of the block when its time is over; never where none is given.
 
     Raises:

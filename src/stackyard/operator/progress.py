@@ -1,4 +1,4 @@
-"""How far each node is, kept while a run goes on, and written down for whoever comes after it."""
+"""How far each node is, kept while a run continues, and written down for the next run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PhaseFailedError(StackyardError):
 
     code = "E-OPERATOR-PHASE"
     summary = "A phase of a node failed"
-    default_remedy = "Correct what it says and run the command again: it goes on from what is there."
+    default_remedy = "Correct the cause and run the command again: it continues with the existing guests."
 
 
 class Tracker:
@@ -69,7 +69,7 @@ class Tracker:
             self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY_S, self.flush)
 
     def put(self, node: NodeOutcome) -> None:
-        """Take what somebody else says of a node; phases of before stay."""
+        """Take what someone else says of a node; phases of before stay."""
         known = self._nodes.get(node.name)
         phases = node.phases if known is None else (*known.phases, *node.phases)
         self._nodes[node.name] = node
@@ -107,7 +107,7 @@ class Tracker:
             self.change(name, phases=(*self._nodes[name].phases, ended))
 
     @contextlib.contextmanager
-    def whole(self, phase: str) -> Iterator[None]:
+    def time_all(self, phase: str) -> Iterator[None]:
         """Time something that is done for all nodes together."""
         began_s = time.monotonic()
         status, detail = PhaseStatus.FAILED, ""

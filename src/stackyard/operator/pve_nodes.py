@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from stackyard.base.errors import StackyardError
 from stackyard.operator.delegation.inner_host import InnerHost, InnerHostError, Steps
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ async def ensure_pve(
     """
     steps = Steps(host=name, emit=emit)
     try:
-        async with logged_in(hosts, ctx) as shell:
+        async with log_in(hosts, ctx) as shell:
             inner = InnerHost(name=name, shell=shell)
             if (await inner.run("command -v pvesh || echo none")).strip() != "none":
                 return ()

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from stackyard.desired import Guest
     from stackyard.engine.changes import Changes
 
-__all__ = ["HaltedError", "NotMadeError", "Readiness"]
+__all__ = ["GuestNotCreatedError", "HaltedError", "Readiness"]
 
 _MAKES = (Action.CREATE, Action.UPDATE, Action.REPLACE)
 
 
-class NotMadeError(StackyardError):
-    """A guest was to be made or changed, and the engine could not do it."""
+class GuestNotCreatedError(StackyardError):
+    """A guest was to be created or changed, and the engine could not do it."""
 
     code = "E-OPERATOR-NOT-MADE"
-    summary = "A guest could not be made"
+    summary = "Cannot create a guest"
     default_remedy = "Correct what the engine reports and run the command again."
 
 
@@ -71,7 +71,7 @@ class Readiness:
         self.done: set[str] = set()
         self._errors: dict[str, StackyardError] = {}
 
-    def saw(self, event: events.ResourceApplied) -> str | None:
+    def note_event(self, event: events.ResourceApplied) -> str | None:
         """Take an event of the apply; return the node whose guest it makes or changes."""
         name = self._names.get(event.address)
         if name is None or event.action == "delete":
@@ -87,7 +87,7 @@ class Readiness:
         """Wait until the engine is done with a guest.
 
         Raises:
-            StackyardError: It could not be made, or nobody tries any more.
+            StackyardError: It could not be created, or no one tries any more.
         """
         if name in self._waiting:
             await self._waiting[name].wait()
@@ -95,7 +95,7 @@ class Readiness:
             raise self._errors[name]
 
     def end(self, error: StackyardError) -> frozenset[str]:
-        """Let everybody know whose guest is not there that it will not come; return who that is."""
+        """Let everyone know whose guest is not there that it will not come; return who that is."""
         left = {name for name, done in self._waiting.items() if not done.is_set()}
         for name in left:
             self._errors[name] = _error_of(name, self._resources[name], error)
@@ -109,4 +109,4 @@ def _error_of(name: str, resources: Collection[str], error: StackyardError) -> S
     own = [finding for finding in error.findings if finding.address in resources]
     said = own or [finding for finding in error.findings if finding.severity.value == "error"]
     text = " ".join(f"{finding.summary.strip()} {finding.detail.strip()}".strip() for finding in said)
-    return NotMadeError(f"{name} could not be made: {text or error.detail}")
+    return GuestNotCreatedError(f"Cannot create {name}: {text or error.detail}")

@@ -12,7 +12,7 @@ from stackyard.operator.outcome import NodeOutcome, NodeStatus, Verb
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Record", "RunState"]
+__all__ = ["RunRecord", "RunState"]
 
 FORMAT = 1
 
@@ -27,7 +27,7 @@ class RunState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RunRecord:
     """The last run of a manifest on a host.
 
     Attributes:
@@ -84,7 +84,7 @@ class Record:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Record:
+    def from_json(cls, document: Mapping[str, Any]) -> RunRecord:
         """Return what `as_json` gave.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Removing guests of a host: all that its state has, or some; and what nobody's state has."""
+"""Removing guests of a host: all that its state has, or some; and what no one's state has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stackyard.guard import Allowances, GuardRefusedError
 from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.guard.subjects import data_files, is_guest, is_snippet, name_of, volume_of
 from stackyard.path.apply import apply_plan
-from stackyard.path.environment import resolved_on
+from stackyard.path.environment import resolve_on
 from stackyard.path.importing.managed import managed_guests
 from stackyard.path.manifests import KIND, first_boots_of, tag_of
 from stackyard.path.plan import PlanRequest, make_plan
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients import proxmox
     from stackyard.path.plan import Plan
-    from stackyard.path.run import Run, Settings
+    from stackyard.path.run import Run, RunSettings
     from stackyard.provider.journal import Entry
     from stackyard.sources.site import ConfigResolver
     from stackyard.state import StateService
@@ -59,7 +59,7 @@ class Removal:
     """Removes what a manifest has on a host.
 
     Nothing of the manifest itself is needed for it: the state says what is there. So a manifest that was
-    changed, broken or deleted since does not stand in the way.
+    changed, broken or deleted since is not in the way.
 
     Attributes:
         resolver: The site.
@@ -70,7 +70,7 @@ class Removal:
     """
 
     resolver: ConfigResolver
-    settings: Settings
+    settings: RunSettings
     manifest: str
     host: str
     emit: events.Emit = events.ignore
@@ -95,7 +95,7 @@ class Removal:
 
     async def _run(self, is_meant: Callable[[Entry], bool], names: Collection[str] | None = None) -> Removed:
         target = Target(kind=KIND, name=self.manifest, node=self.host)
-        resolved = resolved_on(self.resolver, target, Desired())
+        resolved = resolve_on(self.resolver, target, Desired())
         async with open_run(resolved, self.settings, emit=self.emit, may_be_empty=True) as run:
             swept = await sweep_unfinished(run, is_meant)
             plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=Allowances(everything=True))
@@ -151,12 +151,12 @@ class Removal:
             return Removed()
         gone: set[str] = set()
 
-        def saw(event: events.ResourceApplied) -> None:
+        def note_event(event: events.ResourceApplied) -> None:
             if event.phase is events.ApplyPhase.DONE and event.address in going:
                 gone.add(going[event.address])
 
         try:
-            await apply_plan(run, made, is_verified=False, on_resource=saw)
+            await apply_plan(run, made, is_verified=False, on_resource=note_event)
         except StackyardError as err:
             return Removed(names=frozenset(gone), errors=(err,))
         return Removed(names=frozenset(going.values()))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Request"]
+__all__ = ["VerbRequest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class VerbRequest:
     """What to do with which manifest, and how.
 
     Attributes:
@@ -56,7 +56,7 @@ class Request:
         return {**dataclasses.asdict(self), **plain}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Request:
+    def from_json(cls, document: Mapping[str, Any]) -> VerbRequest:
         """Return what `as_json` gave."""
         targets = tuple(str(name) for name in document.get("targets", ()))
         vm_ids = {str(name): int(vm_id) for name, vm_id in dict(document.get("vm_ids", {})).items()}

@@ -31,13 +31,13 @@ class Rollback(ExistingGuests):
     orphans: list[str] = field(default_factory=list)
 
     async def run(self, phase: str) -> bool:
-        """Remove; tell whether nothing of it is left.
+        """Remove; return whether nothing of it is left.
 
         Args:
             phase: What this is called in the outcome.
         """
         try:
-            with self.tracker.whole(phase):
+            with self.tracker.time_all(phase):
                 for host in self.manifest_run.hosts:
                     await self._inside(host)
                     await self._on(host)
@@ -50,7 +50,7 @@ class Rollback(ExistingGuests):
         return True
 
     async def _inside(self, host: str) -> None:
-        """Remove what was made inside of nodes that stay."""
+        """Remove what was created inside of nodes that stay."""
         for node in self.manifest_run.roots_on(host):
             if self.tracker[node.name].created:
                 continue
@@ -90,11 +90,11 @@ class Rollback(ExistingGuests):
             known = self.tracker[name]
             self.tracker.change(name, phases=(*known.phases, phase))
             if name not in left:
-                self._gone(name)
+                self._note_destroyed(name)
                 for one in self.manifest_run.inside(name):
-                    self._gone(one.name)
+                    self._note_destroyed(one.name)
 
-    def _gone(self, name: str) -> None:
+    def _note_destroyed(self, name: str) -> None:
         """Take note that a node is gone; one that failed stays known as failed."""
         is_bad = self.tracker[name].status in (NodeStatus.FAILED, NodeStatus.SKIPPED)
         status = self.tracker[name].status if is_bad else NodeStatus.DESTROYED

@@ -17,14 +17,14 @@ from stackyard.base.diagnostics import in_full
 from stackyard.base.errors import StackyardError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
 from stackyard.operator.progress import Tracker
-from stackyard.operator.record import Record, RunState
+from stackyard.operator.record import RunRecord, RunState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    from stackyard.operator.records import RecordStore
+    from stackyard.operator.record_store import RecordStore
 
-__all__ = ["RunRecorder", "RunSubject", "now", "seeded"]
+__all__ = ["RunRecorder", "RunSubject", "now", "seed_outcome"]
 
 
 def now() -> str:
@@ -66,15 +66,15 @@ class RunRecorder:
         self._emit = emit
         self._started_at = now()
         self._began_s = time.monotonic()
-        self.before: dict[str, Record | None] = {}
+        self.before: dict[str, RunRecord | None] = {}
         self._known: dict[str, dict[str, NodeOutcome]] = {}
 
-    def known(self, host: str, name: str) -> NodeOutcome | None:
+    def get_previous(self, host: str, name: str) -> NodeOutcome | None:
         """Return what the run before knew of a node."""
         return self._known.get(host, {}).get(name)
 
     @contextlib.asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def hold_hosts(self) -> AsyncIterator[None]:
         """Hold every host of the manifest for the length of the block.
 
         Raises:
@@ -85,7 +85,7 @@ class RunRecorder:
         with contextlib.ExitStack() as stack:
             # In one order, so that two runs never hold one each and wait for the other.
             for host in sorted(self.subject.books):
-                stack.enter_context(self.subject.books[host].held(holder))
+                stack.enter_context(self.subject.books[host].hold(holder))
             self.before = {host: book.read() for host, book in self.subject.books.items()}
             self._known = {
                 host: {node.name: node for node in record.nodes}
@@ -95,11 +95,11 @@ class RunRecorder:
             yield
 
     @contextlib.asynccontextmanager
-    async def written(self, nodes: Iterable[NodeOutcome]) -> AsyncIterator[Tracker]:
+    async def record(self, nodes: Iterable[NodeOutcome]) -> AsyncIterator[Tracker]:
         """Write down what becomes of the nodes; the record of a run that is stopped or fails says so."""
         tracker = Tracker(nodes, self._save, self._emit)
         tracker.flush()
-        # Whatever ends the run, whoever comes after it has to know how far it came.
+        # However the run ends, the next run has to know how far it came.
         state, error = RunState.FAILED, "The run ended with a defect of stackyard."
         try:
             yield tracker
@@ -142,9 +142,9 @@ class RunRecorder:
             ended = self._record(host, nodes, state)
             book.close(dataclasses.replace(ended, finished_at=now(), error=error))
 
-    def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> Record:
+    def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> RunRecord:
         by_name = {node.name: node for node in nodes}
-        return Record(
+        return RunRecord(
             manifest=self.subject.manifest,
             host=host,
             verb=self.subject.verb,
@@ -153,19 +153,23 @@ class RunRecorder:
             pid=os.getpid(),
             document=self.subject.document,
             vm_ids=self.subject.vm_ids,
-            nodes=tuple(self._kept(host, node) for node in nodes if _host_of(node, by_name) == host),
+            nodes=tuple(
+                self._merge_previous(host, node) for node in nodes if _host_of(node, by_name) == host
+            ),
         )
 
-    def _kept(self, host: str, node: NodeOutcome) -> NodeOutcome:
+    def _merge_previous(self, host: str, node: NodeOutcome) -> NodeOutcome:
         """Return what is written down of a node: what was known before, until this run has come to it."""
         is_untouched = node.status is NodeStatus.PENDING
         return self._known[host].get(node.name, node) if is_untouched and host in self._known else node
 
 
-def seeded(fresh: NodeOutcome, before: Record | None, known: NodeOutcome | None, verb: Verb) -> NodeOutcome:
+def seed_outcome(
+    fresh: NodeOutcome, before: RunRecord | None, known: NodeOutcome | None, verb: Verb
+) -> NodeOutcome:
     """Return a node at the begin of a run, with what the run before knew of it.
 
-    What an unfinished `test` made is made by the `test` that comes after it too: it takes it away.
+    The next `test` also removes what an unfinished `test` created.
     """
     if before is None or known is None or known.status is NodeStatus.DESTROYED:
         return fresh

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stackyard.engine.changes import Change
     from stackyard.operator.manifest_run import ManifestRun
-    from stackyard.operator.record import Record
+    from stackyard.operator.record import RunRecord
     from stackyard.path.plan import Plan
 
 __all__ = ["NodeView", "StatusView", "look"]
@@ -92,7 +92,7 @@ class StatusView:
     manifest: str
     host: str
     nodes: tuple[NodeView, ...]
-    runs: Mapping[str, Record]
+    runs: Mapping[str, RunRecord]
     orphans: tuple[str, ...] = ()
     is_busy: bool = False
 
@@ -124,7 +124,7 @@ class StatusView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _HostStatus:
     """What one host shows."""
 
     changes: Mapping[str, Change]
@@ -140,7 +140,7 @@ async def look(manifest_run: ManifestRun, emit: events.Emit = events.ignore) -> 
         StackyardError: A host does not answer.
     """
     seen = {host: await _look_at(manifest_run, host, emit) for host in manifest_run.hosts}
-    runs = {host: record for host in seen if (record := manifest_run.book(host).read()) is not None}
+    runs = {host: record for host in seen if (record := manifest_run.open_record(host).read()) is not None}
     nodes = [_node(manifest_run, name.name, seen, runs) for name in manifest_run.manifest.nodes]
     orphans = dict.fromkeys(text for one in seen.values() for text in one.orphans)
     return StatusView(
@@ -153,7 +153,7 @@ async def look(manifest_run: ManifestRun, emit: events.Emit = events.ignore) -> 
     )
 
 
-async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _Seen:
+async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _HostStatus:
     resolved = resolve_manifest(manifest_run.resolver, manifest_run.manifest, host)
     guests = guests_of(resolved.desired, manifest_run.roots_on(host))
     with contextlib.closing(open_objects(manifest_run.settings.base / "state")) as objects:
@@ -170,13 +170,13 @@ async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _
         ):
             by_address = _by_address(made)
     except BusyError:
-        return _Seen(changes={}, power=power, orphans=orphans, is_busy=True)
+        return _HostStatus(changes={}, power=power, orphans=orphans, is_busy=True)
     changes = {
         name: by_address[address_of(guest)]
         for name, guest in guests.items()
         if address_of(guest) in by_address
     }
-    return _Seen(changes=changes, power=power, orphans=orphans)
+    return _HostStatus(changes=changes, power=power, orphans=orphans)
 
 
 def _by_address(made: Plan) -> dict[str, Change]:
@@ -184,7 +184,7 @@ def _by_address(made: Plan) -> dict[str, Change]:
 
 
 def _node(
-    manifest_run: ManifestRun, name: str, seen: Mapping[str, _Seen], runs: Mapping[str, Record]
+    manifest_run: ManifestRun, name: str, seen: Mapping[str, _HostStatus], runs: Mapping[str, RunRecord]
 ) -> NodeView:
     node = manifest_run.manifest.by_name[name]
     host = manifest_run.root_host(name)

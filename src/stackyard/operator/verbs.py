@@ -19,9 +19,9 @@ from stackyard.operator.existing_guests import Verification
 from stackyard.operator.manifest_run import ManifestRun, settings_for, timeouts_of
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, RunOutcome, Verb
 from stackyard.operator.preflight import Purpose, preflight
-from stackyard.operator.records import RecordStore
+from stackyard.operator.record_store import RecordStore
 from stackyard.operator.rollback import Rollback
-from stackyard.operator.run_recorder import RunRecorder, RunSubject, now, seeded
+from stackyard.operator.run_recorder import RunRecorder, RunSubject, now, seed_outcome
 from stackyard.path.run import InputChangedError
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site import ConfigResolver
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stackyard.operator.guest_actions import GuestActions, HandsFor
     from stackyard.operator.progress import Tracker
     from stackyard.operator.pve_nodes import InstallPve
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
 
 __all__ = ["run_verb"]
 
@@ -42,7 +42,7 @@ _READS = 3
 
 async def run_verb(
     verb: Verb,
-    request: Request,
+    request: VerbRequest,
     emit: events.Emit = events.ignore,
     *,
     guest_actions_for: HandsFor | None = None,
@@ -76,7 +76,7 @@ async def run_verb(
 
 
 async def _run_verb(
-    verb: Verb, request: Request, emit: events.Emit, reach: Callable[[ManifestRun], HandsFor]
+    verb: Verb, request: VerbRequest, emit: events.Emit, reach: Callable[[ManifestRun], HandsFor]
 ) -> RunOutcome:
     """Do what is asked with the input as it is now.
 
@@ -92,7 +92,7 @@ async def _run_verb(
             raise
         # What is there is in the state, whatever became of the file since.
         return await _destroy_by_name(request.name, request, resolver, emit)
-    run = _Run(manifest_run, emit, reach(manifest_run))
+    run = _ManifestVerb(manifest_run, emit, reach(manifest_run))
     began_at, began_s = now(), time.monotonic()
     try:
         outcome = await run.run()
@@ -108,12 +108,12 @@ async def _run_verb(
             duration_s=time.monotonic() - began_s,
             error=f"{err.summary}: {in_full(err)}",
         )
-        _reported(failed, request, resolver)
+        _write_reports(failed, request, resolver)
         raise
-    return _reported(outcome, request, resolver)
+    return _write_reports(outcome, request, resolver)
 
 
-class _Run:
+class _ManifestVerb:
     """One verb on one manifest that can be read."""
 
     def __init__(self, manifest_run: ManifestRun, emit: events.Emit, guest_actions_for: HandsFor) -> None:
@@ -133,16 +133,16 @@ class _Run:
                 verb=verb,
                 manifest=manifest_run.manifest.name,
                 host=manifest_run.host,
-                books={host: manifest_run.book(host) for host in manifest_run.hosts},
+                books={host: manifest_run.open_record(host) for host in manifest_run.hosts},
                 document=manifest_run.manifest.document(),
                 vm_ids=manifest_run.request.vm_ids,
             ),
             self._emit,
         )
-        async with recorder.held():
+        async with recorder.hold_hosts():
             checked = await self._preflight()
             nodes = _nodes(manifest_run, recorder)
-            async with recorder.written(nodes) as tracker, contextlib.AsyncExitStack() as stack:
+            async with recorder.record(nodes) as tracker, contextlib.AsyncExitStack() as stack:
                 tracker.phases += checked
                 for host in manifest_run.hosts:
                     self._guest_actions[host] = await stack.enter_async_context(self._guest_actions_for(host))
@@ -235,7 +235,7 @@ class _Run:
 
 
 async def _destroy_by_name(
-    name: str, request: Request, resolver: ConfigResolver, emit: events.Emit
+    name: str, request: VerbRequest, resolver: ConfigResolver, emit: events.Emit
 ) -> RunOutcome:
     """Destroy a manifest that cannot be read any more: by its record, and by its state alone."""
     host = resolver.any_node(request.host)
@@ -252,11 +252,11 @@ async def _destroy_by_name(
             again = dataclasses.replace(request, name=None, file=None, text=text)
             return await run_verb(Verb.DESTROY, again, emit)
     if before is None and not _has_state(resolver, request, name, host):
-        raise UsageError(f"There is no manifest '{name}', and nothing of that name was made on {host}.")
+        raise UsageError(f"There is no manifest '{name}', and no run of that name on {host}.")
     recorder = RunRecorder(RunSubject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
-    async with recorder.held():
+    async with recorder.hold_hosts():
         nodes = () if before is None else before.nodes
-        async with recorder.written(nodes) as tracker:
+        async with recorder.record(nodes) as tracker:
             destruction = Destruction(
                 resolver=resolver,
                 settings=settings,
@@ -270,10 +270,10 @@ async def _destroy_by_name(
         outcome = recorder.outcome(tracker, [node.name for node in nodes], success=success)
     error = in_full(destruction.errors[0]) if destruction.errors else outcome.error
     ended = dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
-    return _reported(ended, request, resolver)
+    return _write_reports(ended, request, resolver)
 
 
-def _has_state(resolver: ConfigResolver, request: Request, name: str, host: str) -> bool:
+def _has_state(resolver: ConfigResolver, request: VerbRequest, name: str, host: str) -> bool:
     from stackyard.clients.objects import open_objects  # lazy: only for a manifest that is gone
     from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
     from stackyard.path.manifests import KIND  # lazy: as above
@@ -290,7 +290,7 @@ def _has_state(resolver: ConfigResolver, request: Request, name: str, host: str)
         objects.close()
 
 
-def _reported(outcome: RunOutcome, request: Request, resolver: ConfigResolver) -> RunOutcome:
+def _write_reports(outcome: RunOutcome, request: VerbRequest, resolver: ConfigResolver) -> RunOutcome:
     """Write the reports of a run, unless an outer operator does."""
     if request.is_delegated:
         return outcome
@@ -308,7 +308,7 @@ def _nodes(manifest_run: ManifestRun, recorder: RunRecorder) -> list[NodeOutcome
         root_host = manifest_run.root_host(node.name)
         if root_host not in manifest_run.hosts:
             continue
-        known = recorder.known(root_host, node.name)
+        known = recorder.get_previous(root_host, node.name)
         fresh = NodeOutcome(
             name=node.name,
             type=node.type.value,
@@ -318,7 +318,7 @@ def _nodes(manifest_run: ManifestRun, recorder: RunRecorder) -> list[NodeOutcome
             depth=manifest.depth(node.name),
         )
         if node.name in manifest_run.chosen:
-            found.append(seeded(fresh, recorder.before.get(root_host), known, manifest_run.verb))
+            found.append(seed_outcome(fresh, recorder.before.get(root_host), known, manifest_run.verb))
         else:
             found.append(known or fresh)
     return found

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stackyard.guard import Verdict
     from stackyard.render import Rendered
 
-__all__ = ["adjustments", "expected_values"]
+__all__ = ["adjustments", "list_expected_values"]
 
-# What counts only when a guest is made: nobody knows what one was made from that is there already.
+# What counts only when a guest is created: no one knows what one was created from that is there already.
 _BEGINNING = {
     VM: frozenset(("clone", "disk.file_id", "disk.import_from")),
     CONTAINER: frozenset(("clone", "operating_system", "initialization.user_account")),
@@ -47,7 +47,9 @@ def adjustments(
     return {name: entries for name, entries in blocks.items() if entries}
 
 
-def expected_values(rendered: Rendered, blocks: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+def list_expected_values(
+    rendered: Rendered, blocks: Mapping[str, Any]
+) -> dict[tuple[str, str], dict[str, Any]]:
     """Return what a configuration says of the guests that are to be imported, by type and import id.
 
     Proxmox does not keep everything (`migrate`, how long to wait for an agent), and shows no difference
@@ -62,11 +64,11 @@ def expected_values(rendered: Rendered, blocks: Mapping[str, Any]) -> dict[tuple
     for block in imports:
         kind, _, name = block["to"].partition(".")
         if kind in _BEGINNING:
-            found[kind, block["id"]] = _known(resources[kind][name], _BEGINNING[kind])
+            found[kind, block["id"]] = _select_literals(resources[kind][name], _BEGINNING[kind])
     return found
 
 
-def _known(values: Mapping[str, Any], left_out: frozenset[str], prefix: str = "") -> dict[str, Any]:
+def _select_literals(values: Mapping[str, Any], left_out: frozenset[str], prefix: str = "") -> dict[str, Any]:
     """Return the values that are written out, without expressions and without what is left out."""
     found = {}
     for name, value in values.items():
@@ -74,14 +76,14 @@ def _known(values: Mapping[str, Any], left_out: frozenset[str], prefix: str = ""
         if path in left_out or _has_expression(value):
             continue
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            found[name] = [_known(one, left_out, f"{path}.") for one in value]
+            found[name] = [_select_literals(one, left_out, f"{path}.") for one in value]
         else:
             found[name] = value
     return found
 
 
 def _has_expression(value: Any) -> bool:
-    """Tell whether the engine computes a value, or an element of a list of plain values."""
+    """Return whether the engine computes a value, or an element of a list of plain values."""
     if isinstance(value, list):
         return any(isinstance(one, str) and _has_expression(one) for one in value)
     return isinstance(value, str) and any(mark in value for mark in _EXPRESSIONS)

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from stackyard.path.plan import Plan
     from stackyard.path.run import Run
 
-__all__ = ["Outcome", "apply_plan"]
+__all__ = ["ApplyOutcome", "apply_plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ApplyOutcome:
     """What an apply did.
 
     Attributes:
@@ -48,29 +48,29 @@ async def apply_plan(
     *,
     is_verified: bool = True,
     on_resource: Callable[[events.ResourceApplied], None] | None = None,
-) -> Outcome:
+) -> ApplyOutcome:
     """Apply a plan, and nothing else.
 
     Args:
         run: The target.
         made: The plan.
         is_verified: Whether to wait until the guests that it touches are up.
-        on_resource: Told of each resource as its change begins, goes on and ends, while others are still
+        on_resource: Told of each resource as its change begins, continues and ends, while others are still
             worked on: who has more to do with a guest need not wait for the rest.
 
     Raises:
-        TofuError: Some changes failed, each reported; the others were made and stored.
+        TofuError: Some changes failed, each reported; the others were applied and stored.
         PlanStaleError: The state has changed since; nothing was applied.
     """
     began_at = time.time()
-    watching = _Watching(run, _to_watch(made) if is_verified else {}, on_resource)
+    watching = _GuestWatcher(run, _to_watch(made) if is_verified else {}, on_resource)
     try:
         with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
             await record_target(run, made)
             if made.staged is not None:
                 # The guard has agreed: what the plan was made on becomes the state.
                 await asyncio.to_thread(run.lock.store, made.staged)
-            applied = await _applied(run, made, watching.emit)
+            applied = await _run_apply(run, made, watching.emit)
             await record_applied(run, made, began_at)
         if run.served is not None:
             await run.served.journal.confirm_all()
@@ -78,10 +78,10 @@ async def apply_plan(
         up, down = await watching.ends()
     finally:
         watching.cancel()
-    return Outcome(applied=applied, up=up, down=down)
+    return ApplyOutcome(applied=applied, up=up, down=down)
 
 
-async def _applied(run: Run, made: Plan, emit: events.Emit) -> Applied:
+async def _run_apply(run: Run, made: Plan, emit: events.Emit) -> Applied:
     if made.changes.is_empty:
         return tofu.Applied(add=0, change=0, remove=0, imported=0)
     return await tofu.apply(run.workdir, made.path, parallelism=run.settings.parallelism, emit=emit)
@@ -101,7 +101,7 @@ def _to_watch(made: Plan) -> dict[str, Guest]:
     }
 
 
-class _Watching:
+class _GuestWatcher:
     """Watches each guest from the moment that the engine is done with it."""
 
     def __init__(

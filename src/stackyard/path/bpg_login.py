@@ -64,14 +64,14 @@ def find_unlike_logins(implied: ImpliedCalls, access: SshAccess | None) -> Itera
     """
     if access is None:
         return
-    for node, (why, of) in sorted(_needed(implied).items()):
+    for node, (why, of) in sorted(_list_login_nodes(implied).items()):
         login = access.logins.get(node)
-        for said in () if login is None else _unlike(login, access.user):
+        for said in () if login is None else _list_unsupported(login, access.user):
             detail = f"{node} is logged in to for {why}, and {said}."
             yield Finding(kind=UNLIKE, detail=detail, label=of)
 
 
-def _unlike(login: Host, user: str) -> Iterator[str]:
+def _list_unsupported(login: Host, user: str) -> Iterator[str]:
     """Return what the settings say of a node and the block `ssh` has no word for."""
     if login.via is not None:
         yield f"`ProxyJump` leads through {login.via}: bpg's provider connects to {login.address} directly"
@@ -81,7 +81,7 @@ def _unlike(login: Host, user: str) -> Iterator[str]:
         yield f"its user is {login.username}: bpg's provider has one for all nodes, {user}"
 
 
-def _needed(implied: ImpliedCalls) -> dict[str, tuple[str, str]]:
+def _list_login_nodes(implied: ImpliedCalls) -> dict[str, tuple[str, str]]:
     """Return the nodes that bpg's provider logs in to, each with what for and the label of the guest.
 
     It writes snippets over SSH, id maps of containers, and disks from images that are not of the content

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.guard import ClusterObject
 from stackyard.guard.subjects import short_type
 
@@ -48,9 +48,9 @@ async def with_objects(run: Run, cluster: Cluster) -> Cluster:
 
 async def _interfaces(client: proxmox.Client, nodes: Iterable[str]) -> list[ClusterObject]:
     names = sorted(nodes)
-    answers = await asyncio.gather(*(_listed(client, f"/nodes/{quoted(name)}/network") for name in names))
+    answers = await asyncio.gather(*(_list_rows(client, f"/nodes/{quote(name)}/network") for name in names))
     return [
-        ClusterObject.named(_INTERFACES[row["type"]], f"{node}:{row['iface']}")
+        ClusterObject.from_name(_INTERFACES[row["type"]], f"{node}:{row['iface']}")
         for node, rows in zip(names, answers, strict=True)
         for row in rows
         if row.get("type") in _INTERFACES
@@ -60,14 +60,14 @@ async def _interfaces(client: proxmox.Client, nodes: Iterable[str]) -> list[Clus
 async def _sdn(client: proxmox.Client, desired: Desired) -> list[ClusterObject]:
     found: list[ClusterObject] = []
     if desired.zones:
-        rows = await _listed(client, "/cluster/sdn/zones")
-        found += [ClusterObject.named(f"sdn_zone_{row['type']}", row["zone"]) for row in rows]
+        rows = await _list_rows(client, "/cluster/sdn/zones")
+        found += [ClusterObject.from_name(f"sdn_zone_{row['type']}", row["zone"]) for row in rows]
     vnets: set[str] = set()
     if desired.vnets or desired.subnets:
-        vnets = {row["vnet"] for row in await _listed(client, "/cluster/sdn/vnets")}
-        found += [ClusterObject.named("sdn_vnet", vnet) for vnet in sorted(vnets)]
+        vnets = {row["vnet"] for row in await _list_rows(client, "/cluster/sdn/vnets")}
+        found += [ClusterObject.from_name("sdn_vnet", vnet) for vnet in sorted(vnets)]
     for vnet in sorted(vnets.intersection(subnet.vnet for subnet in desired.subnets)):
-        rows = await _listed(client, f"/cluster/sdn/vnets/{quoted(vnet)}/subnets")
+        rows = await _list_rows(client, f"/cluster/sdn/vnets/{quote(vnet)}/subnets")
         found += [_subnet(vnet, row) for row in rows]
     return found
 
@@ -84,16 +84,17 @@ def _subnet(vnet: str, row: Mapping[str, Any]) -> ClusterObject:
 async def _high_availability(client: proxmox.Client, desired: Desired) -> list[ClusterObject]:
     found: list[ClusterObject] = []
     if any(guest.ha is not None for guest in desired.guests):
-        rows = await _listed(client, "/cluster/ha/resources")
-        found += [ClusterObject.named("haresource", row["sid"]) for row in rows]
+        rows = await _list_rows(client, "/cluster/ha/resources")
+        found += [ClusterObject.from_name("haresource", row["sid"]) for row in rows]
     if desired.affinities:
         found += [
-            ClusterObject.named("harule", row["rule"]) for row in await _listed(client, "/cluster/ha/rules")
+            ClusterObject.from_name("harule", row["rule"])
+            for row in await _list_rows(client, "/cluster/ha/rules")
         ]
     return found
 
 
-async def _listed(client: proxmox.Client, path: str) -> list[Mapping[str, Any]]:
+async def _list_rows(client: proxmox.Client, path: str) -> list[Mapping[str, Any]]:
     try:
         rows: list[Mapping[str, Any]] = await client.get(path)
     except proxmox.RefusedError:

@@ -18,8 +18,8 @@ from stackyard.clients.ssh.host import Host, OpenSsh
 from stackyard.clients.ssh.user_keys import user_keys
 from stackyard.desired import Desired, Secret, Secrets
 from stackyard.inventory.contract import EXTRAS
-from stackyard.path.environment import NoTokenError, resolved_on
-from stackyard.path.places import in_deployment
+from stackyard.path.environment import NoTokenError, resolve_on
+from stackyard.path.source_locations import in_deployment
 from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.render.legacy_names import find_renamed
@@ -107,11 +107,11 @@ class DeploymentSource:
         await require_clean(self.place)
 
     def is_current(self) -> bool:
-        """Tell whether the object is certainly the same: it has to be fetched to know."""
+        """Return whether the object is certainly the same: it has to be fetched to know."""
         return False
 
     def resolve(self, name: str, host: str | None) -> Resolved:
-        """Fetch the object and return what it wants.
+        """Fetch the object and return what it needs.
 
         Raises:
             FetchError: It cannot be fetched.
@@ -120,7 +120,7 @@ class DeploymentSource:
             NoTokenError: Nothing says how to reach the cluster.
         """
         target = self.target(name)
-        known = _Known.of(self.place.base, target)
+        known = _StateContent.of(self.place.base, target)
         try:
             found = deployment.fetch(self.place, emit=self.emit)
             rules = deployment.rules_of(self.place)
@@ -136,10 +136,10 @@ class DeploymentSource:
             raise InvalidInputError(f"{found.label} cannot be built.")
         for warning in checked.found.warnings:
             text = f"{warning.kind.summary} [{warning.kind.code}]: {warning.detail}"
-            (self.warn_last if warning.kind is NOT_ACTED_ON else self.warn)(_warning(text))
-        for text in known.misaligned(desired):
-            self.warn(_warning(text))
-        reached = self._reached(target, host or understood.scope.node, desired)
+            (self.warn_last if warning.kind is NOT_ACTED_ON else self.warn)(_make_warning(text))
+        for text in known.list_misaligned(desired):
+            self.warn(_make_warning(text))
+        reached = self._resolve_cluster(target, host or understood.scope.node, desired)
         secrets = checked.secrets
         hidden = [secrets.reveal(Secret(secret=secret)) for secret in secrets]
         redactor = reached.redactor if rules.layer is None else rules.layer.redactor(reached.redactor)
@@ -159,9 +159,9 @@ class DeploymentSource:
         Raises:
             NoTokenError: Nothing says how to reach the cluster.
         """
-        return self._reached(self.target(name), host or "", Desired())
+        return self._resolve_cluster(self.target(name), host or "", Desired())
 
-    def _reached(self, target: Target, node: str, desired: Desired) -> Resolved:
+    def _resolve_cluster(self, target: Target, node: str, desired: Desired) -> Resolved:
         """Return the model with a way to the cluster: the words of the provider, else the site around."""
         env = self.place.environ
         if env.get(_ENDPOINT):
@@ -189,10 +189,10 @@ class DeploymentSource:
                 remedy=f"Write nodes/{node}.yaml with its `api_endpoint`, or set {_ENDPOINT} and {_TOKEN}.",
             )
         at_node = replace(target, node=hosts[node])
-        return replace(resolved_on(resolver, at_node, desired), target=target)
+        return replace(resolve_on(resolver, at_node, desired), target=target)
 
 
-def _warning(text: str) -> events.LogLine:
+def _make_warning(text: str) -> events.LogLine:
     return events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=text)
 
 
@@ -251,19 +251,19 @@ def _ssh_from_environment(env: Any, desired: Desired) -> SshAccess | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _StateContent:
     """What the state has, as far as it can be read.
 
     Attributes:
         guests: The id of each guest by the address of its resource.
-        is_read: Whether the state could be read at all.
+        is_read: Whether the state could be read.
     """
 
     guests: dict[str, int]
     is_read: bool = True
 
     @classmethod
-    def of(cls, base: Path, target: Target) -> _Known:
+    def of(cls, base: Path, target: Target) -> _StateContent:
         folder = base / "state"
         if not (folder / DATABASE).exists():
             return cls(guests={})
@@ -284,7 +284,7 @@ class _Known:
         count = len(self.guests)
         return f"Nothing was planned: a plan from it would destroy {count} guest{'' if count == 1 else 's'}."
 
-    def misaligned(self, desired: Desired) -> list[str]:
+    def list_misaligned(self, desired: Desired) -> list[str]:
         """Return where the keys of the object and of the state do not agree."""
         wanted = {address_of(guest): guest.vm_id for guest in desired.guests}
         by_id = {vm_id: address for address, vm_id in wanted.items()}

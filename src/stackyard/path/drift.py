@@ -1,4 +1,4 @@
-"""Drift: what is no longer as it was applied, and what nobody manages."""
+"""Drift: what is no longer as it was applied, and what no one manages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drift", "find_drift"]
 
-# What changes by itself while guests live, and is nobody's doing.
+# What changes by itself while guests live, and is no one's doing.
 _IGNORED = frozenset(
     "ipv4_addresses ipv6_addresses mac_addresses network_interface_names ipv4 ipv6 members pending state "
     "file_modification_date".split()

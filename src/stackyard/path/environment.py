@@ -10,7 +10,7 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import Desired
 from stackyard.guard.implied import Overcommit
-from stackyard.path.places import in_env
+from stackyard.path.source_locations import in_env
 from stackyard.path.ssh_login import jump_of, node_host
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.sources.site import ConfigResolver
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.site.hosts import HostConfig
 
-__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolved_by_state", "resolved_on"]
+__all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolve_by_state", "resolve_on"]
 
 
 class NoTokenError(InvalidInputError):
@@ -67,12 +67,12 @@ class EnvironmentSource:
         return sorted({*self.resolver.list_envs(), *self.resolver.site.broken["envs"]})
 
     def is_current(self) -> bool:
-        """Tell whether the site is what it was when it was read."""
+        """Return whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it; see `resolved_by_state`."""
-        return resolved_by_state(self.resolver, self.kind, name, host)
+        """Return a target with nothing in it; see `resolve_by_state`."""
+        return resolve_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return an env on a node.
@@ -82,9 +82,9 @@ class EnvironmentSource:
             NoTokenError: There is no token for it.
             InvalidInputError: The parts of the env do not fit; the error carries every problem.
         """
-        desired = self.resolver.desired(name, host)
+        desired = self.resolver.resolve_desired(name, host)
         target = Target(kind=self.kind, name=name, node=self.resolver.node(name, host))
-        resolved = resolved_on(self.resolver, target, desired)
+        resolved = resolve_on(self.resolver, target, desired)
         return replace(resolved, locate=in_env(self.resolver.site, name))
 
 
@@ -104,12 +104,12 @@ class SharedSource:
         return ("shared",)
 
     def is_current(self) -> bool:
-        """Tell whether the site is what it was when it was read."""
+        """Return whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it; see `resolved_by_state`."""
-        return resolved_by_state(self.resolver, self.kind, name, host)
+        """Return a target with nothing in it; see `resolve_by_state`."""
+        return resolve_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what all envs share, on a node.
@@ -121,10 +121,10 @@ class SharedSource:
         """
         node = self.resolver.any_node(host)
         target = Target(kind=self.kind, name=name, node=node)
-        return resolved_on(self.resolver, target, self.resolver.desired_shared(node))
+        return resolve_on(self.resolver, target, self.resolver.resolve_shared(node))
 
 
-def resolved_by_state(resolver: ConfigResolver, kind: str, name: str, host: str | None) -> Resolved:
+def resolve_by_state(resolver: ConfigResolver, kind: str, name: str, host: str | None) -> Resolved:
     """Return a target with nothing in it and the way to its cluster, for verbs that need the state alone.
 
     Raises:
@@ -132,10 +132,10 @@ def resolved_by_state(resolver: ConfigResolver, kind: str, name: str, host: str 
         NoTokenError: There is no token for it.
     """
     target = Target(kind=kind, name=name, node=resolver.any_node(host))
-    return resolved_on(resolver, target, Desired())
+    return resolve_on(resolver, target, Desired())
 
 
-def resolved_on(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
+def resolve_on(resolver: ConfigResolver, target: Target, desired: Desired) -> Resolved:
     """Return a target on a node of a site.
 
     Raises:

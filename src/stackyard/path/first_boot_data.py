@@ -1,7 +1,7 @@
 """What guests were created from: their image and their data for cloud-init, and what of it changed since.
 
 An image is copied when a virtual machine is created, and cloud-init reads its data when the guest starts. To
-change either in the input changes nothing in a guest that runs: a plan says so, and goes on saying so until
+change either in the input changes nothing in a guest that runs: a plan says so, and continues saying so until
 the guest has been started again, or created again.
 """
 
@@ -53,7 +53,7 @@ _DATA, _WRITTEN, _WRITTEN_AT = "data", "written", "written_at"
 def keep_images(
     desired: Desired, known: KnownState, exists: Collection[int], recreated: Collection[str]
 ) -> tuple[Desired, tuple[Finding, ...]]:
-    """Return the model with each existing disk made from the image that it was made from, and say so.
+    """Return the model with each existing disk made from the image that it was created from, and say so.
 
     Args:
         desired: The model.
@@ -64,26 +64,26 @@ def keep_images(
     volumes = {file.key: file.volume_id for file in desired.files}
     notes: list[Finding] = []
 
-    def kept(vm: Vm) -> Vm:
-        sources = {} if vm.name in recreated else _known_sources(vm, known, exists)
+    def keep(vm: Vm) -> Vm:
+        sources = {} if vm.name in recreated else _list_known_sources(vm, known, exists)
         changed = {}
         for index, disk in enumerate(vm.disks):
             wanted = volumes.get(disk.file.file) if isinstance(disk.file, DeclaredFile) else disk.file
             was = sources.get(disk.interface)
             if was and wanted is not None and was != wanted:
                 changed[index] = disk.model_copy(update={"file": was})
-                said = f"{vm.name}: {disk.interface} was made from {was} and stays as it is"
+                said = f"{vm.name}: {disk.interface} was created from {was} and stays unchanged"
                 detail = f"{said}; the input says {wanted}."
                 notes.append(Finding(kind=OTHER_IMAGE, detail=detail, subject=vm.name))
         if not changed:
             return vm
         return vm.model_copy(update={"disks": tuple(changed.get(i, disk) for i, disk in enumerate(vm.disks))})
 
-    vms = tuple(map(kept, desired.vms))
+    vms = tuple(map(keep, desired.vms))
     return (desired.model_copy(update={"vms": vms}) if notes else desired), tuple(notes)
 
 
-def _known_sources(vm: Vm, known: KnownState, exists: Collection[int]) -> dict[str, str]:
+def _list_known_sources(vm: Vm, known: KnownState, exists: Collection[int]) -> dict[str, str]:
     """Return the images that the disks of a guest were made from, by interface; nothing where it is gone."""
     instance = known.guests.get(address_of(vm))
     if instance is None or instance.attributes.get("vm_id") not in exists:
@@ -120,7 +120,7 @@ def data_notes(
 
 
 def _has_read(boot: Mapping[str, str], wanted: str, now: ClusterGuest | None) -> bool:
-    """Tell whether a guest was started after its data was written."""
+    """Return whether a guest was started after its data was written."""
     if boot.get(_WRITTEN) != wanted or now is None or not now.uptime_s:
         return False
     return time.time() - now.uptime_s > float(boot.get(_WRITTEN_AT, "inf"))

@@ -1,7 +1,7 @@
 """What the operator made for the first boot of each guest, and keeps beside the state: keys and tokens.
 
 It is made once and stays the same as long as the guest is there, so that a plan of the same input is the same
-plan. A guest knows its own host key from its cloud-init, and whoever logs in knows the public half.
+plan. A guest knows its own host key from its cloud-init, and anyone who logs in knows the public half.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class FirstBoots:
         known = self.read()
         if all(name in known for name in wanted):
             return {name: known[name] for name in wanted}
-        with self._changing() as records:
+        with self._change_records() as records:
             for name in wanted:
                 if name not in records:
                     records[name] = _new_record()
@@ -117,7 +117,7 @@ class FirstBoots:
             FileError: It cannot be read or written.
         """
         self.ensure(pulls)
-        with self._changing() as records:
+        with self._change_records() as records:
             for name, pull in pulls.items():
                 had = records[name].pull
                 if had is None or not had.is_settled:
@@ -132,7 +132,7 @@ class FirstBoots:
         known = self.read() if names else {}
         if not any(_is_open(known[name]) for name in names if name in known):
             return
-        with self._changing() as records:
+        with self._change_records() as records:
             for name in names:
                 record = records.get(name)
                 if record is not None and record.pull is not None:
@@ -146,12 +146,12 @@ class FirstBoots:
             FileError: It cannot be read or written.
         """
         if self.read().keys() & set(names):
-            with self._changing() as records:
+            with self._change_records() as records:
                 for name in names:
                     records.pop(name, None)
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[dict[str, BootRecord]]:
+    def _change_records(self) -> Iterator[dict[str, BootRecord]]:
         """Give the records to change, to one at a time."""
         directories.ensure_private(self._path.parent)
         with locks.hold_file(self._path.with_suffix(".lock")):

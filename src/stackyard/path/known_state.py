@@ -37,7 +37,7 @@ class StateEdit:
 
     Attributes:
         complete: Addresses of resources whose creation failed, which count as created from now on.
-        forget: Addresses of resources that are taken out; what they stand for stays as it is.
+        forget: Addresses of resources that are taken out; what they represent stays as it is.
         nodes: Addresses of guests that run on another node than the state says, and which.
     """
 
@@ -79,24 +79,24 @@ class KnownState:
         found = (one.vm_id for one in guests_of(self.instances.values()))
         return frozenset(vm_id for vm_id in found if vm_id is not None)
 
-    def unfinished(self) -> Collection[str]:
+    def list_tainted(self) -> Collection[str]:
         """Return the addresses of resources whose creation failed."""
         return [address for address, one in self.instances.items() if one.is_tainted]
 
-    def edited(self, edit: StateEdit) -> bytes | None:
+    def edit(self, edit: StateEdit) -> bytes | None:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
         if (edit.is_empty and not self.renamed) or not self._data:
             return None
-        numbers = _Numbers()
+        numbers = _ExactNumbers()
         document: dict[str, Any] = parse_json_pairs(
-            self._data.decode(), limits=LARGE, parse_number=(numbers.whole, numbers.keep)
+            self._data.decode(), limits=LARGE, parse_number=(numbers.parse_integer, numbers.keep)
         )
         editor = _Editor(edit, self.renamed)
         rows = [row for row in map(editor.row, document["resources"]) if row["instances"]]
-        return numbers.written({**document, "serial": document["serial"] + 1, "resources": rows})
+        return numbers.write({**document, "serial": document["serial"] + 1, "resources": rows})
 
 
-class _Numbers:
+class _ExactNumbers:
     """Keeps numbers as they are written: no reader has all of them without rounding."""
 
     def __init__(self) -> None:
@@ -106,10 +106,10 @@ class _Numbers:
     def keep(self, text: str) -> str:
         return f"{self._mark}{text}"
 
-    def whole(self, text: str) -> int | str:
+    def parse_integer(self, text: str) -> int | str:
         return int(text) if len(text) <= _SURE_DIGITS else self.keep(text)
 
-    def written(self, document: Mapping[str, Any]) -> bytes:
+    def write(self, document: Mapping[str, Any]) -> bytes:
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         return re.sub(rf'"{self._mark}([^"]+)"', r"\1", text).encode()
 
@@ -154,7 +154,7 @@ class _Editor:
 
 
 def has_resources(states: StateService, name: str) -> bool:
-    """Tell whether a state holds anything, replaced resources too; one that cannot be looked into does.
+    """Return whether a state holds anything, replaced resources too; one that cannot be looked into does.
 
     Raises:
         StoreError: The store cannot say.

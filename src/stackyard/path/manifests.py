@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Download
 from stackyard.guard.cluster import OWNER_TAG
-from stackyard.path.environment import EnvironmentSource, resolved_by_state, resolved_on
+from stackyard.path.environment import EnvironmentSource, resolve_by_state, resolve_on
 from stackyard.path.first_boots import FirstBoots, own_boots
-from stackyard.path.places import in_env
+from stackyard.path.source_locations import in_env
 from stackyard.path.target import Target
 from stackyard.sources.manifest.model import NodeType, Scope
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
-from stackyard.sources.manifest.scopes import desired_of, env_name, with_scopes
+from stackyard.sources.manifest.scopes import build_scope, env_name, with_scopes
 from stackyard.sources.site.build_guest import NodeChoice
 from stackyard.sources.site.scope import files_of_env, files_of_host
 
@@ -67,12 +67,12 @@ class ManifestSource:
         return sorted({*self.resolver.list_manifests(), *self.resolver.site.broken["manifests"]})
 
     def is_current(self) -> bool:
-        """Tell whether the site is what it was when it was read."""
+        """Return whether the site is what it was when it was read."""
         return self.resolver.site.is_current()
 
     def resolve_state(self, name: str, host: str | None) -> Resolved:
-        """Return a target with nothing in it; see `resolved_by_state`."""
-        return resolved_by_state(self.resolver, self.kind, name, host)
+        """Return a target with nothing in it; see `resolve_by_state`."""
+        return resolve_by_state(self.resolver, self.kind, name, host)
 
     def resolve(self, name: str, host: str | None) -> Resolved:
         """Return what a manifest has on a host.
@@ -115,8 +115,8 @@ def resolve_manifest(resolver: ConfigResolver, manifest: Manifest, host: str) ->
     )
     boots, values = own_boots(made)
     node = NodeChoice.of(resolver.site.nodes[host])
-    desired = desired_of(resolver.site, here, scope, node, own_boots=boots)
-    resolved = resolved_on(resolver, target, _patient(_own(desired, manifest.name), manifest))
+    desired = build_scope(resolver.site, here, scope, node, own_boots=boots)
+    resolved = resolve_on(resolver, target, _patient(_own(desired, manifest.name), manifest))
     return dataclasses.replace(
         resolved,
         secrets=resolved.secrets.with_values(values),
@@ -142,7 +142,7 @@ def require_used(resolver: ConfigResolver, manifest: Manifest, host: str) -> Non
 
 
 def _own(desired: Desired, manifest: str) -> Desired:
-    """Return what a manifest wants, so that nobody else has the same: tagged guests, images of its own.
+    """Return what a manifest needs, so that no one else has the same: tagged guests, images of its own.
 
     Two manifests on a host may want the same image; each keeps and removes its own copy.
     """

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stackyard.path.run import Run
 
-__all__ = ["Migration", "migrate_containers"]
+__all__ = ["GuestMove", "migrate_containers"]
 
 _TASK_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class GuestMove:
     """A container to move.
 
     Attributes:
@@ -34,7 +34,7 @@ class Migration:
     target: str
 
 
-async def migrate_containers(run: Run, migrations: Iterable[Migration]) -> None:
+async def migrate_containers(run: Run, migrations: Iterable[GuestMove]) -> None:
     """Move containers, one after the other; one that is there already is left alone.
 
     A running container is stopped, moved and started again: Proxmox has no live migration for it.
@@ -49,6 +49,6 @@ async def migrate_containers(run: Run, migrations: Iterable[Migration]) -> None:
             continue
         text = f"Moving {migration.name} from {row['node']} to {migration.target}"
         with events.step(run.emit, f"migrate {migration.name}", text):
-            path = f"/nodes/{quoted(str(row['node']))}/lxc/{migration.vm_id}/migrate"
+            path = f"/nodes/{quote(str(row['node']))}/lxc/{migration.vm_id}/migrate"
             upid = await run.client.post(path, {"target": migration.target, "restart": True})
             await proxmox.wait_for(run.client, str(upid), timeout_s=_TASK_S)

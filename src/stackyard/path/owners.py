@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.guard import Owned, Owners
 from stackyard.guard.subjects import FILES, short_type
-from stackyard.state.guests import indexed_vm_ids
+from stackyard.state.guests import list_indexed_vm_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from stackyard.state.managed import ManagedResources
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["Place", "node_fingerprints", "place_of", "read_owners"]
+__all__ = ["StateLocality", "node_fingerprints", "place_of", "read_owners"]
 
 
-class Place(enum.Enum):
+class StateLocality(enum.Enum):
     """Where the resources of a state are."""
 
     HERE = "here"
@@ -42,26 +42,30 @@ async def read_owners(run: Run, cluster: Cluster, managed: ManagedResources) -> 
         StoreError: The store cannot say.
     """
     nodes = {node.name for node in cluster.nodes}
-    found = {state: ids for state, held in managed.holdings.items() if (ids := _owned(held, nodes))}
+    found = {state: ids for state, held in managed.holdings.items() if (ids := _list_owned(held, nodes))}
     if not found and not managed.unreadable:
         return Owners()
     prints = await node_fingerprints(run)
     places = {state: place_of(run, state, nodes, prints) for state in (*found, *managed.unreadable)}
     return Owners(
-        states=_by_id(found, places, Place.HERE),
-        maybe=_by_id(found, places, Place.UNKNOWN),
-        unreadable=tuple(state for state in managed.unreadable if places[state] is not Place.ELSEWHERE),
+        states=_by_id(found, places, StateLocality.HERE),
+        maybe=_by_id(found, places, StateLocality.UNKNOWN),
+        unreadable=tuple(
+            state for state in managed.unreadable if places[state] is not StateLocality.ELSEWHERE
+        ),
     )
 
 
-def _by_id(found: Mapping[str, set[Owned]], places: Mapping[str, Place], place: Place) -> dict[Owned, str]:
+def _by_id(
+    found: Mapping[str, set[Owned]], places: Mapping[str, StateLocality], place: StateLocality
+) -> dict[Owned, str]:
     return {owned: state for state, ids in found.items() if places[state] is place for owned in ids}
 
 
-def _owned(held: tuple[Holding, ...], nodes: set[str]) -> set[Owned]:
+def _list_owned(held: tuple[Holding, ...], nodes: set[str]) -> set[Owned]:
     """Return the guests and other objects among what a state has; files have rules of their own."""
     others = (*FILES, "vm", "container")
-    found: set[Owned] = set(indexed_vm_ids(held, nodes))
+    found: set[Owned] = set(list_indexed_vm_ids(held, nodes))
     for kind, node, identity in held:
         short = short_type(kind)
         # What has no node belongs to the whole cluster.
@@ -80,8 +84,8 @@ async def node_fingerprints(run: Run) -> Mapping[str, str]:
     return {str(row["node"]): str(row.get("ssl_fingerprint", "")) for row in rows}
 
 
-def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> Place:
-    """Tell whether a state is for the cluster of a run, or for another whose nodes may have the same names.
+def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -> StateLocality:
+    """Return whether a state is for the cluster of a run, or for another whose nodes may have the same names.
 
     Args:
         run: The run.
@@ -91,10 +95,10 @@ def place_of(run: Run, state: str, nodes: set[str], prints: Mapping[str, str]) -
     """
     record: TargetRecord | None = run.states.targets.read(state)
     if record is None or record.endpoint == run.resolved.connection.endpoint or not record.nodes:
-        return Place.HERE
+        return StateLocality.HERE
     common = nodes.intersection(record.nodes)
     if not common:
-        return Place.ELSEWHERE
+        return StateLocality.ELSEWHERE
     is_same = any(prints.get(name) and prints[name] == record.nodes[name] for name in common)
     # Certificates are renewed: that none is the same proves nothing.
-    return Place.HERE if is_same else Place.UNKNOWN
+    return StateLocality.HERE if is_same else StateLocality.UNKNOWN

@@ -19,21 +19,21 @@ from stackyard.engine.changes import Action, Changes, read_changes
 from stackyard.engine.plan_archive import read_archive
 from stackyard.engine.version import Flavour
 from stackyard.guard import Allowances, Permit, Verdict, inspect, inspect_facts
+from stackyard.guard.checks import list_reads
 from stackyard.guard.destruction import ALLOW_DESTROY, FILES
-from stackyard.guard.foresight import questions
-from stackyard.guard.implied import implied_by
+from stackyard.guard.implied import derive_implied_calls
 from stackyard.guard.subjects import is_guest, name_in, name_of, short_type
 from stackyard.path.adjustments import adjustments
 from stackyard.path.bpg_login import find_unlike_logins
 from stackyard.path.cluster_objects import with_objects
 from stackyard.path.first_boot_data import OTHER_IMAGE, data_notes, keep_images
-from stackyard.path.foresight import caller_of, read_facts
+from stackyard.path.guard_facts import caller_of, read_facts
 from stackyard.path.known_state import read_known_state
 from stackyard.path.owners import read_owners
-from stackyard.path.places import by_label
 from stackyard.path.planfile import Binding, PlanFile, PlanMovedError, open_encrypted
 from stackyard.path.settle import ModelContext, settle
 from stackyard.path.shared_files import Files, look_at_files
+from stackyard.path.source_locations import by_label
 from stackyard.path.survey import survey
 from stackyard.path.unfinished import find_unfinished
 from stackyard.path.visibility import require_visible
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from stackyard.engine.tofu import PlanMode
     from stackyard.guard import Cluster, Owners
     from stackyard.path.known_state import KnownState
-    from stackyard.path.migration import Migration
+    from stackyard.path.migration import GuestMove
     from stackyard.path.run import Run
     from stackyard.path.settle import SettledModel
 
-__all__ = ["Plan", "PlanRequest", "binding_of", "changes_of", "load_plan", "make_plan"]
+__all__ = ["Plan", "PlanRequest", "changes_of", "load_plan", "make_binding", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Plan:
         cluster: What the cluster has.
         owners: What other states have there.
         desired: The model that it was made for, with the ids and nodes of the guests that exist.
-        staged: The state that it was made on, where that is stored first.
+        staged: The state that it was created on, where that is stored first.
         migrations: What is moved once it is applied.
     """
 
@@ -102,7 +102,7 @@ class Plan:
     owners: Owners
     desired: Desired
     staged: bytes | None = None
-    migrations: tuple[Migration, ...] = ()
+    migrations: tuple[GuestMove, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
@@ -141,7 +141,7 @@ async def make_plan(run: Run, plan_request: PlanRequest | None = None) -> AsyncI
         run.lock.staged = scene.staged
         try:
             made = await _make(run, wanted, scene, path, scene.blocks)
-            created = _created_anyway(made, wanted)
+            created = _list_created_anyway(made, wanted)
             if created:
                 # What is created in any case is created from what the input says.
                 scene = await _look(run, wanted, created)
@@ -168,7 +168,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
         ProxmoxError: The cluster does not answer, or not to us.
         TofuError: The engine cannot read it.
     """
-    saved.binding.require(binding_of(run, plan_request.mode))
+    saved.binding.require(make_binding(run, plan_request.mode))
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
         path.touch(mode=0o600)
@@ -176,8 +176,8 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
         scene = await _look(run, plan_request)
         if (scene.staged, scene.settled.migrations) != (saved.staged, saved.migrations):
             raise PlanMovedError(
-                "Since the plan was made, a guest was moved or a file came into use elsewhere; or the plan "
-                "moves a guest, and --allow-migrate is not given again."
+                "Since the plan was made, a guest was moved or a file came into use elsewhere; or the "
+                "plan moves a guest, and --allow-migrate is not given again."
             )
         with events.step(run.emit, "plan", f"Reading the plan of {run.resolved.target}"):
             changes = await changes_of(run, path)
@@ -195,7 +195,7 @@ async def load_plan(run: Run, saved: PlanFile, plan_request: PlanRequest) -> Asy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _PlanInput:
     """What is known before an engine plans.
 
     Attributes:
@@ -215,13 +215,13 @@ class _Scene:
     blocks: Mapping[str, Any]
 
 
-async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> _Scene:
+async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = frozenset()) -> _PlanInput:
     """Look at everything that a plan depends on.
 
     Args:
         run: The target.
         plan_request: What the user asks for.
-        created: Names of guests that will be created, whatever they were made from before.
+        created: Names of guests that will be created, whatever they were created from before.
     """
     nodes = {guest.node for guest in run.resolved.desired.guests}
     with events.step(run.emit, "survey", "Looking at the cluster"):
@@ -255,11 +255,11 @@ async def _look(run: Run, plan_request: PlanRequest, created: frozenset[str] = f
         settled, desired=desired, notes=(*settled.notes, *files.notes, *notes), refused=files.refused
     )
     moves = {"moved": [{"from": a, "to": b} for a, b in files.moves]} if files.moves else {}
-    return _Scene(
+    return _PlanInput(
         cluster=cluster,
         owners=owners,
         settled=settled,
-        staged=known.edited(edit),
+        staged=known.edit(edit),
         unfinished=frozenset(entry.vm_id for entry in unfinished),
         blocks=moves,
     )
@@ -270,7 +270,7 @@ def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]
     if plan_request.mode is not tofu.PlanMode.NORMAL:
         return frozenset()
     found = set()
-    for address in known.unfinished():
+    for address in known.list_tainted():
         instance = known.instances[address]
         kind = short_type(instance.type)
         name = name_in(kind, instance.attributes) or address.rpartition(".")[2]
@@ -283,7 +283,11 @@ def _to_complete(known: KnownState, plan_request: PlanRequest) -> frozenset[str]
 
 
 async def _make(
-    run: Run, plan_request: PlanRequest, scene: _Scene, path: Path, blocks: Mapping[str, Any] | None = None
+    run: Run,
+    plan_request: PlanRequest,
+    scene: _PlanInput,
+    path: Path,
+    blocks: Mapping[str, Any] | None = None,
 ) -> Plan:
     options = tofu.PlanOptions(
         mode=plan_request.mode,
@@ -300,7 +304,7 @@ async def _make(
             changes = Changes(planned=())
         else:
             changes = await changes_of(run, path)
-        binding = binding_of(run, plan_request.mode)
+        binding = make_binding(run, plan_request.mode)
     return Plan(
         path=path,
         changes=changes,
@@ -316,36 +320,36 @@ async def _make(
 
 async def changes_of(run: Run, path: Path) -> Changes:
     """Return what a plan does: from its file where the form of that is known, else as the engine tells."""
-    document = _archived(run, path)
+    document = _read_archive(run, path)
     read = read_changes(await tofu.show_plan(run.workdir, path) if document is None else document)
-    return read.redacted(run.workdir.redactor)
+    return read.redact(run.workdir.redactor)
 
 
-def _archived(run: Run, path: Path) -> Mapping[str, Any] | None:
+def _read_archive(run: Run, path: Path) -> Mapping[str, Any] | None:
     if run.served is None or run.engine.flavour is not Flavour.TOFU:
         return None
     data = open_encrypted(path.read_bytes(), run.key)
     return None if data is None else read_archive(data, run.served.schemas)
 
 
-async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _Scene) -> Verdict:
+async def _judge(run: Run, plan_request: PlanRequest, changes: Changes, scene: _PlanInput) -> Verdict:
     # What a killed run of ours was creating is no stranger: the provider takes it over.
     guests = tuple(guest for guest in scene.cluster.guests if guest.vm_id not in scene.unfinished)
     cluster = dataclasses.replace(scene.cluster, guests=guests)
     verdict = inspect(changes, plan_request.allowances, cluster, scene.owners)
-    verdict = verdict.joined(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
+    verdict = verdict.join(Verdict(refused=scene.settled.refused, warnings=scene.settled.notes))
     desired = scene.settled.desired
     whole = desired if plan_request.mode is tofu.PlanMode.NORMAL else Desired()
     named = with_data_files(whole, run.resolved.target.state_name)
-    implied = implied_by(named, changes, run.resolved.overcommit)
+    implied = derive_implied_calls(named, changes, run.resolved.overcommit)
     caller = caller_of(run.resolved.connection)
-    facts = await read_facts(run.client, scene.cluster, questions(implied, scene.cluster), caller=caller)
-    verdict = verdict.joined(inspect_facts(implied, facts))
+    facts = await read_facts(run.client, scene.cluster, list_reads(implied, scene.cluster), caller=caller)
+    verdict = verdict.join(inspect_facts(implied, facts))
     if run.served is None:
         # bpg's provider runs by itself.
         unlike = tuple(find_unlike_logins(implied, run.resolved.ssh))
-        verdict = verdict.joined(Verdict(refused=(), warnings=unlike))
-    return verdict.located(by_label(run.resolved.locate, desired))
+        verdict = verdict.join(Verdict(refused=(), warnings=unlike))
+    return verdict.locate(by_label(run.resolved.locate, desired))
 
 
 def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
@@ -362,7 +366,7 @@ def _to_replace(desired: Desired, names: frozenset[str]) -> tuple[str, ...]:
     return tuple(guests[name] for name in sorted(names))
 
 
-def _created_anyway(made: Plan, plan_request: PlanRequest) -> frozenset[str]:
+def _list_created_anyway(made: Plan, plan_request: PlanRequest) -> frozenset[str]:
     """Return the guests that keep their image in the plan, and are created by it."""
     kept = {one.subject for one in made.verdict.warnings if one.kind is OTHER_IMAGE}
     new = {
@@ -373,7 +377,7 @@ def _created_anyway(made: Plan, plan_request: PlanRequest) -> frozenset[str]:
     return frozenset(kept & new) - plan_request.recreate
 
 
-def binding_of(run: Run, mode: PlanMode) -> Binding:
+def make_binding(run: Run, mode: PlanMode) -> Binding:
     """Return what a plan that is made now is made for."""
     return Binding(
         target=str(run.resolved.target),

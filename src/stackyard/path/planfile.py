@@ -2,7 +2,7 @@
 
 A plan of the engine holds every secret in clear. OpenTofu encrypts it before it reaches a disk; for Terraform
 it lies in a private folder for the moment between planning and sealing. The file as a whole is encrypted and
-authenticated with a key of the user's own, so that nobody can read it, change it, or make one.
+authenticated with a key of the user's own, so that no one can read it, change it, or make one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stackyard.base import directories, files
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import FileError, InvalidInputError, Location
-from stackyard.path.migration import Migration
+from stackyard.path.migration import GuestMove
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ class PlanFileError(InvalidInputError):
 
     code = "E-PLAN-FILE"
     summary = "This is no plan that can be applied here"
-    default_remedy = "Plan again; a plan can be applied only by the user and on the machine that made it."
+    default_remedy = "Plan again: only the user and the machine that created a plan can apply it."
 
 
 class PlanMovedError(InvalidInputError):
@@ -139,14 +139,14 @@ class PlanFile:
     Attributes:
         binding: What it was made for.
         plan: The engine's file.
-        staged: The state that it was made on, where that has to be stored before it is applied.
+        staged: The state that it was created on, where that has to be stored before it is applied.
         migrations: What is moved once it is applied.
     """
 
     binding: Binding
     plan: bytes
     staged: bytes | None = None
-    migrations: tuple[Migration, ...] = ()
+    migrations: tuple[GuestMove, ...] = ()
 
     def __repr__(self) -> str:
         return f"PlanFile(binding={self.binding!r})"
@@ -185,7 +185,7 @@ class PlanFile:
             content = AESGCM(key.secret).decrypt(nonce, body, _MAGIC)
         except (InvalidTag, ValueError) as err:
             raise PlanFileError(
-                f"{path} is damaged, or somebody else's: it does not open with your key.", where=where
+                f"{path} is damaged or belongs to another user: your key does not decrypt it.", where=where
             ) from err
         size = int.from_bytes(content[:4], "big")
         head = parse_json(content[4 : 4 + size], LARGE)
@@ -195,7 +195,7 @@ class PlanFile:
             binding=Binding(**head),
             plan=content[4 + size :],
             staged=None if staged is None else base64.b64decode(staged),
-            migrations=tuple(Migration(**one) for one in beside.get("migrations", ())),
+            migrations=tuple(GuestMove(**one) for one in beside.get("migrations", ())),
         )
 
 
@@ -209,10 +209,10 @@ def read_key(folder: Path | None = None) -> PlanKey:
     directories.ensure_private(path.parent)
     if not path.exists():
         files.make_file(path, secrets.token_bytes(_KEY_BYTES))
-    return _existing_key(path)
+    return _read_key(path)
 
 
-def _existing_key(path: Path) -> PlanKey:
+def _read_key(path: Path) -> PlanKey:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         data = path.read_bytes()

@@ -20,7 +20,7 @@ _CONNECT_S = 5.0
 
 
 class UnansweredError(Exception):
-    """A port does not accept: a reason to look again, told to nobody as it is."""
+    """A port does not accept: a reason to look again, told to no one as it is."""
 
 
 class PortProbe(Protocol):
@@ -60,14 +60,14 @@ async def port_probes(jump: Host | None) -> AsyncIterator[PortProbe]:
     if jump is None:
         yield probe_directly
         return
-    through = _Through(jump)
+    through = _RemoteProbe(jump)
     try:
         yield through
     finally:
         await through.aclose()
 
 
-class _Through:
+class _RemoteProbe:
     """Tries ports from another machine."""
 
     def __init__(self, jump: Host) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox.certificate import CertificateNamesError, pinned_certificate
+from stackyard.clients.proxmox.certificate import CertificateNamesError, fetch_pinned_certificate
 from stackyard.render import Provider
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ async def bpg_environment(resolved: Resolved, folder: Path) -> Mapping[str, str]
     if trust.fingerprint is None or not trust.verify:
         return environment
     try:
-        pem = await pinned_certificate(resolved.connection)
+        pem = await fetch_pinned_certificate(resolved.connection)
     except CertificateNamesError as err:
         raise CertificateNamesError(
             err.call,

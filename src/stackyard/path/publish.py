@@ -31,7 +31,7 @@ _FOLDER = "inventory"
 
 
 def inventory_target_of(base: Path, resolved: Resolved) -> InventoryTarget:
-    """Return where the inventory of a target is published unless somebody says another place.
+    """Return where the inventory of a target is published unless someone says another place.
 
     Args:
         base: The folder for what runs leave for the next.
@@ -57,7 +57,7 @@ def publish(run: Run, *, seen: Mapping[str, Sequence[str]]) -> Published:
         IncompleteError: Something is missing; the inventory before stays.
         StackyardError: It cannot be written; the inventory before stays.
     """
-    inventory = _rendered(run.resolved, run.states, seen)
+    inventory = _render_inventory(run.resolved, run.states, seen)
     return inventory_target_of(run.settings.base, run.resolved).publish(inventory)
 
 
@@ -69,7 +69,7 @@ def inventory_of(base: Path, resolved: Resolved) -> Inventory:
         StackyardError: The state cannot be read.
     """
     with _states(base) as states:
-        return _rendered(resolved, states, {})
+        return _render_inventory(resolved, states, {})
 
 
 def origin_of(base: Path, resolved: Resolved) -> Origin:
@@ -92,7 +92,7 @@ def _states(base: Path) -> Iterator[StateService | None]:
         yield StateService(objects)
 
 
-def _rendered(
+def _render_inventory(
     resolved: Resolved, states: StateService | None, seen: Mapping[str, Sequence[str]]
 ) -> Inventory:
     content = None if states is None else states.contents.read(resolved.target.state_name)

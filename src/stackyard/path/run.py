@@ -23,18 +23,18 @@ from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
-from stackyard.path.adjustments import expected_values
+from stackyard.path.adjustments import list_expected_values
 from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
-from stackyard.path.places import GeneratedPlaces
 from stackyard.path.planfile import read_key, tofu_encryption
 from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
 from stackyard.path.provider_environment import bpg_environment, provider_block, provider_environment
-from stackyard.path.settings import ProviderChoice, Settings, chosen_cli_config
+from stackyard.path.settings import ProviderChoice, RunSettings, read_cli_config_path
+from stackyard.path.source_locations import SourceLocations
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, Rendered, render
 from stackyard.state import StateService, UnknownStateError, refusals
-from stackyard.state.embedded import embedded
+from stackyard.state.embedded import serve_embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -52,9 +52,9 @@ __all__ = [
     "InputChangedError",
     "ProviderChoice",
     "Run",
-    "Settings",
-    "chosen_cli_config",
+    "RunSettings",
     "open_run",
+    "read_cli_config_path",
     "state_version",
 ]
 
@@ -104,13 +104,13 @@ class Run:
     """
 
     resolved: Resolved
-    settings: Settings
+    settings: RunSettings
     workdir: Workdir
     client: proxmox.Client
     rendered: Rendered
     key: PlanKey
     input_digest: str
-    served: provider.Served | None
+    served: provider.RunningProvider | None
     states: StateService
     lock: RunLock
     probe_port: PortProbe = probe_directly
@@ -132,10 +132,10 @@ class Run:
             FileError: The folder cannot be written.
         """
         is_input = desired is self.resolved.desired
-        rendered = self.rendered if is_input else _rendered(self.resolved, desired)
+        rendered = self.rendered if is_input else _render(self.resolved, desired)
         if self.served is not None:
             self.served.expected.clear()
-            self.served.expected.update(expected_values(rendered, blocks))
+            self.served.expected.update(list_expected_values(rendered, blocks))
         if blocks:
             more = orjson.dumps(blocks, option=orjson.OPT_INDENT_2)
             rendered = Rendered(files={**rendered.files, _BLOCKS_FILE: more}, variables=rendered.variables)
@@ -158,7 +158,7 @@ def state_version(states: StateService, name: str) -> str:
 @contextlib.asynccontextmanager
 async def open_run(
     resolved: Resolved,
-    settings: Settings,
+    settings: RunSettings,
     *,
     emit: events.Emit = events.ignore,
     may_be_empty: bool = False,
@@ -186,8 +186,8 @@ async def open_run(
     with contextlib.closing(open_objects(settings.base / "state")) as objects:
         states, name = StateService(objects), resolved.target.state_name
         async with (
-            embedded(states, prefix=name, emit=emit) as backend,
-            _locked(backend, name, settings) as lock,
+            serve_embedded(states, prefix=name, emit=emit) as backend,
+            _lock_state(backend, name, settings) as lock,
         ):
             if reread is not None:
                 resolved = await _read_again(resolved, reread)
@@ -196,13 +196,13 @@ async def open_run(
                 resolved = with_bpg_logins(resolved)
             if not may_be_empty:
                 await asyncio.to_thread(_require_input, resolved, states)
-            locked = _Locked(engine=engine, states=states, backend=backend, lock=lock)
+            locked = _LockedEngine(engine=engine, states=states, backend=backend, lock=lock)
             async with _run(resolved, settings, locked, emit) as run:
                 yield run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Locked:
+class _LockedEngine:
     """The engine, and the state that is locked for it."""
 
     engine: Engine
@@ -213,7 +213,7 @@ class _Locked:
 
 @contextlib.asynccontextmanager
 async def _run(
-    resolved: Resolved, settings: Settings, locked: _Locked, emit: events.Emit
+    resolved: Resolved, settings: RunSettings, locked: _LockedEngine, emit: events.Emit
 ) -> AsyncIterator[Run]:
     """Put everything in place around a state that is locked."""
     prepared = _prepare(resolved, settings)
@@ -245,7 +245,7 @@ async def _run(
 
 
 @contextlib.asynccontextmanager
-async def _locked(backend: Embedded, name: str, settings: Settings) -> AsyncIterator[RunLock]:
+async def _lock_state(backend: Embedded, name: str, settings: RunSettings) -> AsyncIterator[RunLock]:
     async with contextlib.AsyncExitStack() as stack:
         try:
             lock = await stack.enter_async_context(backend.hold(name, wait_s=settings.lock_wait_s))
@@ -287,10 +287,10 @@ async def _read_again(resolved: Resolved, reread: Callable[[], Resolved]) -> Res
 def _workdir(
     engine: Engine,
     resolved: Resolved,
-    settings: Settings,
-    prepared: _Prepared,
+    settings: RunSettings,
+    prepared: _RunInput,
     backend: Embedded,
-    served: provider.Served | None,
+    served: provider.RunningProvider | None,
 ) -> Workdir:
     name = resolved.target.state_name
     environment = dict(backend.environment(name))
@@ -305,12 +305,12 @@ def _workdir(
         reattach=served.reattach if served is not None else None,
         cli_config=settings.cli_config,
         limits=Limits(lock_wait_s=settings.lock_wait_s),
-        locate=GeneratedPlaces(resolved.locate, resolved.desired, prepared.workspace.folder),
+        locate=SourceLocations(resolved.locate, resolved.desired, prepared.workspace.folder),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
+class _RunInput:
     """What is known before anything is started."""
 
     workspace: Workspace
@@ -324,18 +324,18 @@ class _Prepared:
         return (*self.values.values(), self.key.secret.hex())
 
 
-def _prepare(resolved: Resolved, settings: Settings) -> _Prepared:
+def _prepare(resolved: Resolved, settings: RunSettings) -> _RunInput:
     """Render the configuration into the folder of the target."""
-    rendered = _rendered(resolved, resolved.desired)
+    rendered = _render(resolved, resolved.desired)
     values = {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
     workspace = Workspace.of(settings.base, resolved.target)
     workspace.write(rendered)
     key = read_key()
     digest = input_digest(rendered, values, key)
-    return _Prepared(workspace=workspace, rendered=rendered, key=key, values=values, digest=digest)
+    return _RunInput(workspace=workspace, rendered=rendered, key=key, values=values, digest=digest)
 
 
-def _rendered(resolved: Resolved, desired: Desired) -> Rendered:
+def _render(resolved: Resolved, desired: Desired) -> Rendered:
     return render(desired, provider_block(resolved), scope=resolved.target.state_name)
 
 
@@ -356,7 +356,7 @@ def _require_sense(resolved: Resolved) -> None:
     found.raise_errors(str(resolved.target))
 
 
-async def _credentials(resolved: Resolved, settings: Settings, folder: Path) -> Mapping[str, str]:
+async def _credentials(resolved: Resolved, settings: RunSettings, folder: Path) -> Mapping[str, str]:
     """Return what bpg's provider is told by its environment; the built-in one is told in this process."""
     if settings.provider is not ProviderChoice.BPG:
         return {}
@@ -364,7 +364,9 @@ async def _credentials(resolved: Resolved, settings: Settings, folder: Path) -> 
 
 
 @contextlib.asynccontextmanager
-async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[provider.Served | None]:
+async def _provider(
+    resolved: Resolved, settings: RunSettings
+) -> AsyncIterator[provider.RunningProvider | None]:
     if settings.provider is ProviderChoice.BPG:
         yield None
         return
@@ -380,7 +382,9 @@ async def _provider(resolved: Resolved, settings: Settings) -> AsyncIterator[pro
         yield served
 
 
-async def _initialise(workspace: Workspace, workdir: Workdir, settings: Settings, emit: events.Emit) -> None:
+async def _initialise(
+    workspace: Workspace, workdir: Workdir, settings: RunSettings, emit: events.Emit
+) -> None:
     """Let the engine prepare its folder, unless it did so for the same things before."""
     wanted = Provider()
     stamp = f"{stackyard.__version__} {workdir.engine} {settings.provider} {wanted.version}"

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ProviderChoice", "Settings", "chosen_cli_config"]
+__all__ = ["ProviderChoice", "RunSettings", "read_cli_config_path"]
 
 
 class ProviderChoice(enum.StrEnum):
@@ -18,7 +18,7 @@ class ProviderChoice(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RunSettings:
     """How to run.
 
     Attributes:
@@ -36,7 +36,7 @@ class Settings:
     lock_wait_s: float = 0.0
 
 
-def chosen_cli_config() -> Path | None:
+def read_cli_config_path() -> Path | None:
     """Return the engine's settings file that the user names for it on purpose."""
     named = os.environ.get("STACKYARD_TOFU_CONFIG")
     return Path(named) if named else None

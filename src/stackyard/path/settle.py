@@ -15,7 +15,7 @@ from stackyard.desired import Container
 from stackyard.guard import Finding, Permit
 from stackyard.guard.moves import ALLOW_MIGRATE, elsewhere
 from stackyard.path.known_state import StateEdit
-from stackyard.path.migration import Migration
+from stackyard.path.migration import GuestMove
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
@@ -70,27 +70,27 @@ class SettledModel:
     notes: tuple[Finding, ...] = ()
     refused: tuple[Finding, ...] = ()
     edit: StateEdit = field(default_factory=StateEdit)
-    migrations: tuple[Migration, ...] = ()
+    migrations: tuple[GuestMove, ...] = ()
 
 
 def settle(desired: Desired, around: ModelContext) -> SettledModel:
     """Fit a model to the guests that exist."""
     if not around.known.is_readable:
-        # Without the state nobody knows which guest is which.
+        # Without the state no one knows which guest is which.
         return SettledModel(desired=desired)
-    numbers = _Numbers(desired, around)
+    numbers = _GuestIds(desired, around)
     ids = {guest.key: numbers.of(guest) for guest in desired.guests}
-    places = _Places(around)
+    places = _GuestNodes(around)
     nodes = {guest.key: places.of(guest, ids[guest.key]) for guest in desired.guests}
     return SettledModel(
         desired=_with_guests(desired, nodes, ids),
         notes=(*numbers.notes, *places.notes),
-        edit=StateEdit(nodes=_moved_containers(around)),
+        edit=StateEdit(nodes=_list_moved_containers(around)),
         migrations=tuple(places.migrations),
     )
 
 
-def _moved_containers(around: ModelContext) -> dict[str, str]:
+def _list_moved_containers(around: ModelContext) -> dict[str, str]:
     """Return the containers that are on another node than the state says, by address.
 
     A provider looks for a container only where the state says, and takes it for gone.
@@ -125,7 +125,7 @@ def _own_id(guest: Guest, around: ModelContext) -> int | None:
     return vm_id if isinstance(vm_id, int) else None
 
 
-class _Numbers:
+class _GuestIds:
     """The ids of the guests of a model."""
 
     def __init__(self, desired: Desired, around: ModelContext) -> None:
@@ -160,9 +160,9 @@ class _Numbers:
         there = self._by_id.get(number)
         # One of the same name may be this very guest without a state, and one that leaves the input may be
         # this one under its old key: the guard finds both, and says what can be done.
-        return there is None or there.name == guest.name or number in self._leaving()
+        return there is None or there.name == guest.name or number in self._list_leaving()
 
-    def _leaving(self) -> Collection[int]:
+    def _list_leaving(self) -> Collection[int]:
         return self._around.known.vm_ids - set(self._fixed.values())
 
     def _after(self, number: int) -> Iterator[int]:
@@ -176,14 +176,14 @@ class _Numbers:
         return "" if there is None else f" by {there.name} on {there.node}"
 
 
-class _Places:
+class _GuestNodes:
     """The nodes of the guests of a model."""
 
     def __init__(self, around: ModelContext) -> None:
         self._around = around
         self._by_id = {guest.vm_id: guest for guest in around.cluster.guests}
         self.notes: list[Finding] = []
-        self.migrations: list[Migration] = []
+        self.migrations: list[GuestMove] = []
 
     def of(self, guest: Guest, vm_id: int | None) -> str:
         """Return the node that a guest is rendered for."""
@@ -192,7 +192,7 @@ class _Places:
         is_same = own is not None and vm_id in (None, own)
         if not is_same or now is None or now.node == guest.node:
             return guest.node
-        # A node that the cluster does not have is a mistake in the input, whoever moved the guest.
+        # A node that the cluster does not have is a mistake in the input, no matter who moved the guest.
         return self._away(guest, now) if self._around.cluster.node(guest.node) else guest.node
 
     def _away(self, guest: Guest, now: ClusterGuest) -> str:
@@ -200,7 +200,7 @@ class _Places:
         if not is_permitted or guest.ha is not None:
             self.notes.append(elsewhere(guest, now))
         elif isinstance(guest, Container):
-            self.migrations.append(Migration(name=guest.name, vm_id=now.vm_id, target=guest.node))
+            self.migrations.append(GuestMove(name=guest.name, vm_id=now.vm_id, target=guest.node))
         else:
             return guest.node
         return now.node

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind, Severity
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.desired import Download, Upload
 from stackyard.engine.tofu import PlanMode
 from stackyard.guard import Finding
 from stackyard.guard.destruction import FILES
 from stackyard.guard.subjects import data_files, short_type
 from stackyard.path.known_state import read_known_state
-from stackyard.path.owners import Place, node_fingerprints, place_of
+from stackyard.path.owners import StateLocality, node_fingerprints, place_of
 from stackyard.render.references import address_of_file, data_addresses
 from stackyard.render.userdata import is_generated
 
@@ -40,7 +40,7 @@ __all__ = ["Files", "SharedFiles", "look_at_files", "shared_names"]
 
 FILE_DIFFERS = Kind(
     code="E-GUARD-FILE-DIFFERS",
-    summary="Another file has the name of one that is to be written",
+    summary="Another file already has the name of a file to upload",
     remedy="Give the new file another name (`file_name`), or remove the one that is there from the storage.",
 )
 FILE_KEPT = Kind(
@@ -113,15 +113,15 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     if not known.is_readable:
         return SharedFiles(desired=desired)
     new = () if mode is not PlanMode.NORMAL else tuple(_new_files(run, desired, known))
-    leaving = tuple(_leaving(desired, known, mode, run.resolved.target.state_name))
+    leaving = tuple(_list_leaving(desired, known, mode, run.resolved.target.state_name))
     moves = _moves(new, leaving)
     new = tuple(file for file in new if address_of_file(file) not in moves.values())
     leaving = tuple(one for one in leaving if one.address not in moves)
-    listed = await _listed(run, new)
+    listed = await _list_volumes(run, new)
     there = [file for file in new if (file.node, file.volume_id) in listed]
     if not there and not leaving:
         return SharedFiles(desired=desired, moves=tuple(moves.items()))
-    others = await _Others.read(run, before)
+    others = await _OtherStates.read(run, before)
     used = set() if before.record is None else set(before.record.files)
     to_compare = [file for file in there if _name(cluster, file.node, file.volume_id) not in used]
     verdicts = await asyncio.gather(*(_compare(run, file, listed, others) for file in to_compare))
@@ -129,7 +129,7 @@ async def look_at_files(run: Run, before: Files, *, mode: PlanMode) -> SharedFil
     same = {file.key for file in there if file.key not in differing}
     kept = {one.address: who for one in leaving if (who := await _user_of(run, one, others, before))}
     return SharedFiles(
-        desired=_marked(desired, same),
+        desired=_mark_shared(desired, same),
         refused=tuple(Finding(kind=FILE_DIFFERS, detail=why) for why in differing.values()),
         notes=tuple(
             Finding(kind=FILE_KEPT, detail=f"{known.instances[address].attributes.get('id')}: {who}.")
@@ -154,7 +154,7 @@ def _moves(new: Iterable[Download | Upload], leaving: Iterable[Instance]) -> dic
     return found
 
 
-def _marked(desired: Desired, keys: set[str]) -> Desired:
+def _mark_shared(desired: Desired, keys: set[str]) -> Desired:
     if not keys:
         return desired
     files = tuple(
@@ -173,8 +173,8 @@ def _new_files(run: Run, desired: Desired, known: KnownState) -> Iterator[Downlo
             yield file
 
 
-def _leaving(desired: Desired, known: KnownState, mode: PlanMode, scope: str) -> Iterator[Instance]:
-    """Return the files of the state that would be deleted; the data of single guests is nobody else's."""
+def _list_leaving(desired: Desired, known: KnownState, mode: PlanMode, scope: str) -> Iterator[Instance]:
+    """Return the files of the state that would be deleted; the data of single guests is no one else's."""
     stay: set[str] = set()
     if mode is PlanMode.NORMAL:
         stay = {address_of_file(file) for file in desired.files}
@@ -197,7 +197,7 @@ def _generated(known: KnownState, scope: str) -> Iterator[str]:
                 yield volume
 
 
-async def _listed(
+async def _list_volumes(
     run: Run, files: Iterable[Download | Upload]
 ) -> Mapping[tuple[str, str], Mapping[str, Any]]:
     """Return what the storages list, by node and volume."""
@@ -213,7 +213,7 @@ async def _listed(
 async def _content(
     client: proxmox.Client, node: str, datastore: str, content: str
 ) -> list[Mapping[str, Any]]:
-    path = f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content"
+    path = f"/nodes/{quote(node)}/storage/{quote(datastore)}/content"
     try:
         rows: list[Mapping[str, Any]] = await client.get(path, {"content": content})
     except proxmox.RefusedError:
@@ -223,7 +223,7 @@ async def _content(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Others:
+class _OtherStates:
     """What other states on the same cluster have and use of files: the states, by the name of the file."""
 
     cluster: Cluster
@@ -231,13 +231,13 @@ class _Others:
     users: Mapping[str, str]
 
     @classmethod
-    async def read(cls, run: Run, before: Files) -> _Others:
+    async def read(cls, run: Run, before: Files) -> _OtherStates:
         own, cluster, managed = run.resolved.target.state_name, before.cluster, before.managed
         nodes = {node.name for node in cluster.nodes}
         prints = await node_fingerprints(run)
 
         def is_here(state: str) -> bool:
-            return place_of(run, state, nodes, prints) is not Place.ELSEWHERE
+            return place_of(run, state, nodes, prints) is not StateLocality.ELSEWHERE
 
         owners = {
             _name(cluster, node, identity): state
@@ -249,7 +249,7 @@ class _Others:
         users = {
             name: record.state
             for record in run.states.targets.all()
-            # What a target used counts as long as something of it is left, or nobody can tell.
+            # What a target used counts as long as something of it is left, or no one can tell.
             if record.state != own and managed.holdings.get(record.state) != () and is_here(record.state)
             for name in record.files
         }
@@ -266,7 +266,7 @@ async def _compare(
     run: Run,
     file: Download | Upload,
     listed: Mapping[tuple[str, str], Mapping[str, Any]],
-    others: _Others,
+    others: _OtherStates,
 ) -> str:
     """Say why the file that is there is not the one that is wanted; nothing where it is."""
     size = listed[file.node, file.volume_id].get("size")
@@ -282,8 +282,8 @@ async def _compare(
             return f"{said}, and {file.path} cannot be read: {err.strerror}."
         return "" if wanted == size else f"{said}, with {size} bytes; {file.path} has {wanted}."
     if file.decompression is not None:
-        return f"{said}; of a file that is unpacked nobody can tell whether it is the same."
-    path = f"/nodes/{quoted(file.node)}/query-url-metadata"
+        return f"{said}; stackyard cannot compare the content of an unpacked file."
+    path = f"/nodes/{quote(file.node)}/query-url-metadata"
     try:
         found = await run.client.get(path, {"url": file.url, "verify-certificates": file.verify_tls})
     except proxmox.ProxmoxError as err:
@@ -306,8 +306,8 @@ def _against(instances: Iterable[Instance], file: Download, said: str) -> str:
     return f"{said}, which cannot be read."
 
 
-async def _user_of(run: Run, instance: Instance, others: _Others, before: Files) -> str:
-    """Say who else uses a file; nothing where nobody does."""
+async def _user_of(run: Run, instance: Instance, others: _OtherStates, before: Files) -> str:
+    """Say who else uses a file; nothing where no one does."""
     values = instance.attributes
     node, volume = str(values.get("node_name")), str(values.get("id"))
     state = others.user_of(node, volume)
@@ -317,10 +317,10 @@ async def _user_of(run: Run, instance: Instance, others: _Others, before: Files)
 
 
 async def _guest_with(run: Run, before: Files, volume: str) -> str:
-    """Return a guest of somebody else whose configuration names a file, or may do so."""
+    """Return a guest of someone else whose configuration names a file, or may do so."""
     own = before.known.vm_ids
     guests = [guest for guest in before.cluster.guests if guest.vm_id not in own]
-    paths = [f"/nodes/{quoted(guest.node)}/{guest.kind}/{guest.vm_id}/config" for guest in guests]
+    paths = [f"/nodes/{quote(guest.node)}/{guest.kind}/{guest.vm_id}/config" for guest in guests]
     answers = await asyncio.gather(*(run.client.get(path) for path in paths), return_exceptions=True)
     for guest, config in zip(guests, answers, strict=True):
         who = f"{guest.name} ({guest.vm_id} on {guest.node})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.fields.guest import split_tags
 from stackyard.guard import Cluster, ClusterGuest, ClusterObject, Node, Storage
 
@@ -49,13 +49,13 @@ async def survey(client: Client, nodes: Iterable[str], vm_ids: Collection[int] =
         ),
         storages=tuple(_storage(row) for row in rows if row["type"] == "storage"),
         guests=tuple(_guest(row) for row in rows if row["type"] in ("qemu", "lxc")),
-        objects=tuple(ClusterObject.named("pool", row["pool"]) for row in rows if row["type"] == "pool"),
+        objects=tuple(ClusterObject.from_name("pool", row["pool"]) for row in rows if row["type"] == "pool"),
     )
 
 
 async def _bridges(client: Client, node: str) -> frozenset[str]:
     # Bridges of the node and vnets of the SDN alike.
-    rows = await client.get(f"/nodes/{quoted(node)}/network", {"type": "any_bridge"})
+    rows = await client.get(f"/nodes/{quote(node)}/network", {"type": "any_bridge"})
     return frozenset(row["iface"] for row in rows)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
 from stackyard.guard.implied import Overcommit
-from stackyard.path.places import nowhere
+from stackyard.path.source_locations import nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stackyard.clients.proxmox import Connection
     from stackyard.clients.ssh.host import Host
     from stackyard.desired import Desired, Secrets
-    from stackyard.path.places import Locate
+    from stackyard.path.source_locations import Locate
 
 __all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
 
@@ -45,10 +45,10 @@ class Target:
     @property
     def state_name(self) -> str:
         """The name of its state; no two targets share one."""
-        return f"{self.kind}/{_escaped(self.name)}/{_escaped(self.node)}"
+        return f"{self.kind}/{_escape(self.name)}/{_escape(self.node)}"
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     """Return a part of a name of a state: itself where that is plain, never the same for two."""
     if _SAFE.fullmatch(part):
         return part
@@ -91,7 +91,7 @@ class Resolved:
     version: str = ""
     # The folder or object that it was read from.
     source: str = ""
-    # What the source says beside its guests, for whoever reads the inventory.
+    # What the source says beside its guests, for readers of the inventory.
     extras: Mapping[str, Any] = field(default_factory=dict)
     # How much more than there is may be promised.
     overcommit: Overcommit = field(default_factory=Overcommit)
@@ -112,7 +112,7 @@ class Source(Protocol):
         ...
 
     def is_current(self) -> bool:
-        """Tell whether the input is certainly what it was when this source read it."""
+        """Return whether the input is certainly what it was when this source read it."""
         ...
 
     def resolve(self, name: str, host: str | None) -> Resolved:
@@ -180,6 +180,6 @@ def _offer(sources: Iterable[Source], text: str) -> str:
 
     known = [f"{source.kind}:{name}" for source in sources for name in source.names()]
     if not known:
-        return " There is none at all here: is this the right folder?"
+        return " This folder has none: is it the right folder?"
     meant = did_you_mean(text, (word.partition(":")[2] for word in known))
     return meant or f" There is {', '.join(f'`{word}`' for word in known[:10])}."

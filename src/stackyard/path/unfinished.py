@@ -7,10 +7,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.guard.cluster import OWNER_TAG
 from stackyard.render.references import CONTAINER, VM
-from stackyard.state.guests import guests_of_state, indexed_vm_ids
+from stackyard.state.guests import guests_of_state, list_indexed_vm_ids
 from stackyard.state.managed import read_managed
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ __all__ = ["find_unfinished", "sweep_unfinished"]
 
 _KINDS = {VM: "qemu", CONTAINER: "lxc"}
 _TASK_S = 600.0
-# A guest that is still being created carries no mark yet, and nobody else can have it.
+# A guest that is still being created carries no mark yet, and no one else can have it.
 _MAKING = ("create", "clone")
 
 
 async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple[str, ...]:
     """Remove guests that a run was making when it was killed, and return what they were.
 
-    Only what carries the mark of its entry in the journal is removed: anything else is somebody else's.
+    Only what carries the mark of its entry in the journal is removed: anything else is someone else's.
 
     Args:
         run: The target, with nothing at work on it.
@@ -46,11 +46,11 @@ async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple
     journal, own = run.served.journal, run.resolved.target.state_name
     known = {guest.vm_id for guest in await asyncio.to_thread(guests_of_state, run.states, own)}
     managed = await asyncio.to_thread(read_managed, run.states, but=own)
-    others = {vm_id for held in managed.holdings.values() for vm_id in indexed_vm_ids(held)}
+    others = {vm_id for held in managed.holdings.values() for vm_id in list_indexed_vm_ids(held)}
     gone: list[str] = []
     for entry in journal.entries:
         kind = _KINDS.get(entry.subject.type_name)
-        # What another state has was made by another run, whatever it is called.
+        # What another state has was created by another run, whatever it is called.
         if kind is None or entry.vm_id in known or entry.vm_id in others or not is_meant(entry):
             continue
         if await _remove(run.client, entry, kind):
@@ -61,13 +61,13 @@ async def sweep_unfinished(run: Run, is_meant: Callable[[Entry], bool]) -> tuple
 
 async def _remove(client: proxmox.Client, entry: Entry, kind: str) -> bool:
     if entry.upid:
-        # Proxmox goes on with what it was asked for, whoever asked is gone or not.
+        # Proxmox continues with what it was asked for, also when the client is gone.
         with contextlib.suppress(proxmox.TaskFailedError, proxmox.RefusedError, ValueError):
             await proxmox.wait_for(client, entry.upid, timeout_s=_TASK_S)
     node = await _node_of(client, entry)
     if node is None:
         return False
-    path = f"/nodes/{quoted(node)}/{kind}/{entry.vm_id}"
+    path = f"/nodes/{quote(node)}/{kind}/{entry.vm_id}"
     config: dict[str, Any] = await client.get(f"{path}/config")
     if not _is_ours(config, entry):
         return False
@@ -86,7 +86,7 @@ async def _node_of(client: proxmox.Client, entry: Entry) -> str | None:
 async def find_unfinished(run: Run, cluster: Cluster, owners: Owners) -> tuple[Entry, ...]:
     """Return the entries of the journal whose guests are there and are ours.
 
-    An entry alone proves nothing: somebody else may have taken the id since. A guest is ours that carries the
+    An entry alone proves nothing: someone else may have taken the id since. A guest is ours that carries the
     mark or the name of the entry, or that is still being created.
 
     Raises:
@@ -107,7 +107,7 @@ async def find_unfinished(run: Run, cluster: Cluster, owners: Owners) -> tuple[E
 async def _config(client: proxmox.Client, guest: ClusterGuest) -> dict[str, Any]:
     try:
         found: dict[str, Any] = await client.get(
-            f"/nodes/{quoted(guest.node)}/{guest.kind}/{guest.vm_id}/config"
+            f"/nodes/{quote(guest.node)}/{guest.kind}/{guest.vm_id}/config"
         )
     except proxmox.RefusedError:
         return {}
@@ -115,7 +115,7 @@ async def _config(client: proxmox.Client, guest: ClusterGuest) -> dict[str, Any]
 
 
 def _is_ours(config: dict[str, Any], entry: Entry) -> bool:
-    """Tell whether a guest is the one of an entry: it carries the token, or the name and our tag."""
+    """Return whether a guest is the one of an entry: it carries the token, or the name and our tag."""
     if config.get("vmgenid") == entry.token or entry.token in str(config.get("description", "")):
         return True
     return _has_name(config, entry) and OWNER_TAG in str(config.get("tags"))

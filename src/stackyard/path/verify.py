@@ -1,7 +1,7 @@
 """Proof that a guest is up: it runs, its agent answers, its address is known, its ports accept.
 
 Proxmox has no events for any of this, so it is asked: at once, then with growing pauses. Each guest has its
-own timeout and is watched by itself, so that one that never comes up holds up nobody.
+own timeout and is watched by itself, so that one that never comes up holds up no one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BACKOFF = Backoff(0.05, 2.0, growth=1.5)
 
 
 class GuestDownError(StackyardError):
-    """A guest was made or changed, and did not come up in its time."""
+    """A guest was created or changed, and did not come up in its time."""
 
     code = "E-GUEST-DOWN"
     summary = "A guest is not up"
@@ -55,7 +55,7 @@ class GuestUp:
     took_s: float
 
 
-class _NotYet(Exception):  # noqa: N818 -- not an error: a reason to look again
+class _PendingChecks(Exception):  # noqa: N818 -- not an error: a reason to look again
     """What is still missing."""
 
 
@@ -80,7 +80,7 @@ async def verify_guest(
         for pause_s in _BACKOFF:
             try:
                 up = await _look(client, guest, probe_port, began_s)
-            except _NotYet as err:
+            except _PendingChecks as err:
                 if str(err) != missing:
                     step.waiting(str(err))
                 missing = str(err)
@@ -120,15 +120,15 @@ async def _find(client: Client, guest: Guest) -> tuple[int, str]:
     rows = await client.get("/cluster/resources", {"type": "vm"}, max_age_s=_BACKOFF.first_s)
     found = [row for row in rows if row["type"] == kind and _is_same(guest, row)]
     if not found:
-        raise _NotYet("Proxmox to list it")
+        raise _PendingChecks("Proxmox to list it")
     row = next((row for row in found if row["node"] == guest.node), found[0])
     if row.get("status") != "running":
-        raise _NotYet("it to run")
+        raise _PendingChecks("it to run")
     return int(row["vmid"]), str(row["node"])
 
 
 def _is_same(guest: Guest, row: dict[str, Any]) -> bool:
-    """Tell whether a row is a guest: by its id, or by its name where a manifest of the same tag has it."""
+    """Return whether a row is a guest: by its id, or by its name where a manifest of the same tag has it."""
     if guest.vm_id is not None:
         return bool(row["vmid"] == guest.vm_id)
     owners = {tag for tag in guest.tags if tag.startswith(OWNER_TAG)}
@@ -143,7 +143,7 @@ async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tup
         read = read_container_interfaces if isinstance(guest, Container) else read_agent_interfaces
         found = await read(client, node, vm_id)
     except RefusedError as err:
-        raise _NotYet("its agent" if wants_agent else "its interfaces") from err
+        raise _PendingChecks("its agent" if wants_agent else "its interfaces") from err
     except GuestReportError as err:
         raise GuestDownError(
             f"{guest.name} ({vm_id} on {node}) reports addresses that cannot be used: {err}",
@@ -151,7 +151,7 @@ async def _addresses(client: Client, guest: Guest, vm_id: int, node: str) -> tup
         ) from err
     addresses = tuple(address for interface in found for address in interface.usable())
     if guest.verify.address and guest.nics and not addresses:
-        raise _NotYet("an address")
+        raise _PendingChecks("an address")
     return addresses
 
 
@@ -160,7 +160,7 @@ async def _ports(guest: Guest, addresses: Sequence[str], probe_port: PortProbe) 
     if not ports:
         return
     if not addresses:
-        raise _NotYet("an address")
+        raise _PendingChecks("an address")
     for port in dict.fromkeys(ports):
         await _port(addresses[0], port, probe_port, is_ssh=port == 22 and guest.verify.ssh)
 
@@ -169,6 +169,6 @@ async def _port(address: str, port: int, probe_port: PortProbe, *, is_ssh: bool)
     try:
         greeting = await probe_port(address, port, waits_for_line=is_ssh)
     except UnansweredError as err:
-        raise _NotYet(f"{address}:{port}") from err
+        raise _PendingChecks(f"{address}:{port}") from err
     if is_ssh and not greeting.startswith(b"SSH-"):
-        raise _NotYet(f"SSH on {address}:{port}")
+        raise _PendingChecks(f"SSH on {address}:{port}")

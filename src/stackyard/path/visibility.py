@@ -2,7 +2,7 @@
 
 Proxmox leaves out of its lists what a token may not see, and a provider takes what is not listed for gone:
 the engine would plan to create it once more, and the state would forget it. So before an engine looks,
-everything that the state has is looked for with the question whether our token could see it at all.
+everything that the state has is looked for with the question whether our token could see it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.guard.subjects import KINDS, name_in, short_type
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class NotVisibleError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _RequiredRight:
     """What has to be allowed to see something: one of some privileges on a path."""
 
     path: str
@@ -81,7 +81,7 @@ async def require_visible(client: proxmox.Client, known: KnownState, cluster: Cl
     listed = {guest.vm_id for guest in cluster.guests}
     missing = [one for one in known.guests.values() if _vm_id(one) is not None and _vm_id(one) not in listed]
     looks = {one.address: look for one in _to_look(known, missing) if (look := _look_of(one)) is not None}
-    held = await _held(client, {look.path for look in looks.values()})
+    held = await _read_privileges(client, {look.path for look in looks.values()})
     findings = [
         Diagnostic(kind=NO_PRIVILEGE, detail=_may_not(known.instances[address], look))
         for address, look in looks.items()
@@ -106,37 +106,37 @@ def _vm_id(instance: Instance) -> int | None:
     return vm_id if isinstance(vm_id, int) else None
 
 
-def _look_of(instance: Instance) -> _Look | None:
+def _look_of(instance: Instance) -> _RequiredRight | None:
     """Return what shows a resource; None where a refusal is an error and never an empty list."""
     kind, values = short_type(instance.type), instance.attributes
     if kind in ("vm", "container"):
-        return _Look(path=f"/vms/{values['vm_id']}", privileges=("VM.Audit",))
+        return _RequiredRight(path=f"/vms/{values['vm_id']}", privileges=("VM.Audit",))
     if kind == "pool":
-        return _Look(path=f"/pool/{values.get('pool_id')}", privileges=("Pool.Audit",))
+        return _RequiredRight(path=f"/pool/{values.get('pool_id')}", privileges=("Pool.Audit",))
     if kind in ("file", "download_file"):
         # Proxmox lists snippets only to those who may administrate the storage.
         is_snippet = values.get("content_type") == "snippets"
         privileges = ("Datastore.Allocate",) if is_snippet else ("Datastore.Audit", "Datastore.AllocateSpace")
-        return _Look(path=f"/storage/{values.get('datastore_id')}", privileges=privileges)
+        return _RequiredRight(path=f"/storage/{values.get('datastore_id')}", privileges=privileges)
     if kind.startswith("network_"):
-        return _Look(path=f"/nodes/{values.get('node_name')}", privileges=("Sys.Audit",))
+        return _RequiredRight(path=f"/nodes/{values.get('node_name')}", privileges=("Sys.Audit",))
     if kind.startswith("sdn_zone"):
         path = f"/sdn/zones/{values.get('id')}"
-        return _Look(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
+        return _RequiredRight(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
     if kind == "sdn_vnet":
         path = f"/sdn/zones/{values.get('zone')}/{values.get('id')}"
-        return _Look(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
+        return _RequiredRight(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
     if kind == "sdn_subnet":
-        # Its id is `ZONE-ADDRESS-LENGTH`; whoever may look at its vnet sees it.
+        # Its id is `ZONE-ADDRESS-LENGTH`; anyone who may look at its vnet sees it.
         zone = str(values.get("id")).partition("-")[0]
         path = f"/sdn/zones/{zone}/{values.get('vnet')}"
-        return _Look(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
+        return _RequiredRight(path=path, privileges=("SDN.Audit", "SDN.Allocate"))
     if kind in ("haresource", "harule"):
-        return _Look(path="/", privileges=("Sys.Audit",))
+        return _RequiredRight(path="/", privileges=("Sys.Audit",))
     return None
 
 
-async def _held(client: proxmox.Client, paths: Iterable[str]) -> Mapping[str, frozenset[str]]:
+async def _read_privileges(client: proxmox.Client, paths: Iterable[str]) -> Mapping[str, frozenset[str]]:
     """Return the privileges of our token on paths."""
     wanted = sorted(paths)
     answers = await asyncio.gather(*(client.get("/access/permissions", {"path": path}) for path in wanted))
@@ -146,11 +146,11 @@ async def _held(client: proxmox.Client, paths: Iterable[str]) -> Mapping[str, fr
     }
 
 
-def _may_not(instance: Instance, look: _Look) -> str:
-    return f"{_described(instance)} can be seen only with {' or '.join(look.privileges)} on {look.path}."
+def _may_not(instance: Instance, look: _RequiredRight) -> str:
+    return f"{_describe(instance)} can be seen only with {' or '.join(look.privileges)} on {look.path}."
 
 
-def _described(instance: Instance) -> str:
+def _describe(instance: Instance) -> str:
     kind, values = short_type(instance.type), instance.attributes
     name = name_in(kind, values) or instance.address.rpartition(".")[2]
     about = f"{KINDS.get(kind, instance.type)} {name}"
@@ -170,9 +170,9 @@ async def _ask_nodes(
     for instance in missing:
         there = [node for node, ids in by_node.items() if ids is not None and _vm_id(instance) in ids]
         if there:
-            yield Diagnostic(kind=STILL_THERE, detail=f"{_described(instance)} is on {there[0]}.")
+            yield Diagnostic(kind=STILL_THERE, detail=f"{_describe(instance)} is on {there[0]}.")
         elif silent:
-            detail = f"{_described(instance)} is not listed, and {', '.join(silent)} does not answer."
+            detail = f"{_describe(instance)} is not listed, and {', '.join(silent)} does not answer."
             yield Diagnostic(kind=NO_ANSWER, detail=detail)
 
 
@@ -180,7 +180,7 @@ async def _guests_on(client: proxmox.Client, node: str) -> frozenset[int] | None
     """Return the ids of the guests that a node has; None where it does not answer."""
     try:
         kinds: list[list[Mapping[str, Any]]] = await asyncio.gather(
-            *(client.get(f"/nodes/{quoted(node)}/{kind}") for kind in ("qemu", "lxc"))
+            *(client.get(f"/nodes/{quote(node)}/{kind}") for kind in ("qemu", "lxc"))
         )
     except proxmox.ProxmoxError:
         return None

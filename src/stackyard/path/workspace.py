@@ -58,7 +58,7 @@ class Workspace:
                 files.replace_file(path, content)
 
     def drop_stale_lock(self, source: str, constraint: str) -> bool:
-        """Remove the engine's choice of providers where it no longer fits; tell whether it was so.
+        """Remove the engine's choice of providers where it no longer fits; return whether it was so.
 
         A newer stackyard asks for a newer provider, and the engine refuses to prepare the folder then. It is
         a folder of ours: which provider is used is for the configuration to say.
@@ -78,19 +78,19 @@ class Workspace:
         return True
 
     def is_initialised(self, stamp: str) -> bool:
-        """Tell whether the engine prepared the folder for this before, and all that it left is still there.
+        """Return whether the engine prepared the folder for this before, and all that it left is still there.
 
         Args:
             stamp: What the folder has to be prepared for: which engine, which providers, which versions.
         """
         path = self._stamp
-        return path.exists() and path.read_text() == self._marked(stamp)
+        return path.exists() and path.read_text() == self._make_marker(stamp)
 
     def mark_initialised(self, stamp: str) -> None:
         """Remember that the engine prepared the folder."""
-        files.replace_file(self._stamp, self._marked(stamp).encode())
+        files.replace_file(self._stamp, self._make_marker(stamp).encode())
 
-    def _marked(self, stamp: str) -> str:
+    def _make_marker(self, stamp: str) -> str:
         digest = hashlib.sha256()
         for name in _PREPARED:
             path = self.folder / name
@@ -112,7 +112,7 @@ def _is_read_unasked(name: str) -> bool:
 
 
 def _fits(version: str, constraint: str) -> bool:
-    """Tell whether a version is at least that of `~> A.B`, and of the same A."""
+    """Return whether a version is at least that of `~> A.B`, and of the same A."""
     wanted = [int(part) for part in constraint.removeprefix("~>").strip().split(".")]
     parts = version.partition("-")[0].split(".")
     if not all(part.isdecimal() for part in parts):
@@ -122,12 +122,12 @@ def _fits(version: str, constraint: str) -> bool:
 
 
 def input_digest(rendered: Rendered, values: Mapping[str, str], key: PlanKey) -> str:
-    """Return the fingerprint of what should be there, which tells nothing of the secrets in it.
+    """Return the fingerprint of what should be there, which reveals nothing about the secrets in it.
 
     Args:
         rendered: The configuration.
         values: The secrets by the names of their variables.
-        key: The user's key; without it nobody can try values against the fingerprint.
+        key: The user's key; without it no one can try values against the fingerprint.
     """
     digest = hmac.new(key.secret, digestmod=hashlib.sha256)
     for name, content in sorted(rendered.files.items()):

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 
-from stackyard.provider.serve import Options, Served, serve
+from stackyard.provider.serve import Options, RunningProvider, serve
 
-__all__ = ["Options", "Served", "serve"]
+__all__ = ["Options", "RunningProvider", "serve"]
 
 # Our programs are started by fork and exec at once. gRPC's handlers would begin threads between the two, and
 # these end the program when its descriptors are closed. It looks at this once, when it is first imported.

@@ -4,7 +4,7 @@ What is about to be made is written down first. When the answer of the call is l
 we look whether the thing is there now, which it was not before. A run that was killed in between leaves its
 entry, and the next one takes over what it finds, in place of failing because it is there. A guest carries the
 token of its entry. An object that cannot is taken over only if it is what the call of that run says: anything
-else was made or changed by somebody else since.
+else was created or changed by someone else since.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
 
 __all__ = [
-    "HalfMadeError",
     "ObjectExistsError",
+    "PartialGuestError",
     "create_object",
     "is_unsure",
+    "make_subject",
     "note_seen",
-    "subject_named",
     "was_not_done",
 ]
 
@@ -37,11 +37,11 @@ _ATTEMPTS = 3
 _FIRST_UNSURE_STATUS = 500
 
 
-class HalfMadeError(StackyardError):
+class PartialGuestError(StackyardError):
     """A guest was left half-made when its node went down, and cannot be told from somebody else's."""
 
     code = "E-PROVIDER-HALF-MADE"
-    summary = "A guest is left half-made"
+    summary = "A guest is incomplete"
     default_remedy = (
         "Look at the guest on its node. If nothing of it is needed, remove it (`qm unlock` and `qm destroy` "
         "for a VM, `pct unlock` and `pct destroy` for a container), and repeat."
@@ -49,32 +49,32 @@ class HalfMadeError(StackyardError):
 
 
 class ObjectExistsError(StackyardError):
-    """What is to be made is on the cluster already, and no run of ours has made it."""
+    """What is to be created is on the cluster already, and no run of ours has made it."""
 
     code = "E-PROVIDER-EXISTS"
     summary = "It exists on the cluster already"
     default_remedy = "Import it (`import { to = ..., id = ... }`), or give the new one another name."
 
 
-def subject_named(work: Work, identity: str) -> JournalSubject:
+def make_subject(work: Work, identity: str) -> JournalSubject:
     """Return how the journal knows an object that has a name of its own."""
     return JournalSubject(type_name=work.type_name, name=identity, key=f"object {identity}")
 
 
 async def note_seen(work: Work, identity: str) -> None:
-    """Note that an object is in the engine's state, or goes, so that nobody has to look after it any more."""
-    await work.session.journal.forget(subject_named(work, identity))
+    """Note that an object is in the engine's state, or goes, so that no one has to look after it any more."""
+    await work.session.journal.forget(make_subject(work, identity))
 
 
 def is_unsure(err: proxmox.ProxmoxError) -> bool:
-    """Tell whether a call that failed may have done its work all the same."""
+    """Return whether a call that failed may have done its work all the same."""
     if isinstance(err, proxmox.AnswerLostError):
         return True
     return isinstance(err, proxmox.RefusedError) and err.status >= _FIRST_UNSURE_STATUS
 
 
 def was_not_done(err: StackyardError) -> bool:
-    """Tell whether a call that makes something surely did nothing: it was refused, or never sent."""
+    """Return whether a call that makes something surely did nothing: it was refused, or never sent."""
     if isinstance(err, proxmox.RefusedError):
         return err.call.method != "GET" and (err.status < _FIRST_UNSURE_STATUS or says_taken(err.text))
     return isinstance(err, proxmox.ProxmoxUnreachableError) and err.call.method != "GET"
@@ -101,20 +101,20 @@ async def create_object(
         Whether it was there from an earlier run, and may have other values than are wanted now.
 
     Raises:
-        ObjectExistsError: Somebody else made it, or nothing shows that we did.
-        ProxmoxError: It cannot be made.
+        ObjectExistsError: Someone else made it, or nothing shows that we did.
+        ProxmoxError: It cannot be created.
     """
     journal = work.session.journal
-    entry = journal.take(subject_named(work, identity))
+    entry = journal.take(make_subject(work, identity))
     found = await look()
     if found is not None:
         if entry is not None and not (other := _differences(entry, found)):
             journal.leave(entry)
             return True
-        raise await _not_ours(work, identity, entry, () if entry is None else other)
+        raise await _make_exists_error(work, identity, entry, () if entry is None else other)
     if entry is not None and entry.sent != sent:
         entry = await journal.change(entry, sent=sent)
-    entry = entry or await journal.begin(subject_named(work, identity), node="", vm_id=0, sent=sent)
+    entry = entry or await journal.begin(make_subject(work, identity), node="", vm_id=0, sent=sent)
     try:
         await _make(work, entry, make, look)
     finally:
@@ -136,7 +136,7 @@ def _plain(value: Any) -> list[str]:
     return sorted(part for part in re.split(r"[,;\s]+", text) if part not in ("", "0"))
 
 
-async def _not_ours(
+async def _make_exists_error(
     work: Work, identity: str, entry: Entry | None, other: tuple[str, ...]
 ) -> ObjectExistsError:
     """Return the refusal to take over an object; an entry that does not fit it says nothing any more."""
@@ -154,7 +154,7 @@ async def _not_ours(
 async def _make(
     work: Work, entry: Entry, make: Callable[[], Awaitable[Any]], look: Callable[[], Awaitable[Any]]
 ) -> None:
-    """Send the call until it is known what came of it; the entry goes when nothing was made."""
+    """Send the call until it is known what came of it; the entry goes when nothing was created."""
     was_lost = False
     for attempt in range(1, _ATTEMPTS + 1):
         try:

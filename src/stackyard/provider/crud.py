@@ -145,7 +145,7 @@ class Collection:
 
     def path_of(self, state: Object) -> str:
         """Return the path of an object."""
-        return f"{self._list(state)}/{proxmox.quoted(state[self.listed_as or self.attribute])}"
+        return f"{self._list(state)}/{proxmox.quote(state[self.listed_as or self.attribute])}"
 
     async def find(self, work: Work, state: Object) -> Mapping[str, Any] | None:
         """Find an object in its list, which one call for all of them reads; None when it is not there."""

@@ -39,7 +39,7 @@ class NodeDatastore:
     @property
     def path(self) -> str:
         """Its path in the API."""
-        return f"/nodes/{proxmox.quoted(self.node)}/storage/{proxmox.quoted(self.datastore)}"
+        return f"/nodes/{proxmox.quote(self.node)}/storage/{proxmox.quote(self.datastore)}"
 
 
 async def find_file(work: Work, place: NodeDatastore, volume: str, content: str) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ async def wait_for_file(work: Work, place: NodeDatastore, volume: VolumeId) -> d
 async def remove_file(work: Work, place: NodeDatastore, volume: str) -> None:
     """Remove a file; one that is gone already is no error."""
     try:
-        upid = await work.client.delete(f"{place.path}/content/{proxmox.quoted(volume)}")
+        upid = await work.client.delete(f"{place.path}/content/{proxmox.quote(volume)}")
     except proxmox.MissingError:
         return
     if upid:

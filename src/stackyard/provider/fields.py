@@ -1,4 +1,4 @@
-"""Attributes and the properties of the API that they stand for: both directions from one table."""
+"""Attributes and the properties of the API that they represent: both directions from one table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Field:
         form: How the value is spelled there.
         clears: Whether the property can be unset.
         off: A value beside null for which Proxmox keeps no property.
-        create_only: Whether it is sent only when the object is made.
+        create_only: Whether it is sent only when the object is created.
     """
 
     attribute: str
@@ -41,7 +41,7 @@ class Field:
         return self.key or self.attribute
 
     def is_set(self, state: Mapping[str, Any]) -> bool:
-        """Tell whether a state has something that Proxmox keeps."""
+        """Return whether a state has something that Proxmox keeps."""
         return state.get(self.attribute) not in (None, [], self.off)
 
 

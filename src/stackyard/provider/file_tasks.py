@@ -28,14 +28,17 @@ _SINCE, _SEEN = "since", "seen"
 async def latest_tasks(work: Work, node: str, kind: str) -> dict[str, Any]:
     """Return what tells the tasks of a node so far from later ones, in the clock of the node."""
     listed = await proxmox.list_tasks(work.client, node, kind=kind)
-    since = max((_started(task) for task in listed), default=0)
-    return {_SINCE: since, _SEEN: sorted(str(one["upid"]) for one in listed if _started(one) == since)}
+    since = max((_read_start_time(task) for task in listed), default=0)
+    return {
+        _SINCE: since,
+        _SEEN: sorted(str(one["upid"]) for one in listed if _read_start_time(one) == since),
+    }
 
 
 async def later_tasks(
     work: Work, entry: Entry, *, kind: str, says: Callable[[str], bool]
 ) -> list[dict[str, Any]]:
-    """Return the tasks that may be the one of an entry; more than one where that cannot be told.
+    """Return the tasks that may be the one of an entry; more than one where that is unknown.
 
     Args:
         work: The operation.
@@ -50,7 +53,11 @@ async def later_tasks(
     if _SINCE not in noted:
         # An older version wrote the entry.
         return []
-    later = [task for task in listed if _started(task) >= noted[_SINCE] and task["upid"] not in noted[_SEEN]]
+    later = [
+        task
+        for task in listed
+        if _read_start_time(task) >= noted[_SINCE] and task["upid"] not in noted[_SEEN]
+    ]
     return [task for task in later if any(map(says, await proxmox.task_log(work.client, str(task["upid"]))))]
 
 
@@ -71,13 +78,13 @@ async def await_tasks(
 async def was_written_by(
     work: Work, entry: Entry, file: Mapping[str, Any], *, kind: str, says: Callable[[str], bool]
 ) -> bool:
-    """Tell whether a listed file is certainly what the task of an entry wrote."""
+    """Return whether a listed file is certainly what the task of an entry wrote."""
     tasks = await later_tasks(work, entry, kind=kind, says=says)
     if len(tasks) != 1 or not file.get("ctime"):
         return False
     status, ended = str(tasks[0].get("status") or ""), int(tasks[0].get("endtime") or 0)
     is_good = status == "OK" or status.startswith("WARNINGS")
-    return is_good and _started(tasks[0]) <= int(file["ctime"]) <= ended
+    return is_good and _read_start_time(tasks[0]) <= int(file["ctime"]) <= ended
 
 
 async def refuse_file(work: Work, entry: Entry, identity: str, *, option: str) -> ObjectExistsError:
@@ -100,5 +107,5 @@ async def refuse_file(work: Work, entry: Entry, identity: str, *, option: str) -
     )
 
 
-def _started(task: Mapping[str, Any]) -> int:
+def _read_start_time(task: Mapping[str, Any]) -> int:
     return int(task.get("starttime") or 0)

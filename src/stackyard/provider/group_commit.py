@@ -1,4 +1,4 @@
-"""One action for all who need it: whoever asks while it waits its turn is served by the same one.
+"""One action for all who need it: the caller while it waits its turn is served by the same one.
 
 A node's network is reloaded, and the SDN applied, as a whole. When ten bridges are made at once, each needs a
 reload that began after it was written, but not ten of them.
@@ -29,7 +29,7 @@ class GroupCommit:
         if task is None:
             task = asyncio.get_running_loop().create_task(self._begin(key, action))
             self._waiting[key] = task
-        # Whoever is cancelled must not take the others' action along.
+        # Anyone who is cancelled must not take the others' action along.
         return await asyncio.shield(task)
 
     async def _begin(self, key: Hashable, action: Callable[[], Awaitable[Any]]) -> Any:

@@ -1,8 +1,8 @@
 """What is about to be made, written down first, so that a killed run leaves nothing behind that nobody knows.
 
 Before the call that makes a guest, an entry says which one: the number, the node, and a token that the guest
-will carry. The entry stays until somebody shows that the engine has the guest in its state: a read of it, or
-`confirm_all` after a run that ended well. A run that finds an entry for what it wants to make looks whether a
+will carry. The entry stays until someone shows that the engine has the guest in its state: a read of it, or
+`confirm_all` after a run that ended well. A run that finds an entry for what it needs to make looks whether a
 guest with that number carries the token, and takes it over in place of making another.
 
 The engine does not tell a provider the address of a resource, so that an entry is found again by what its
@@ -39,7 +39,7 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSubject:
-    """What somebody wants to make, as it will be recognised in another run.
+    """What someone plans to create, as it will be recognised in another run.
 
     Attributes:
         type_name: The resource's type.
@@ -54,13 +54,13 @@ class JournalSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something that is being made, or was made and may not be in a state yet.
+    """Something that is being created, or was created and may not be in a state yet.
 
     Attributes:
         token: Carried by the guest itself; a UUID.
         state: The state that it belongs to.
         subject: What it is.
-        node: Where it is made.
+        node: Where it is created.
         vm_id: Its number.
         upid: The task that makes it, once it is known.
         sent: What the call that makes it says, for an object that cannot carry the token.
@@ -92,7 +92,7 @@ class Journal:
     """The entries of one state; without a folder it lives as long as the process.
 
     Args:
-        folder: Where the entries are kept; it is made when it is missing.
+        folder: Where the entries are kept; it is created when it is missing.
         state: The name of the state that the run works on.
     """
 
@@ -112,10 +112,10 @@ class Journal:
     async def begin(
         self, subject: JournalSubject, *, node: str, vm_id: int, sent: Mapping[str, Any] | None = None
     ) -> Entry:
-        """Write down what is about to be made; when this returns it is on the disk.
+        """Write down what is about to be created; when this returns it is on the disk.
 
         Raises:
-            FileError: It cannot be written; nothing may be made then.
+            FileError: It cannot be written; nothing may be created then.
         """
         token = str(uuid.uuid4())
         entry = Entry(token=token, state=self._state, subject=subject, node=node, vm_id=vm_id, sent=sent)
@@ -131,7 +131,7 @@ class Journal:
         return changed
 
     def take(self, subject: JournalSubject) -> Entry | None:
-        """Return an entry of an earlier run for the same thing, which nobody else can take from now on."""
+        """Return an entry of an earlier run for the same thing, which no one else can take from now on."""
         for entry in self._entries.values():
             if entry.subject.key == subject.key and entry.subject.type_name == subject.type_name:
                 if entry.token in self._in_hand:
@@ -146,7 +146,7 @@ class Journal:
         self._at_work.discard(entry.token)
 
     async def close(self, entry: Entry) -> None:
-        """Forget an entry: nothing was made, or what was made is gone or known."""
+        """Forget an entry: nothing was created, or what was created is gone or known."""
         self._at_work.discard(entry.token)
         if self._entries.pop(entry.token, None) is not None and self._folder is not None:
             await asyncio.to_thread(self._remove, entry.token)

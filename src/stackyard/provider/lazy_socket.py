@@ -23,11 +23,11 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class LazySocket:
-    """Holds whoever connects until it is opened.
+    """Holds anyone who connects until it is opened.
 
     Args:
         path: Where the engine connects to.
-        on_connection: Told once, when somebody has connected and has to wait.
+        on_connection: Told once, when someone has connected and has to wait.
     """
 
     def __init__(self, path: str, on_connection: Callable[[], None]) -> None:
@@ -46,13 +46,13 @@ class LazySocket:
             raise
 
     def open(self, behind: str) -> None:
-        """Let everybody through to the socket at `behind`, which from now on has the name of this one."""
+        """Let everyone through to the socket at `behind`, which from now on has the name of this one."""
         os.replace(behind, self._path)
         # One who had found this socket by its name, and not connected yet, still comes here.
         self._loop.add_reader(self._socket, self._let_through)
 
     async def close(self) -> None:
-        """Turn everybody away; a second time does nothing."""
+        """Turn everyone away; a second time does nothing."""
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket)
             self._socket.close()

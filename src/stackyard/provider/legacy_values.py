@@ -15,7 +15,9 @@ __all__ = ["align"]
 def align(block: Block, before: Object, after: Object) -> Object:
     """Return what was read, with null or zero where the same was null or zero before."""
     aligned = {
-        name: _spelled(before.get(name), after.get(name)) if name in block.attributes else after.get(name)
+        name: _keep_spelling(before.get(name), after.get(name))
+        if name in block.attributes
+        else after.get(name)
         for name in after
     }
     for name, nested in block.blocks.items():
@@ -25,5 +27,5 @@ def align(block: Block, before: Object, after: Object) -> Object:
     return aligned
 
 
-def _spelled(before: Any, after: Any) -> Any:
+def _keep_spelling(before: Any, after: Any) -> Any:
     return before if is_zero(before) and is_zero(after) else after

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.addresses import usable_address
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.clients.ssh.host import Host
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.settings import SSH_PORT, SshNode
@@ -26,7 +26,7 @@ async def open_shell(work: Work, node: str) -> AsyncIterator[ssh.Shell]:
     """Log in to a node for the length of the block.
 
     Raises:
-        ProviderSettingsError: Nobody says where its SSH server is.
+        ProviderSettingsError: No one says where its SSH server is.
         SshUnreachableError: It does not answer or does not accept the login.
     """
     from stackyard.clients import ssh  # lazy: asyncssh costs half a second, and few resources need it
@@ -63,7 +63,7 @@ async def _address(work: Work, node: str) -> str:
     """Return the address of a node as its network has it: the one with a gateway before any other."""
     if work.session.settings.ssh.by_name:
         return node
-    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{quoted(node)}/network", max_age_s=60.0)
+    interfaces: list[dict[str, Any]] = await work.client.get(f"/nodes/{quote(node)}/network", max_age_s=60.0)
     for wanted in (("address", "gateway"), ("address6", "gateway6"), ("address",), ("address6",)):
         for interface in interfaces:
             address = usable_address(interface.get(wanted[0]))

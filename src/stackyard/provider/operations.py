@@ -35,7 +35,7 @@ class Change:
 
     Attributes:
         config: What is written in the configuration.
-        prior: What was there; None when it is to be made.
+        prior: What was there; None when it is to be created.
         proposed: The two merged, as the engine does it.
         private: What the last read remembered.
     """
@@ -54,7 +54,7 @@ class Result:
         state: The object; None when there is none.
         replace: For a plan, the attributes whose change means another object.
         private: What is remembered beside the state.
-        problems: What the user is told.
+        problems: What the user gets.
     """
 
     state: Object | None = None
@@ -90,9 +90,9 @@ class Operations:
         work = Work(self._session, type_name, private=private)
         # A read that fails says nothing about the object.
         result = Result(state=state, private=work.private, problems=work.warnings)
-        with self._reported(result):
+        with self._report_errors(result):
             found = await known.kind.read(work, state)
-            result.state = None if found is None else _finished(known, state, found)
+            result.state = None if found is None else _finish(known, state, found)
         return result
 
     def plan(self, known: KnownResource, change: Change) -> Result:
@@ -101,7 +101,7 @@ class Operations:
         planned = plan_change(known.schema, change.config, prior, change.proposed)
         planned.private = change.private
         result = Result(state=planned.values, problems=planned.warnings)
-        with self._reported(result):
+        with self._report_errors(result):
             if known.kind.plan is not None:
                 known.kind.plan(planned)
         result.replace = planned.replace
@@ -120,7 +120,7 @@ class Operations:
         """Make, change or remove an object; what is there after a failure is in the result all the same."""
         work = Work(self._session, type_name, kept=prior)
         result = Result(problems=work.warnings)
-        with self._reported(result):
+        with self._report_errors(result):
             work.kept = await self._perform(known, work, prior, planned)
         if work.kept is not None:
             result.state = _without_unknown(known.schema.block.complete(work.kept))
@@ -142,13 +142,13 @@ class Operations:
             made = await kind.update(work, prior, planned)
         else:
             made = planned
-        return _finished(known, planned, made)
+        return _finish(known, planned, made)
 
     def identify(self, known: KnownResource, type_name: str, given: str) -> Result:
         """Return the attributes that an import starts from, and the mark that it was one."""
         result = Result(private={IMPORTED: True})
         expected = self._session.expected.get((type_name, given), {})
-        with self._reported(result):
+        with self._report_errors(result):
             result.state = known.schema.block.complete(
                 {**_defaults(known.schema.block), **expected, **known.kind.identify(given)}
             )
@@ -158,12 +158,12 @@ class Operations:
         """Return the values of a data source."""
         work = Work(self._session, type_name)
         result = Result(problems=work.warnings)
-        with self._reported(result):
+        with self._report_errors(result):
             result.state = known.schema.block.complete(await known.kind.read(work, config))
         return result
 
     @contextlib.contextmanager
-    def _reported(self, result: Result) -> Iterator[None]:
+    def _report_errors(self, result: Result) -> Iterator[None]:
         """Turn an error into a finding, without its secrets; the block is left as if it had ended."""
         try:
             yield
@@ -180,7 +180,7 @@ class Operations:
             result.problems.append(Problem(summary=summary, detail=self._session.redactor(detail)))
 
 
-def _finished(known: KnownResource, before: Object, found: Object) -> Object:
+def _finish(known: KnownResource, before: Object, found: Object) -> Object:
     whole = known.schema.block.complete(found)
     return align(known.schema.block, before, whole) if known.schema.sdk else whole
 
@@ -194,16 +194,16 @@ def _defaults(block: Block) -> Object:
 
 
 def _without_unknown(state: Object) -> Object:
-    """Return a state that can be stored: what nobody found out is null, and only that.
+    """Return a state that can be stored: what no one found out is null, and only that.
 
-    What is known of a half-made guest's disks tells the next plan that they are the ones it wants.
+    What is known of an incomplete guest's disks tells the next plan that they are the ones it wants.
     """
-    return {name: _known(value) for name, value in state.items()}
+    return {name: _drop_unknown(value) for name, value in state.items()}
 
 
-def _known(value: Any) -> Any:
+def _drop_unknown(value: Any) -> Any:
     if value is UNKNOWN:
         return None
     if isinstance(value, dict):
         return _without_unknown(value)
-    return [_known(one) for one in value] if isinstance(value, list) else value
+    return [_drop_unknown(one) for one in value] if isinstance(value, list) else value

@@ -27,7 +27,7 @@ class PlanDraft:
 
     Attributes:
         config: What is written in the configuration.
-        prior: What was there; None when it is to be made.
+        prior: What was there; None when it is to be created.
         values: What will be there.
         replace: The attributes whose change means another object.
         private: What the last read remembered.
@@ -43,16 +43,16 @@ class PlanDraft:
 
     @property
     def is_new(self) -> bool:
-        """Whether the object is to be made."""
+        """Whether the object is to be created."""
         return self.prior is None
 
     @property
     def is_imported(self) -> bool:
-        """Whether the object was there before its state, so that nobody knows what it was made from."""
+        """Whether the object was there before its state, so that no one knows what it was created from."""
         return bool(self.private.get(IMPORTED))
 
     def changed(self, *names: str) -> bool:
-        """Tell whether any of these attributes will be another."""
+        """Return whether any of these attributes will be another."""
         prior = self.prior or {}
         return any(self.values.get(name) != prior.get(name) for name in names)
 
@@ -61,7 +61,7 @@ class PlanDraft:
         self.warnings.append(Problem(summary=summary, detail=detail, is_error=False))
 
     def is_configured(self, name: str) -> bool:
-        """Tell whether the configuration sets an attribute."""
+        """Return whether the configuration sets an attribute."""
         return self.config.get(name) is not None
 
 
@@ -75,7 +75,7 @@ def plan_change(schema: Schema, config: Object, prior: Object | None, proposed: 
             planner.forget(schema.block, config, values)
         if schema.sdk:
             planned.values = align(schema.block, prior, values)
-        planned.replace = list(_replaced(schema, schema.block, prior, planned.values, ()))
+        planned.replace = list(_list_replaced(schema, schema.block, prior, planned.values, ()))
     return planned
 
 
@@ -91,14 +91,14 @@ class _Planner:
                 attribute, config.get(name), before.get(name), proposed.get(name), is_new=prior is None
             )
         for name, nested in block.blocks.items():
-            values[name] = self.nested(nested, config.get(name), before.get(name), proposed.get(name))
+            values[name] = self.plan_nested(nested, config.get(name), before.get(name), proposed.get(name))
         return values
 
     def attribute(self, attribute: Attribute, config: Any, prior: Any, proposed: Any, *, is_new: bool) -> Any:
         rule = attribute.rule
         if config is not None:
             if attribute.nested is not None:
-                return self.nested(attribute.nested, config, prior, proposed)
+                return self.plan_nested(attribute.nested, config, prior, proposed)
             if self._means_prior(attribute, config, prior, is_new=is_new):
                 return prior
             return config
@@ -119,7 +119,7 @@ class _Planner:
         same = attribute.rule.same
         return same is not None and prior is not None and same(prior, config)
 
-    def nested(self, nested: Nested, config: Any, prior: Any, proposed: Any) -> Any:
+    def plan_nested(self, nested: Nested, config: Any, prior: Any, proposed: Any) -> Any:
         if config is UNKNOWN or proposed is UNKNOWN or proposed is None:
             return proposed
         if nested.nesting is Nesting.SINGLE:
@@ -152,7 +152,7 @@ def _at(elements: Any, index: int) -> Any:
     return None
 
 
-def _replaced(schema: Schema, block: Block, prior: Object, values: Object, path: Path) -> list[Path]:
+def _list_replaced(schema: Schema, block: Block, prior: Object, values: Object, path: Path) -> list[Path]:
     found: list[Path] = []
     for name, attribute in block.attributes.items():
         if attribute.rule.replace and prior.get(name) != values.get(name):
@@ -166,14 +166,14 @@ def _replaced(schema: Schema, block: Block, prior: Object, values: Object, path:
         elif nested.nesting is Nesting.LIST and isinstance(before, list) and isinstance(after, list):
             for index, (old, new) in enumerate(zip(before, after, strict=False)):
                 if isinstance(new, dict):
-                    found += _replaced(schema, nested.block, old, new, (*path, name, index))
+                    found += _list_replaced(schema, nested.block, old, new, (*path, name, index))
         elif nested.nesting is Nesting.SINGLE and isinstance(before, dict) and isinstance(after, dict):
-            found += _replaced(schema, nested.block, before, after, (*path, name))
+            found += _list_replaced(schema, nested.block, before, after, (*path, name))
     return found
 
 
 def _is_replaced(schema: Schema, before: Any, after: Any) -> bool:
-    """Tell whether a change of blocks means another object; for the older SDK only their number counts."""
+    """Return whether a change of blocks means another object; for the older SDK only their number counts."""
     if schema.sdk and isinstance(before, list) and isinstance(after, list):
         return len(before) != len(after)
     return True

@@ -19,7 +19,7 @@ __all__ = ["add_plugin_services"]
 
 class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc]
     async def Shutdown(self, request: Any, context: Any) -> controller_pb.Empty:  # noqa: N802
-        """Answer, and go on: we end with stackyard, not with the engine."""
+        """Answer, and continue: we end with stackyard, not with the engine."""
         return controller_pb.Empty()
 
 

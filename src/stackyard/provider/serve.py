@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stackyard.provider.schema import Schema
     from stackyard.provider.values import Object
 
-__all__ = ["Options", "Served", "serve"]
+__all__ = ["Options", "RunningProvider", "serve"]
 
 # Each engine reads this as an address in its own registry.
 _ADDRESS = "bpg/proxmox"
@@ -41,7 +41,7 @@ class Options:
     Attributes:
         environment: Where settings come from that the provider block leaves out (`PROXMOX_VE_ENDPOINT` and
             others, as bpg names them); its values never leave the process.
-        journal: The folder where guests are written down before they are made (see `journal`); without one
+        journal: The folder where guests are written down before they are created (see `journal`); without one
             a run that is killed cannot find again what it was making.
         state: The name of the state that the engine works on, to tell its guests from those of others.
         logins: The logins to nodes, by their names; the provider block says how to log in to others.
@@ -59,12 +59,12 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class RunningProvider:
     """A provider that answers.
 
     Attributes:
         reattach: The value of `TF_REATTACH_PROVIDERS` for an engine that is to use it.
-        journal: What was made and may not be in the engine's state yet. Call `confirm_all` on it when the
+        journal: What was created and may not be in the engine's state yet. Call `confirm_all` on it when the
             engine has ended well; what is left in `entries` is taken over by the next run.
         begin: Begins to load what answers, as the next thing that the event loop does. To be called when an
             engine is about to be started, which takes its time too; else its first call waits for it.
@@ -86,13 +86,13 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def serve(options: Options | None = None) -> AsyncIterator[Served]:
+async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider]:
     """Serve the provider for the length of the block, on a socket that only this user can reach."""
     chosen = options or Options()
-    with tempfile.TemporaryDirectory(prefix="stackyard-provider-", dir=_short_folder()) as folder:
-        answering = _Answering(chosen, folder)
+    with tempfile.TemporaryDirectory(prefix="stackyard-provider-", dir=_find_short_folder()) as folder:
+        answering = _ProviderServer(chosen, folder)
         try:
-            yield Served(
+            yield RunningProvider(
                 reattach=_reattach(answering.path),
                 journal=answering.journal,
                 begin=answering.wanted.set,
@@ -103,8 +103,8 @@ async def serve(options: Options | None = None) -> AsyncIterator[Served]:
             await answering.end()
 
 
-class _Answering:
-    """What answers behind the doorway, once somebody wants it.
+class _ProviderServer:
+    """What answers behind the doorway, once someone wants it.
 
     Args:
         options: How.
@@ -127,7 +127,7 @@ class _Answering:
         try:
             await self.wanted.wait()
             if not self._ended.is_set():
-                async with self._listening():
+                async with self._listen():
                     self._lazy_socket.open(self._behind)
                     await self._ended.wait()
         finally:
@@ -135,7 +135,7 @@ class _Answering:
             await self._lazy_socket.close()
 
     @contextlib.asynccontextmanager
-    async def _listening(self) -> AsyncIterator[None]:
+    async def _listen(self) -> AsyncIterator[None]:
         import grpc.aio  # type: ignore[import-untyped]  # lazy: it costs a third of a second
 
         from stackyard.provider.plugin import add_plugin_services  # lazy: with the messages, as above
@@ -176,7 +176,7 @@ def _load_registry() -> Registry:
     return registry.load()
 
 
-def _short_folder() -> str | None:
+def _find_short_folder() -> str | None:
     """Return where to make the folder of the socket: its path may have no more than a hundred bytes."""
     usual = tempfile.gettempdir()
     return usual if len(os.fsencode(usual)) < _LONGEST_FOLDER_BYTES else "/tmp"  # noqa: S108 - made for us alone

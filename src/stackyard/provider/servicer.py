@@ -43,7 +43,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         self._session = session
         self._environment = environment
         self._operations = Operations(session)
-        # Work of which nobody will hear the end, because the engine has gone away.
+        # Work of which no one will hear the end, because the engine has gone away.
         self._orphans: set[asyncio.Future[Any]] = set()
 
     async def finish(self, timeout_s: float) -> None:

@@ -70,7 +70,7 @@ class Session:
             self.stopping.clear()
             self.journal.begin_run()
             if self._client is not None:
-                self._client.outdate_reads()
+                self._client.expire_reads()
             if self._settings is None:
                 await self._open(settings)
             elif self._settings != settings:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
 from stackyard.provider.problems import ProviderSettingsError
-from stackyard.provider.values import Object, given
+from stackyard.provider.values import Object, get_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ class SshSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that the provider is told.
+    """Everything that the provider gets.
 
     Attributes:
         connection: Where the API is and who we are.
@@ -89,15 +89,15 @@ class _Reader:
 
     def text(self, name: str, variable: str = "") -> str | None:
         """Return a setting, from the environment when the configuration is silent; empty is none."""
-        value = given(self.config, name)
+        value = get_known(self.config, name)
         return (self.environment.get(variable) if value is None else str(value)) or None
 
     def flag(self, name: str, variable: str) -> bool:
-        value = given(self.config, name)
+        value = get_known(self.config, name)
         return self.environment.get(variable, "").lower() in _TRUE if value is None else bool(value)
 
     def inner(self, name: str) -> _Reader:
-        blocks = given(self.config, name)
+        blocks = get_known(self.config, name)
         return _Reader(blocks[0] if blocks else {}, self.environment)
 
 
@@ -138,14 +138,14 @@ def _trust(reader: _Reader, environment: Mapping[str, str]) -> proxmox.Trust:
 def _ssh(reader: _Reader) -> SshSettings:
     block = reader.inner("ssh")
     for name in ("socks5_server", "agent_forwarding"):
-        if given(block.config, name):
+        if get_known(block.config, name):
             raise ProviderSettingsError(
                 f"The built-in provider cannot perform `ssh.{name}`; use it with `provider: bpg`."
             )
     username = reader.text("username", "PROXMOX_VE_USERNAME") or ""
     nodes = {
         str(node["name"]): SshNode(address=str(node["address"]), port=int(node.get("port") or SSH_PORT))
-        for node in given(block.config, "node") or ()
+        for node in get_known(block.config, "node") or ()
     }
     return SshSettings(
         username=block.text("username", "PROXMOX_VE_SSH_USERNAME") or username.partition("@")[0] or "root",
@@ -167,8 +167,8 @@ def _is_by_name(block: _Reader) -> bool:
 
 
 def _random_ids(reader: _Reader) -> tuple[int, int] | None:
-    if not given(reader.config, "random_vm_ids"):
+    if not get_known(reader.config, "random_vm_ids"):
         return None
-    first: Any = given(reader.config, "random_vm_id_start")
-    last: Any = given(reader.config, "random_vm_id_end")
+    first: Any = get_known(reader.config, "random_vm_id_start")
+    last: Any = get_known(reader.config, "random_vm_id_end")
     return int(first or 10000), int(last or 99999)

@@ -21,7 +21,7 @@ from stackyard.provider.problems import AttributeValueError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-__all__ = ["Content", "Facts", "local_facts", "opened_file", "raw_content", "url_facts"]
+__all__ = ["Content", "Facts", "local_facts", "open_file", "raw_content", "url_facts"]
 
 _CHUNK_BYTES = 1024 * 1024
 _TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=60.0)
@@ -61,7 +61,7 @@ def raw_content(text: str, *, resize: int) -> Callable[[], BinaryIO]:
 
 
 @contextlib.asynccontextmanager
-async def opened_file(path: str, *, checksum: str, insecure: bool) -> AsyncIterator[Callable[[], BinaryIO]]:
+async def open_file(path: str, *, checksum: str, insecure: bool) -> AsyncIterator[Callable[[], BinaryIO]]:
     """Give the content of a file, here or at a URL, for the length of the block.
 
     Raises:

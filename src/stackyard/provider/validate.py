@@ -37,17 +37,17 @@ def check_block(block: Block, config: Object, path: Path = ()) -> Iterator[Probl
 def _check_attribute(attribute: Attribute, value: Any, path: Path) -> Iterator[Problem]:
     rule = attribute.rule
     if attribute.whole and not float(value).is_integer():
-        yield Problem(path=path, detail=f"`{_shown(path)}` must be a whole number.")
+        yield Problem(path=path, detail=f"`{_format_path(path)}` must be a whole number.")
     elif rule.cannot and value != rule.default and not (rule.default is UNSET and is_zero(value)):
         yield _only_bpg(path)
     elif rule.check is not None and (wrong := rule.check(value)) is not None:
-        yield Problem(path=path, detail=f"`{_shown(path)}` {wrong}.")
+        yield Problem(path=path, detail=f"`{_format_path(path)}` {wrong}.")
     if attribute.nested is not None and isinstance(value, dict):
         yield from check_block(attribute.nested.block, value, path)
 
 
 def _only_bpg(path: Path) -> Problem:
-    shown = _shown(path)
+    shown = _format_path(path)
     return Problem(
         path=path,
         summary="The built-in provider cannot perform this",
@@ -55,5 +55,5 @@ def _only_bpg(path: Path) -> Problem:
     )
 
 
-def _shown(path: Path) -> str:
+def _format_path(path: Path) -> str:
     return ".".join(str(step) for step in path if isinstance(step, str))

@@ -23,7 +23,7 @@ __all__ = [
     "decode",
     "decode_json",
     "encode",
-    "given",
+    "get_known",
     "is_whole",
     "is_zero",
     "known_block",
@@ -83,7 +83,7 @@ def _extension(code: int, data: bytes) -> Any:
 
 
 def is_whole(value: Any) -> bool:
-    """Tell whether nothing in a value is unknown."""
+    """Return whether nothing in a value is unknown."""
     if isinstance(value, dict):
         return all(is_whole(inner) for inner in value.values())
     if isinstance(value, list):
@@ -92,11 +92,11 @@ def is_whole(value: Any) -> bool:
 
 
 def is_zero(value: Any) -> bool:
-    """Tell whether a value is what the older SDK takes for "not set"."""
+    """Return whether a value is what the older SDK takes for "not set"."""
     return value is None or (value is not UNKNOWN and value in ("", 0, False, [], {}))
 
 
-def given(values: Mapping[str, Any], name: str) -> Any:
+def get_known(values: Mapping[str, Any], name: str) -> Any:
     """Return an attribute that is set and known, else None."""
     value = values.get(name)
     return None if value is UNKNOWN else value

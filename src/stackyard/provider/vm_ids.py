@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from stackyard.clients import proxmox
     from stackyard.provider.settings import Settings
 
-__all__ = ["VmIdTakenError", "VmIds", "says_taken", "taken_id"]
+__all__ = ["VmIdTakenError", "VmIds", "make_taken_error", "says_taken"]
 
 _LARGEST = 999_999_999
-# Whoever takes a number in the meantime is found out when the guest is made.
+# Anyone who takes a number in the meantime is found out when the guest is created.
 _FRESH_S = 10.0
 # How Proxmox refuses an id that a guest has: to create, to clone, and when asked for the next free one.
 _TAKEN = re.compile(r"\b(?:VM|CT) \d+(?: already exists|: config file already exists)")
@@ -38,11 +38,11 @@ class VmIdTakenError(InvalidInputError):
 
 
 def says_taken(text: str) -> bool:
-    """Tell whether Proxmox refused a call because a guest has the vm id."""
+    """Return whether Proxmox refused a call because a guest has the vm id."""
     return bool(_TAKEN.search(text))
 
 
-async def taken_id(client: proxmox.Client, vm_id: int, refusal: str) -> VmIdTakenError:
+async def make_taken_error(client: proxmox.Client, vm_id: int, refusal: str) -> VmIdTakenError:
     """Return the error for a vm id that is taken: by what, where, and what to do.
 
     Args:
@@ -78,7 +78,7 @@ class VmIds:
         self._lowest = 0
 
     async def reserve(self, client: proxmox.Client, settings: Settings) -> int:
-        """Return a number that no guest has and nobody else was given.
+        """Return a number that no guest has and no one else was given.
 
         Raises:
             ProxmoxError: Proxmox does not say which are free.

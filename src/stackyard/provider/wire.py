@@ -39,7 +39,7 @@ def schema_message(schema: Schema) -> pb.Schema:
 def _block(block: Block) -> pb.Schema.Block:
     return pb.Schema.Block(
         attributes=[_attribute(name, attribute) for name, attribute in block.attributes.items()],
-        block_types=[_nested_block(name, nested) for name, nested in block.blocks.items()],
+        block_types=[_encode_nested_block(name, nested) for name, nested in block.blocks.items()],
         deprecated=block.deprecated,
     )
 
@@ -63,7 +63,7 @@ def _object(nested: Nested) -> pb.Schema.Object:
     return pb.Schema.Object(attributes=attributes, nesting=_OBJECT_NESTING[nested.nesting])
 
 
-def _nested_block(name: str, nested: Nested) -> pb.Schema.NestedBlock:
+def _encode_nested_block(name: str, nested: Nested) -> pb.Schema.NestedBlock:
     return pb.Schema.NestedBlock(
         type_name=name,
         block=_block(nested.block),

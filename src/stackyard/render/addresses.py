@@ -23,7 +23,7 @@ def dns_blocks(dns: Dns | None) -> list[dict[str, Json]]:
 def ip_config_blocks(
     nics: Sequence[Nic] | Sequence[ContainerNic], *, unset: str | None = None
 ) -> list[dict[str, Json]]:
-    """Return the addresses, one block a card in their order; none at all where no card has any.
+    """Return the addresses, one block a card in their order; none where no card has any.
 
     A card without addresses between others needs its block too: the blocks are counted.
 

@@ -105,7 +105,7 @@ def _resources(desired: Desired) -> dict[str, dict[str, Json]]:
 
 
 def _guests(desired: Desired) -> dict[str, Json]:
-    """Return what everybody downstream asks about the guests."""
+    """Return what everyone downstream asks about the guests."""
     guests: dict[str, Json] = {}
     for guest in desired.guests:
         address = address_of(guest)

@@ -17,7 +17,7 @@ from stackyard.fields.container import (
 )
 from stackyard.fields.guest import ADDRESSES
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import lifecycle, moved_by_cluster, password_of, startup_blocks
+from stackyard.render.guest import lifecycle, list_cluster_managed, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def container_resource(container: Container, references: References) -> dict[str
         **_identity(container, references),
         **_hardware(container),
         **_permissions(container),
-        **_beginning(container, references),
+        **_render_creation(container, references),
         **present({"depends_on": references.before(container)}),
-        **lifecycle(*_left_alone(container)),
+        **lifecycle(*_list_ignored_changes(container)),
     }
 
 
-def _left_alone(container: Container) -> Iterator[str]:
+def _list_ignored_changes(container: Container) -> Iterator[str]:
     if container.imported:
-        # Proxmox does not remember what a container was made from.
+        # Proxmox does not remember what a container was created from.
         yield "operating_system"
-    yield from moved_by_cluster(container)
+    yield from list_cluster_managed(container)
 
 
 def _identity(container: Container, references: References) -> dict[str, Json]:
@@ -126,7 +126,7 @@ def _permissions(container: Container) -> dict[str, Json]:
     )
 
 
-def _beginning(container: Container, references: References) -> dict[str, Json]:
+def _render_creation(container: Container, references: References) -> dict[str, Json]:
     clone, password = container.clone, container.password
     return present(
         {

@@ -10,7 +10,7 @@ from stackyard.render.terms import Json, blocks, template
 if TYPE_CHECKING:
     from stackyard.desired import Guest, Secret, Startup
 
-__all__ = ["lifecycle", "moved_by_cluster", "password_of", "startup_blocks"]
+__all__ = ["lifecycle", "list_cluster_managed", "password_of", "startup_blocks"]
 
 
 def startup_blocks(startup: Startup | None) -> list[dict[str, Json]]:
@@ -23,7 +23,7 @@ def password_of(secret: Secret | None) -> Json:
     return None if secret is None else template((secret,))
 
 
-def moved_by_cluster(guest: Guest) -> tuple[str, ...]:
+def list_cluster_managed(guest: Guest) -> tuple[str, ...]:
     """Return what the cluster changes by itself: where a guest under high availability runs is its decision.
 
     Written down as wanted, a guest that was moved in need would be replaced on the node that failed.

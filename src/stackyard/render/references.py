@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stackyard.desired import Container, DeclaredFile, Download, Snippet
-from stackyard.desired.check import used_files
+from stackyard.desired.check import list_used_files
 from stackyard.render.names import DATA_FIELDS, address, label
 from stackyard.render.terms import Expression, expression
 
@@ -99,7 +99,7 @@ class References:
         needed = {self._guests[key] for key in guest.depends_on}
         needed |= {
             address_of_file(self._files[used.file])
-            for _, used in used_files(guest)
+            for _, used in list_used_files(guest)
             if isinstance(used, DeclaredFile) and not _is_shared(self._files[used.file])
         }
         vnets = {vnet.name for vnet in self.desired.vnets}

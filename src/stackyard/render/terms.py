@@ -20,10 +20,10 @@ __all__ = [
     "blocks",
     "expression",
     "literal",
+    "normalize_number",
     "present",
     "template",
     "variable",
-    "whole",
 ]
 
 # What a JSON document is made of.
@@ -110,6 +110,6 @@ def _term(value: Json) -> Json:
     return value
 
 
-def whole(number: float | None) -> float | int | None:
+def normalize_number(number: float | None) -> float | int | None:
     """Return a number as OpenTofu writes it, so that 1.0 and 1 are one text."""
     return int(number) if number is not None and number == int(number) else number

@@ -133,8 +133,8 @@ def cloud_config(vm: Vm, init: CloudInit) -> Text:
         config["runcmd"] = list(init.commands)
     lines: list[str | Secret] = ["#cloud-config\n"]
     for key, value in config.items():
-        lines += [f"{key}: ", *_encoded(value), "\n"]
-    return _joined(lines)
+        lines += [f"{key}: ", *_encode(value), "\n"]
+    return _join(lines)
 
 
 def _user(user: User) -> dict[str, Json]:
@@ -144,7 +144,7 @@ def _user(user: User) -> dict[str, Json]:
         "ssh_authorized_keys": list(user.keys) or None,
         "sudo": sudo,
         "groups": list(user.groups) or None,
-        # Whoever has no shell named gets one that can be used.
+        # Anyone who has no shell named gets one that can be used.
         "shell": user.shell or "/bin/bash",
         "lock_passwd": user.password is None,
         "hashed_passwd": user.password and (user.password,),
@@ -152,24 +152,22 @@ def _user(user: User) -> dict[str, Json]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _encoded(value: Json) -> Iterator[str | Secret]:
+def _encode(value: Json) -> Iterator[str | Secret]:
     """Return a value as JSON, in parts where secrets are in it; a tuple is a text in parts."""
     if isinstance(value, tuple):
         yield '"'
         for part in value:
-            yield part.model_copy(update={"is_escaped": True}) if isinstance(part, Secret) else _escaped(part)
+            yield part.model_copy(update={"is_escaped": True}) if isinstance(part, Secret) else _escape(part)
         yield '"'
     elif isinstance(value, dict):
-        yield from _enclosed(
-            "{", "}", [[f"{_quoted(key)}: ", *_encoded(inner)] for key, inner in value.items()]
-        )
+        yield from _enclose("{", "}", [[f"{_quote(key)}: ", *_encode(inner)] for key, inner in value.items()])
     elif isinstance(value, list):
-        yield from _enclosed("[", "]", [list(_encoded(inner)) for inner in value])
+        yield from _enclose("[", "]", [list(_encode(inner)) for inner in value])
     else:
-        yield _quoted(value) if isinstance(value, str) else json.dumps(value)
+        yield _quote(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _enclosed(begin: str, end: str, items: Sequence[Sequence[str | Secret]]) -> Iterator[str | Secret]:
+def _enclose(begin: str, end: str, items: Sequence[Sequence[str | Secret]]) -> Iterator[str | Secret]:
     yield begin
     for index, item in enumerate(items):
         if index:
@@ -178,16 +176,16 @@ def _enclosed(begin: str, end: str, items: Sequence[Sequence[str | Secret]]) -> 
     yield end
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as JSON that is YAML too: what YAML refuses, or takes for a line end, is escaped."""
     return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def _escaped(text: str) -> str:
-    return _quoted(text)[1:-1]
+def _escape(text: str) -> str:
+    return _quote(text)[1:-1]
 
 
-def _joined(parts: Sequence[str | Secret]) -> Text:
+def _join(parts: Sequence[str | Secret]) -> Text:
     """Return parts with neighbouring texts made one; a text alone where no secret is among them."""
     joined: list[str | Secret] = []
     for part in parts:

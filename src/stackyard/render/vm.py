@@ -27,7 +27,7 @@ from stackyard.fields.vm import (
     WATCHDOG,
 )
 from stackyard.render.addresses import dns_blocks, ip_config_blocks
-from stackyard.render.guest import lifecycle, moved_by_cluster, password_of, startup_blocks
+from stackyard.render.guest import lifecycle, list_cluster_managed, password_of, startup_blocks
 from stackyard.render.terms import Json, blocks, present
 
 if TYPE_CHECKING:
@@ -46,17 +46,17 @@ def vm_resource(vm: Vm, references: References) -> dict[str, Json]:
     """Return the arguments of the resource; every value is written out, whatever the defaults are."""
     return {
         **_identity(vm, references),
-        **_processing(vm),
+        **_render_system(vm),
         **_drives(vm, references),
         **_devices(vm),
         **_network(vm),
-        **_beginning(vm, references),
+        **_render_creation(vm, references),
         **present({"depends_on": references.before(vm)}),
-        **lifecycle(*_left_alone(vm)),
+        **lifecycle(*_list_ignored_changes(vm)),
     }
 
 
-def _left_alone(vm: Vm) -> Iterator[str]:
+def _list_ignored_changes(vm: Vm) -> Iterator[str]:
     """Return what is not changed of a guest that was there before, or that the cluster looks after."""
     if vm.imported and vm.os_type == "other":
         # Proxmox may know nothing of the system, which the provider takes for a difference.
@@ -64,11 +64,11 @@ def _left_alone(vm: Vm) -> Iterator[str]:
     if vm.imported and vm.cloud_init is None:
         # There may be settings for cloud-init without a drive that would tell them.
         yield "initialization"
-    yield from moved_by_cluster(vm)
+    yield from list_cluster_managed(vm)
 
 
 def _says_no_agent(vm: Vm) -> bool:
-    """Tell whether Proxmox may have no word on the agent: then every block would be a difference."""
+    """Return whether Proxmox may have no word on the agent: then every block would be a difference."""
     return vm.imported and vm.agent == _NO_AGENT
 
 
@@ -92,7 +92,7 @@ def _identity(vm: Vm, references: References) -> dict[str, Json]:
     )
 
 
-def _processing(vm: Vm) -> dict[str, Json]:
+def _render_system(vm: Vm) -> dict[str, Json]:
     return present(
         {
             "hotplug": vm.hotplug,
@@ -174,7 +174,7 @@ def _nic(nic: Nic) -> dict[str, Json]:
     return {**present(complete), "mac_address": nic.mac, "enabled": None}
 
 
-def _beginning(vm: Vm, references: References) -> dict[str, Json]:
+def _render_creation(vm: Vm, references: References) -> dict[str, Json]:
     clone = vm.clone
     return present(
         {

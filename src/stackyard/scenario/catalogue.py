@@ -239,7 +239,7 @@ def find_scenario(name: str) -> Scenario:
     """Return the scenario of a name.
 
     Raises:
-        RetiredError: It was retired; the error names what stands for it.
+        RetiredError: It was retired; the error names what replaces it.
         UnknownScenarioError: There is none.
     """
     refuse_retired(name)

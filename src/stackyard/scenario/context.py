@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events
 from stackyard.base.errors import InternalError
 from stackyard.scenario.failures import CommandFailedError
-from stackyard.scenario.machines import Work
+from stackyard.scenario.machines import MachineCommand
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.base.redaction import Redactor
     from stackyard.scenario.machines import Machine
-    from stackyard.scenario.options import Options
+    from stackyard.scenario.options import ScenarioOptions
     from stackyard.sources.site.load import Site
 
 __all__ = ["Context"]
@@ -36,7 +36,7 @@ class Context:
     """
 
     machine: Machine
-    options: Options
+    options: ScenarioOptions
     site: Site | None = None
     name: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
@@ -74,12 +74,14 @@ class Context:
         is_quiet: bool = False,
     ) -> str:
         """Run a command on the machine and return what it wrote; see `Machine.run`."""
-        work = Work(script=script, stdin=stdin, timeout_s=timeout_s, as_root=as_root, is_quiet=is_quiet)
+        work = MachineCommand(
+            script=script, stdin=stdin, timeout_s=timeout_s, as_root=as_root, is_quiet=is_quiet
+        )
         self.log(f"$ {script.strip().splitlines()[0]}", level=events.LogLevel.DEBUG)
         return await self.machine.run(work, lambda line: self.log(line, level=events.LogLevel.DEBUG))
 
     async def succeeds(self, script: str, *, timeout_s: float = 60.0, as_root: bool = True) -> bool:
-        """Tell whether a command ends with status 0; one that never ends is an error."""
+        """Return whether a command ends with status 0; one that never ends is an error."""
         try:
             await self.sh(script, timeout_s=timeout_s, as_root=as_root)
         except CommandFailedError as err:

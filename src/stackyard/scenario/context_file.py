@@ -1,4 +1,4 @@
-"""The context of a run in a file, so that one run goes on where another ended."""
+"""The context of a run in a file, so that one run continues where another ended."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_context(path: Path) -> dict[str, Any]:
 
 
 def write_context(path: Path, values: Mapping[str, Any]) -> None:
-    """Write what a run leaves, whole or not at all; what JSON has no form for becomes text.
+    """Write what a run leaves, completely or not; what JSON has no form for becomes text.
 
     Raises:
         FileError: It cannot be written.

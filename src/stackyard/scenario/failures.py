@@ -48,15 +48,15 @@ class ScenarioTimeoutError(StackyardError):
 
     code = "E-SCENARIO-TIMEOUT"
     summary = "The scenario took too long"
-    default_remedy = "Run it again, it goes on from what is there; or give it more time with --timeout."
+    default_remedy = "Run it again: it continues with the finished phases. Or allow more time with --timeout."
 
 
 class RebootNeededError(StackyardError):
-    """A scenario on this machine cannot go on before the machine is started with its new kernel."""
+    """A scenario on this machine cannot continue before the machine is started with its new kernel."""
 
     code = "E-SCENARIO-REBOOT"
     summary = "This machine has to be restarted"
-    default_remedy = "Restart it (`systemctl reboot`) and run the same command again: it goes on from there."
+    default_remedy = "Restart it (`systemctl reboot`) and run the command again: it continues from there."
 
 
 class RootNeededError(StackyardError):

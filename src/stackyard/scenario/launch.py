@@ -13,7 +13,7 @@ from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.context import Context
 from stackyard.scenario.context_file import read_context, write_context
 from stackyard.scenario.failures import RetiredError
-from stackyard.scenario.places import find_machine
+from stackyard.scenario.find_machine import find_machine
 from stackyard.scenario.retired import RETIRED_OPTIONS
 from stackyard.scenario.run import resolve_skipped, run_scenario
 from stackyard.sources.site.discovery import SiteNotFoundError, find_site
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.scenario.model import Scenario
-    from stackyard.scenario.options import Options
+    from stackyard.scenario.options import ScenarioOptions
     from stackyard.scenario.outcome import ScenarioOutcome
 
 __all__ = ["Launch", "prepare"]
@@ -58,7 +58,7 @@ class Launch:
         try:
             outcome = await run_scenario(self.scenario, self.context)
         finally:
-            # Also when it is stopped: the next run goes on from what was found out.
+            # Also when it is stopped: the next run continues from what was found out.
             if self.context_file is not None:
                 write_context(self.context_file, self.context.values)
             await self.context.machine.close()
@@ -70,7 +70,7 @@ class Launch:
 
 def prepare(
     name: str,
-    options: Options,
+    options: ScenarioOptions,
     *,
     site: str | None = None,
     context_file: Path | None = None,

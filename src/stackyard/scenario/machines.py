@@ -23,7 +23,7 @@ from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.clients import ssh
 from stackyard.scenario.failures import CommandFailedError, RebootNeededError, RootNeededError
 
-__all__ = ["Local", "Machine", "Remote", "Work"]
+__all__ = ["Local", "Machine", "MachineCommand", "Remote"]
 
 OnLine = Callable[[str], None]
 
@@ -33,7 +33,7 @@ _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class MachineCommand:
     """A command, and how it is run.
 
     Attributes:
@@ -70,7 +70,7 @@ class Machine(Protocol):
         """Whether it is the one that we run on."""
         ...
 
-    async def run(self, work: Work, on_line: OnLine | None = None) -> str:
+    async def run(self, work: MachineCommand, on_line: OnLine | None = None) -> str:
         """Run a command and return everything that it wrote; if we are cancelled, it is ended.
 
         Raises:
@@ -80,7 +80,7 @@ class Machine(Protocol):
         ...
 
     async def write(self, path: str, text: str, *, mode: int = 0o644) -> None:
-        """Write a text file as root, whole or not at all.
+        """Write a text file as root, completely or not.
 
         Raises:
             StackyardError: It cannot be written.
@@ -107,7 +107,7 @@ class Machine(Protocol):
         """Restart the machine and wait until it is back.
 
         Raises:
-            RebootNeededError: It is this machine: we cannot go on after that.
+            RebootNeededError: It is this machine: we cannot continue after that.
             UnreachableError: It did not come back in time.
         """
         ...
@@ -117,8 +117,8 @@ class Machine(Protocol):
         ...
 
 
-def _failed(
-    machine: Machine, work: Work, *, ended: str, output: str, status: int | None = None
+def _make_failed_error(
+    machine: Machine, work: MachineCommand, *, ended: str, output: str, status: int | None = None
 ) -> CommandFailedError:
     """Return the error for a command that did not end well."""
     said = "" if work.is_quiet else "\n".join(output.strip().splitlines()[-15:])
@@ -140,7 +140,7 @@ class Local:
         """What to call it in messages."""
         return f"{socket.gethostname()} (this machine)"
 
-    async def run(self, work: Work, on_line: OnLine | None = None) -> str:
+    async def run(self, work: MachineCommand, on_line: OnLine | None = None) -> str:
         """Run a command here, as root through sudo where root is needed and we are not root."""
         argv: tuple[str, ...] = ("/bin/sh", "-c", work.script)
         if work.as_root and os.geteuid() != 0:
@@ -157,7 +157,7 @@ class Local:
         command = process.Command(
             argv=argv,
             env=process.environment({"LC_ALL": "C.UTF-8"}),
-            stdin=_given(work),
+            stdin=_encode_input(work),
             timeout_s=work.timeout_s,
             redactor=self.redactor,
         )
@@ -165,11 +165,11 @@ class Local:
             done = await process.run(command, take, check=False)
         except process.ProcessTimeoutError as err:
             ended = f"did not end within {work.timeout_s:g} s"
-            raise _failed(self, work, ended=ended, output="\n".join(output)) from err
+            raise _make_failed_error(self, work, ended=ended, output="\n".join(output)) from err
         if done.returncode != 0:
             status = done.returncode
             ended = f"ended with status {status}"
-            raise _failed(self, work, ended=ended, output="\n".join(output), status=status)
+            raise _make_failed_error(self, work, ended=ended, output="\n".join(output), status=status)
         return "\n".join(output)
 
     async def write(self, path: str, text: str, *, mode: int = 0o644) -> None:
@@ -179,9 +179,9 @@ class Local:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             except OSError as err:
                 raise FileError.from_os_error(err, "make the folder of", path) from err
-            files.replace_file(Path(path), _ended(text).encode(), mode=mode)
+            files.replace_file(Path(path), _end_line(text).encode(), mode=mode)
             return
-        await self.run(_writing(path, text, mode))
+        await self.run(_make_write_command(path, text, mode))
 
     async def send(self, source: Path, path: str) -> None:
         """Copy a file to another place of this machine."""
@@ -196,7 +196,7 @@ class Local:
             raise FileError.from_os_error(err, "copy", path) from err
 
     async def reboot(self, *, timeout_s: float, on_line: OnLine) -> None:
-        """Refuse: nobody would go on after that."""
+        """Refuse: no one would continue after that."""
         del timeout_s, on_line
         raise RebootNeededError("The new kernel is installed, and this machine has to be started with it.")
 
@@ -219,14 +219,14 @@ class Remote:
         """What to call it in messages."""
         return str(self.host)
 
-    async def _connected(self) -> ssh.Shell:
+    async def _connect(self) -> ssh.Shell:
         if self._shell is None:
             self._shell = await self._open.enter_async_context(ssh.connect(self.host))
         return self._shell
 
-    async def run(self, work: Work, on_line: OnLine | None = None) -> str:
+    async def run(self, work: MachineCommand, on_line: OnLine | None = None) -> str:
         """Run a command there, as root through sudo where root is needed and we log in as another."""
-        shell = await self._connected()
+        shell = await self._connect()
         script = ssh.Script(
             text=work.script,
             stdin=work.stdin,
@@ -247,26 +247,28 @@ class Remote:
             if done.status is None
             else f"ended with status {done.status}"
         )
-        raise _failed(self, work, ended=ended, output=done.output, status=done.status)
+        raise _make_failed_error(self, work, ended=ended, output=done.output, status=done.status)
 
     async def write(self, path: str, text: str, *, mode: int = 0o644) -> None:
         """Write a file there."""
-        await self.run(_writing(path, text, mode))
+        await self.run(_make_write_command(path, text, mode))
 
     async def send(self, source: Path, path: str) -> None:
         """Copy a file there, under another name until it is whole."""
-        shell = await self._connected()
+        shell = await self._connect()
         partial = f"{path}.partial"
         try:
             with source.open("rb") as content:
                 await shell.write_file(partial, content)
         except OSError as err:
             raise FileError.from_os_error(err, "read", source) from err
-        await self.run(Work(script=f"mv -f {shlex.quote(partial)} {shlex.quote(path)}", as_root=False))
+        await self.run(
+            MachineCommand(script=f"mv -f {shlex.quote(partial)} {shlex.quote(path)}", as_root=False)
+        )
 
     async def receive(self, path: str, target: Path) -> None:
         """Copy a file from there; what came before is continued."""
-        shell = await self._connected()
+        shell = await self._connect()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with files.open_file(target, mode=_READABLE, is_appended=True) as stream:
@@ -276,17 +278,19 @@ class Remote:
 
     async def reboot(self, *, timeout_s: float, on_line: OnLine) -> None:
         """Restart the machine and wait until it answers with another boot."""
-        before = (await self.run(Work(script=_BOOT_ID, as_root=False))).strip()
+        before = (await self.run(MachineCommand(script=_BOOT_ID, as_root=False))).strip()
         with contextlib.suppress(CommandFailedError, ssh.SshUnreachableError):
             # It may be gone before it has answered.
-            await self.run(Work(script="systemctl reboot", timeout_s=30.0))
+            await self.run(MachineCommand(script="systemctl reboot", timeout_s=30.0))
         on_line(f"waiting for {self.shown} to come back")
         await self.close()
         until = time.monotonic() + timeout_s
-        # A machine that starts tells nobody; it can only be asked.
+        # A machine that starts tells no one; it can only be asked.
         for pause_s in _BACKOFF:
             with contextlib.suppress(ssh.SshUnreachableError, CommandFailedError):
-                if (await self.run(Work(script=_BOOT_ID, as_root=False, timeout_s=15.0))).strip() != before:
+                if (
+                    await self.run(MachineCommand(script=_BOOT_ID, as_root=False, timeout_s=15.0))
+                ).strip() != before:
                     return
             await self.close()
             if time.monotonic() >= until:
@@ -304,8 +308,8 @@ class Remote:
             await closing.aclose()
 
 
-def _given(work: Work) -> bytes | None:
-    return _ended(work.stdin).encode() if work.stdin else None
+def _encode_input(work: MachineCommand) -> bytes | None:
+    return _end_line(work.stdin).encode() if work.stdin else None
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -313,12 +317,12 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copyfileobj(content, stream)
 
 
-def _ended(text: str) -> str:
+def _end_line(text: str) -> str:
     """Return a text with one line feed at its end."""
     return text.rstrip("\n") + "\n"
 
 
-def _writing(path: str, text: str, mode: int) -> Work:
+def _make_write_command(path: str, text: str, mode: int) -> MachineCommand:
     """Return the command that writes a file: beside it first, then in its place."""
     where, digest = shlex.quote(path), hashlib.sha256(text.encode()).hexdigest()[:12]
     partial = shlex.quote(f"{path}.{digest}")
@@ -326,4 +330,4 @@ def _writing(path: str, text: str, mode: int) -> Work:
         f"set -e; mkdir -p {shlex.quote(posixpath.dirname(path))}; umask 077; "
         f"cat > {partial}; chmod {mode:o} {partial}; mv -f {partial} {where}"
     )
-    return Work(script=script, stdin=_ended(text))
+    return MachineCommand(script=script, stdin=_end_line(text))

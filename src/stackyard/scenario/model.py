@@ -26,7 +26,7 @@ class ActionResult:
         message: What there is to say, in full sentences.
         duration_s: How long it took; the runner measures it.
         context_updates: What later phases, and the user, are told.
-        continue_on_failure: Whether the next phase goes on although this one failed.
+        continue_on_failure: Whether the next phase continues although this one failed.
     """
 
     success: bool
@@ -116,7 +116,7 @@ class Scenario:
         needs_site: Whether it reads or writes the site.
         needs_root: Whether it changes the machine as root.
         takes_env: Whether it makes a guest, which may be that of an env.
-        is_disruptive: Whether it changes the machine so much that somebody at a terminal is asked first.
+        is_disruptive: Whether it changes the machine so much that someone at a terminal is asked first.
     """
 
     name: str

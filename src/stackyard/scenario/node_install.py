@@ -8,7 +8,7 @@ from stackyard.scenario.actions.install import EnsurePve
 from stackyard.scenario.actions.setup import SetupPve
 from stackyard.scenario.context import Context
 from stackyard.scenario.machines import Remote
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 
 if TYPE_CHECKING:
     from stackyard.base import events
@@ -27,7 +27,7 @@ async def install_pve(host: ssh.Host, site: Site, name: str, emit: events.Emit) 
         SshUnreachableError: It cannot be reached, or does not come back from its restart.
     """
     machine = Remote(host, site.redactor())
-    context = Context(machine=machine, options=Options(), site=site, name=name, emit=emit, phase=name)
+    context = Context(machine=machine, options=ScenarioOptions(), site=site, name=name, emit=emit, phase=name)
     try:
         ensured = await EnsurePve().run(context)
         await SetupPve().run(context)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_IMAGES_FOLDER", "Options"]
+__all__ = ["DEFAULT_IMAGES_FOLDER", "ScenarioOptions"]
 
 # Where images that are fetched go, as homestak has it.
 DEFAULT_IMAGES_FOLDER = Path("/tmp/packer-images")  # noqa: S108 -- the name that existing users know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ScenarioOptions:
     """What the user says of a run.
 
     Attributes:
@@ -37,7 +37,7 @@ class Options:
         skip: Phases that are left out.
         timeout_s: When the run is stopped; what the scenario says when absent.
         phase_timeouts_s: When single phases are stopped; never before the run where absent.
-        skip_preflight: Whether a node is not looked at before guests are made on it.
+        skip_preflight: Whether a node is not looked at before guests are created on it.
     """
 
     local: bool = False

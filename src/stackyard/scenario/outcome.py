@@ -77,7 +77,7 @@ class ScenarioOutcome:
 
     @property
     def status(self) -> ExitStatus:
-        """What the shell is told."""
+        """What the shell gets."""
         return ExitStatus.DONE if self.error is None else self.error.exit_status
 
     def document(self, *, plain_error: bool) -> dict[str, Any]:

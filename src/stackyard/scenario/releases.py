@@ -53,10 +53,10 @@ class ReleaseUnreachableError(UnreachableError):
 
     code = "E-IMAGE-UNREACHABLE"
     summary = "The server of the images does not answer"
-    default_remedy = "Run the command again: it goes on where the download ended."
+    default_remedy = "Run the command again: it resumes the download."
 
 
-class _CutOff(Exception):  # noqa: N818 -- not an error: a reason to go on from there
+class _TruncatedBody(Exception):  # noqa: N818 -- not an error: a reason to go on from there
     """The body ended too early."""
 
 
@@ -85,7 +85,7 @@ class ReleasedImages:
     async def fetch(self, file_name: str, folder: Path, step: Step) -> Path:
         """Download an image into a folder, or find it there, and return the file.
 
-        What came of it before a failure stays beside it, and the next call goes on from there.
+        What came of it before a failure stays beside it, and the next call continues from there.
 
         Raises:
             ReleaseError: It is not there, a part is missing, or its checksum is not the published one.
@@ -102,7 +102,7 @@ class ReleasedImages:
                 sums = await download.sums(file_name)
                 if await hash_of(target) == sums[file_name]:
                     return target
-                await download.whole(file_name, target, sums)
+                await download.download(file_name, target, sums)
         except OSError as err:
             raise FileError.from_os_error(err, "write", target) from err
         return target
@@ -122,30 +122,30 @@ class _Download:
             if file_name in found:
                 return found
         raise ReleaseError(
-            f"{_shown(self.folder)} has no checksum of {file_name} ({_SUMS} or {file_name}.sha256): what "
-            f"cannot be checked is not used."
+            f"{_format_url(self.folder)} has no checksum of {file_name} ({_SUMS} or {file_name}.sha256): "
+            f"what cannot be checked is not used."
         )
 
-    async def whole(self, file_name: str, target: Path, sums: Mapping[str, str]) -> None:
+    async def download(self, file_name: str, target: Path, sums: Mapping[str, str]) -> None:
         """Download a file or all of its parts, and put it in its place once its sum is right."""
         partial = target.with_name(f"{file_name}.partial")
         listed = sorted(name for name in sums if re.fullmatch(re.escape(file_name) + r"\.part[a-z]{2}", name))
         is_whole = not listed and await self._get(file_name, partial)
         if not is_whole:
-            await self._joined(file_name, partial, listed, sums)
+            await self._download_parts(file_name, partial, listed, sums)
         actual = await hash_of(partial)
         if actual != sums[file_name]:
             partial.unlink()
             raise ReleaseError(
-                f"{file_name} of {_shown(self.folder)} is not the file that was published: its SHA-256 is "
-                f"{actual}, and the published one is {sums[file_name]}."
+                f"{file_name} of {_format_url(self.folder)} is not the file that was published: its SHA-256 "
+                f"is {actual}, and the published one is {sums[file_name]}."
                 + ("" if is_whole else " It was put together from parts: one may be missing.")
             )
         partial.replace(target)
         for part in target.parent.glob(f"{file_name}.part??"):
             part.unlink()
 
-    async def _joined(
+    async def _download_parts(
         self, file_name: str, partial: Path, listed: list[str], sums: Mapping[str, str]
     ) -> None:
         """Download the parts and put them together: those that are listed, or all that there are."""
@@ -156,7 +156,7 @@ class _Download:
                 if listed or not parts:
                     what = f"the part {name}" if listed else f"neither {file_name} nor parts of it"
                     raise ReleaseError(
-                        f"{_shown(self.folder)} has {what if not listed else f'no {what[4:]}'}."
+                        f"{_format_url(self.folder)} has {what if not listed else f'no {what[4:]}'}."
                     )
                 break
             if name in sums and (actual := await hash_of(part)) != sums[name]:
@@ -181,27 +181,27 @@ class _Download:
                         received += chunk
                         if len(received) > _LARGEST_SUMS_BYTES:
                             raise ReleaseError(
-                                f"{_shown(self.folder / name)} is too large for a list of sums."
+                                f"{_format_url(self.folder / name)} is too large for a list of sums."
                             )
                 return received.decode(errors="replace")
             except (aiohttp.ClientError, OSError, TimeoutError) as err:
-                await self._again(name, attempt, err)
+                await self._wait_before_retry(name, attempt, err)
         raise AssertionError("a count does not end")
 
     async def _get(self, name: str, target: Path) -> bool:
-        """Download a file, going on where an earlier attempt ended; tell whether it is there at all."""
+        """Download a file, resuming where an earlier attempt ended; return whether it is there."""
         for attempt in itertools.count(1):
             try:
                 return await self._attempt(name, target)
-            except (aiohttp.ClientError, _CutOff, TimeoutError, ConnectionError) as err:
-                await self._again(name, attempt, err)
+            except (aiohttp.ClientError, _TruncatedBody, TimeoutError, ConnectionError) as err:
+                await self._wait_before_retry(name, attempt, err)
         raise AssertionError("a count does not end")
 
-    async def _again(self, name: str, attempt: int, err: Exception) -> None:
+    async def _wait_before_retry(self, name: str, attempt: int, err: Exception) -> None:
         reason = describe_failure(err)
         if attempt >= _ATTEMPTS:
-            raise ReleaseUnreachableError(f"{_shown(self.folder / name)}: {reason}.") from err
-        self.step.log(f"{name}: {reason}; going on from there")
+            raise ReleaseUnreachableError(f"{_format_url(self.folder / name)}: {reason}.") from err
+        self.step.log(f"{name}: {reason}; resuming")
         await asyncio.sleep(_PAUSE_S * 2**attempt)
 
     async def _attempt(self, name: str, target: Path) -> bool:
@@ -223,18 +223,18 @@ class _Download:
                     done += stream.write(chunk)
                     self.step.progressed(done, total, "bytes")
             if total is not None and done < total:
-                raise _CutOff(f"only {done} of {total} bytes came")
+                raise _TruncatedBody(f"only {done} of {total} bytes came")
         return True
 
 
 def _require_ok(response: aiohttp.ClientResponse, url: URL) -> None:
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise ReleaseUnreachableError(f"{_shown(url)} answered {response.status} {response.reason}.")
+        raise ReleaseUnreachableError(f"{_format_url(url)} answered {response.status} {response.reason}.")
     if response.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-        raise ReleaseError(f"{_shown(url)} answered {response.status} {response.reason}.")
+        raise ReleaseError(f"{_format_url(url)} answered {response.status} {response.reason}.")
 
 
-def _shown(url: URL) -> str:
+def _format_url(url: URL) -> str:
     return str(url.with_user(None))
 
 

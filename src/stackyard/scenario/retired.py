@@ -9,19 +9,19 @@ __all__ = ["RENAMED_OPTIONS", "RETIRED_OPTIONS", "RETIRED_SCENARIOS", "refuse_re
 _VERBS = {"constructor": "create", "destructor": "destroy", "roundtrip": "test"}
 _MANIFESTS = {"vm": "n1-basic", "nested-pve": "n2-quick", "recursive-pve": "<manifest>"}
 
-# The command that stands for each scenario that was retired.
+# The command that replaces each scenario that was retired.
 RETIRED_SCENARIOS = {
     f"{kind}-{old}": f"stackyard {verb} -M {manifest} -H <host>"
     for kind, manifest in _MANIFESTS.items()
     for old, verb in _VERBS.items()
 }
-# What stands for an option that was given another name; both work.
+# What replaces an option that was given another name; both work.
 RENAMED_OPTIONS = {
     "--image-release": "--packer-release",
     "--vm-ip": "--remote",
     "--homestak-user": "--user",
 }
-# What stands for an option of scenarios that were retired.
+# What replaces an option of scenarios that were retired.
 RETIRED_OPTIONS = {
     "--env": "stackyard apply env:NAME -H <host>",
     "--inner-ip": "stackyard create -M <manifest> -H <host>",
@@ -35,13 +35,13 @@ RETIRED_OPTIONS = {
 
 
 def refuse_retired(name: str) -> None:
-    """Refuse a scenario that was retired, with the command that stands for it.
+    """Refuse a scenario that was retired, with the command that replaces it.
 
     Raises:
         RetiredError: It was.
     """
     if name in RETIRED_SCENARIOS:
         raise RetiredError(
-            f"The scenario '{name}' was retired in v0.47: verbs over manifests stand for it.",
-            remedy=f"Use: {RETIRED_SCENARIOS[name]}\n(`stackyard create --help` tells more.)",
+            f"The scenario '{name}' was retired in v0.47: verbs over manifests replace it.",
+            remedy=f"Use: {RETIRED_SCENARIOS[name]}\n(See `stackyard create --help`.)",
         )

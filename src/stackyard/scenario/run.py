@@ -52,11 +52,11 @@ async def run_scenario(scenario: Scenario, context: Context) -> ScenarioOutcome:
     A phase that fails is part of the outcome, not an error. What is cancelled is ended on the machine, too,
     and phases that clean up run all the same.
     """
-    return await _Run(scenario, context).go()
+    return await _ScenarioRun(scenario, context).go()
 
 
 @dataclass(slots=True)
-class _Run:
+class _ScenarioRun:
     scenario: Scenario
     context: Context
     phases: list[PhaseOutcome] = field(default_factory=list)
@@ -159,14 +159,14 @@ async def _in_time(phase: Phase, context: Context) -> ActionResult:
     deadline = asyncio.timeout(limit_s)
     try:
         async with deadline:
-            return await _attempted(phase, context)
+            return await _attempt(phase, context)
     except TimeoutError as err:
         if not deadline.expired():
             raise
         raise ScenarioTimeoutError(f"`{phase.name}` was not done after {limit_s:g} s.") from err
 
 
-async def _attempted(phase: Phase, context: Context) -> ActionResult:
+async def _attempt(phase: Phase, context: Context) -> ActionResult:
     """Run an action, again where the machine could not be reached: nothing else gets better by waiting."""
     for left, pause_s in zip(reversed(range(phase.attempts)), _BACKOFF, strict=False):
         try:

@@ -8,7 +8,7 @@ from stackyard.base import files
 from stackyard.secrets.sops.age import check_recipient
 from stackyard.secrets.sops.config import CreationRule, find_config, read_config
 from stackyard.secrets.sops.file import seal_new
-from stackyard.secrets.sops.rules import DEFAULT_RULE, Rule
+from stackyard.secrets.sops.rules import DEFAULT_RULE, PathRule
 from stackyard.secrets.sops.text import FileFormat, format_of_name
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["create_sops_file", "creation_rule"]
 
 
-def creation_rule(path: Path, recipients: Sequence[str], rule: Rule | None = None) -> CreationRule:
+def creation_rule(path: Path, recipients: Sequence[str], rule: PathRule | None = None) -> CreationRule:
     """Return how a new file is encrypted: as asked, else as the nearest `.sops.yaml` says.
 
     Raises:
         SopsConfigError: There is no rule for it.
-        RecipientError: Nobody was named and there is no `.sops.yaml`, or somebody cannot be encrypted for.
+        RecipientError: No one was named and there is no `.sops.yaml`, or someone cannot be encrypted for.
     """
     if recipients:
         return CreationRule(groups=(tuple(map(check_recipient, recipients)),), rule=rule or DEFAULT_RULE)
@@ -36,7 +36,7 @@ def create_sops_file(
     plain: bytes,
     recipients: Sequence[str] = (),
     *,
-    rule: Rule | None = None,
+    rule: PathRule | None = None,
     format: FileFormat | None = None,
     mode: int = files.PRIVATE,
 ) -> None:
@@ -53,7 +53,7 @@ def create_sops_file(
     Raises:
         SecretsSyntaxError: It is not in this format, or encrypted already.
         SopsConfigError: `.sops.yaml` has no rule for it.
-        RecipientError: There is nobody to encrypt for.
+        RecipientError: There is no one to encrypt for.
         FileError: It cannot be written.
     """
     how = creation_rule(path, recipients, rule)

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class EditorFailedError(StackyardError):
-    """The editor ended with an error, so that nobody knows whether the user wanted to save."""
+    """The editor ended with an error, so that no one knows whether the user wanted to save."""
 
     code = "E-SECRETS-EDITOR"
     summary = "The editor failed"
@@ -68,7 +68,7 @@ class Editing:
 
 
 def editor_command(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the user's editor: SOPS_EDITOR, VISUAL, EDITOR, or vi; vim is told to leave no traces."""
+    """Return the user's editor: SOPS_EDITOR, VISUAL, EDITOR, or vi; vim is set to leave no traces."""
     for name in ("SOPS_EDITOR", "VISUAL", "EDITOR"):
         if env.get(name, "").strip():
             words = tuple(shlex.split(env[name]))
@@ -95,7 +95,7 @@ def edit_secret_file(path: Path, keyring: Keyring, how: Editing) -> bool:
     opened = open_bytes(source, str(path), keyring)
     for warning in opened.warnings:
         how.emit(events.LogLine(level=events.LogLevel.WARNING, source="secrets", text=warning))
-    sealed = _edited(opened, path.name, how)
+    sealed = _edit_until_sealed(opened, path.name, how)
     if sealed == source:
         return False
     with locks.hold_folder(path.parent):
@@ -105,7 +105,7 @@ def edit_secret_file(path: Path, keyring: Keyring, how: Editing) -> bool:
     return True
 
 
-def _edited(opened: OpenedFile, name: str, how: Editing) -> bytes:
+def _edit_until_sealed(opened: OpenedFile, name: str, how: Editing) -> bytes:
     """Let the user edit until the text can be sealed, and return it sealed."""
     with private_folder() as folder:
         if not folder.is_in_memory:

@@ -40,7 +40,7 @@ class AgeIdentity:
     """A private key of age, or of SSH, and where it came from.
 
     Attributes:
-        name: Its public half, where that can be told.
+        name: Its public half, where that is known.
         place: Where it was found.
         identity: What pyrage takes.
     """
@@ -100,7 +100,7 @@ def run_key_command(words: tuple[str, ...], env: Mapping[str, str], *, named: st
     """
     command = process.Command(argv=words, env=env, timeout_s=_COMMAND_TIMEOUT_S)
     try:
-        output = _blocking(command)
+        output = _run_blocking(command)
     except (process.ProcessFailedError, process.ProcessTimeoutError) as err:
         # Not what it printed: that may be the key.
         said = err.stderr.strip()[-_SHOWN_CHARACTERS:]
@@ -114,7 +114,7 @@ def run_key_command(words: tuple[str, ...], env: Mapping[str, str], *, named: st
     return output
 
 
-def _blocking(command: process.Command) -> str:
+def _run_blocking(command: process.Command) -> str:
     """Run a program to its end, also for a caller that is itself called by a running loop."""
     try:
         asyncio.get_running_loop()

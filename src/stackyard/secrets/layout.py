@@ -16,21 +16,21 @@ from stackyard.secrets.values import Scalar, to_python
 __all__ = [
     "Branch",
     "Comment",
-    "Document",
-    "Entry",
     "Item",
     "Layout",
+    "LayoutDocument",
+    "LayoutEntry",
     "Leaf",
     "Listing",
     "Node",
     "Position",
     "SecretsSyntaxError",
     "Splice",
+    "apply_splices",
     "find",
     "is_one_line",
     "leaves",
     "plain_data",
-    "spliced",
 ]
 
 
@@ -38,7 +38,7 @@ class SecretsSyntaxError(InvalidInputError):
     """A secrets file, or the text that would become one, is not valid YAML, JSON or dotenv."""
 
     code = "E-SECRETS-SYNTAX"
-    summary = "A secrets file cannot be understood"
+    summary = "A secrets file is not valid"
     default_remedy = "Correct the place named; nothing was changed."
 
 
@@ -97,7 +97,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LayoutEntry:
     """A key of a mapping, what it names, and the comments that come before it."""
 
     key: str
@@ -120,7 +120,7 @@ class Item:
 class Branch:
     """A mapping; `remarks` are the comments behind its last entry."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LayoutEntry, ...]
     start: int
     end: int
     place: Position
@@ -143,7 +143,7 @@ Node = Leaf | Branch | Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class LayoutDocument:
     """One document of a file: its mapping, and where it ends in the text."""
 
     root: Branch
@@ -155,7 +155,7 @@ class Layout:
     """A whole file."""
 
     text: str
-    documents: tuple[Document, ...]
+    documents: tuple[LayoutDocument, ...]
     aliases: tuple[tuple[int, int, Node], ...] = ()
 
 
@@ -168,7 +168,7 @@ class Splice:
     text: str
 
 
-def spliced(text: str, splices: Iterable[Splice]) -> str:
+def apply_splices(text: str, splices: Iterable[Splice]) -> str:
     """Return a text with pieces of it replaced; no two may overlap."""
     parts: list[str] = []
     done = 0
@@ -193,7 +193,7 @@ def leaves(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
                 yield from leaves(item.node, (*path, index))
 
 
-def find(branch: Branch, key: str) -> Entry | None:
+def find(branch: Branch, key: str) -> LayoutEntry | None:
     """Return the entry of a key."""
     return next((entry for entry in branch.entries if entry.key == key), None)
 
@@ -213,10 +213,10 @@ def plain_data(node: Node) -> object:
             return [plain_data(item.node) for item in node.items]
         case Branch():
             data = {entry.key: plain_data(entry.node) for entry in node.entries}
-            return _merged(data) if "<<" in data else data
+            return _merge(data) if "<<" in data else data
 
 
-def _merged(data: dict[str, object]) -> dict[str, object]:
+def _merge(data: dict[str, object]) -> dict[str, object]:
     """Apply a merge key: what is written out wins, then the first of several mappings."""
     sources = data["<<"] if isinstance(data["<<"], list) else [data["<<"]]
     if not all(isinstance(source, Mapping) for source in sources):

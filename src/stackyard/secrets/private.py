@@ -2,7 +2,7 @@
 
 It lies in a folder that only its owner can enter, in memory where the system has a place for that. A process
 of its own waits for our end, however that comes, and wipes the folder then; should that be killed too, the
-next use finds what was left, because nobody holds its lock, and wipes it.
+next use finds what was left, because no one holds its lock, and wipes it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def private_folder() -> Iterator[PrivateFolder]:
     """Make a folder that is gone when the block ends, and also if we are killed in it.
 
     Raises:
-        FileError: No folder can be made.
+        FileError: No folder can be created.
     """
     base, is_in_memory = _base()
     wipe_leftovers(base)
-    folder, lock = _locked_folder(base)
+    folder, lock = _create_locked_folder(base)
     try:
         _start_watcher(folder)
         yield PrivateFolder(path=folder, is_in_memory=is_in_memory)
@@ -65,7 +65,7 @@ def private_folder() -> Iterator[PrivateFolder]:
         lock.close()
 
 
-def _locked_folder(base: Path) -> tuple[Path, FileLock]:
+def _create_locked_folder(base: Path) -> tuple[Path, FileLock]:
     """Make a folder and take its lock, before it has the name by which others look for leftovers."""
     try:
         made = Path(tempfile.mkdtemp(prefix=".stackyard-new-", dir=base))
@@ -79,7 +79,7 @@ def _locked_folder(base: Path) -> tuple[Path, FileLock]:
 
 
 def _base() -> tuple[Path, bool]:
-    """Return the best place for a plain text: the user's memory, everybody's memory, the user's disk."""
+    """Return the best place for a plain text: the user's memory, everyone's memory, the user's disk."""
     for name in (os.environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):  # noqa: S108 - a private folder goes there
         if name.startswith("/") and os.access(name, os.W_OK | os.X_OK) and _is_in_memory(Path(name)):
             return Path(name), True
@@ -87,7 +87,7 @@ def _base() -> tuple[Path, bool]:
 
 
 def _is_in_memory(folder: Path) -> bool:
-    """Tell whether a folder is on a file system in memory, by the longest mount point above it."""
+    """Return whether a folder is on a file system in memory, by the longest mount point above it."""
     try:
         lines = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:
@@ -109,7 +109,7 @@ def _start_watcher(folder: Path) -> None:
 
 
 def wait_and_wipe(folder: Path) -> None:
-    """Say that we are ready, wait until whoever holds the lock has ended, and wipe the folder."""
+    """Say that we are ready, wait until the holder of the lock has ended, and wipe the folder."""
     try:
         sys.stdout.write(f"{_READY}\n")
         sys.stdout.flush()
@@ -121,7 +121,7 @@ def wait_and_wipe(folder: Path) -> None:
 
 
 def wipe_leftovers(base: Path) -> list[Path]:
-    """Wipe the folders of ours that nobody uses any more; return them."""
+    """Wipe the folders of ours that no one uses any more; return them."""
     wiped = []
     for folder in base.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, FileError):

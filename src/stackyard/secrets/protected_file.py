@@ -15,7 +15,7 @@ from stackyard.secrets.sops.file import open_sops
 from stackyard.secrets.sops.metadata import SopsMetadataError
 from stackyard.secrets.sops.rules import DEFAULT_RULE
 from stackyard.secrets.sops.text import FileFormat, format_of_name, text_format
-from stackyard.secrets.sops.tree import visits
+from stackyard.secrets.sops.tree import walk_tree
 from stackyard.secrets.vault.marker import is_vault
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class OpenedPlain:
 
     @property
     def kind(self) -> SecretsKind:
-        """How it is protected: not at all."""
+        """How it is protected: not."""
         return SecretsKind.PLAIN
 
     def secrets(self) -> frozenset[str]:
@@ -148,7 +148,7 @@ def _is_sops(text: str, format: FileFormat, name: str) -> bool:
 
 def _refuse_torn(text: str, format: FileFormat, name: str) -> None:
     """Refuse a file with encrypted values and without a `sops` part: half of it is missing."""
-    for visit in visits(text_format(format).parse(text, name), DEFAULT_RULE):
+    for visit in walk_tree(text_format(format).parse(text, name), DEFAULT_RULE):
         thing = visit.thing
         if looks_encrypted(thing.value if isinstance(thing, Leaf) else thing.text):
             raise SopsMetadataError(

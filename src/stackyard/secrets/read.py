@@ -72,7 +72,7 @@ def read_secrets(path: Path, keyring: Keyring | None = None) -> Secrets:
 
     Raises:
         SecretsLockedError: It is encrypted, and not for the keys of the user; it says for which.
-        SecretsSyntaxError: It cannot be understood, or is not one mapping.
+        SecretsSyntaxError: It is not valid, or is not one mapping.
         InvalidInputError: It was cut off or changed; the errors of each sort say more.
         FileError: It is there and cannot be read.
     """

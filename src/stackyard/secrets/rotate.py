@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from stackyard.secrets.base import OpenedFile, SecretsKind
 
-__all__ = ["NotRotatedError", "Rotated", "Rotation", "rotated"]
+__all__ = ["NotRotatedError", "Rotated", "Rotation", "rotate"]
 
 
 class NotRotatedError(InvalidInputError):
-    """A secrets file cannot get a new key as asked: not encrypted, nobody left, or keys of other services."""
+    """A secrets file cannot get a new key as asked: not encrypted, no one left, or keys of other services."""
 
     code = "E-SECRETS-ROTATE"
     summary = "A secrets file cannot get a new key"
@@ -58,7 +58,7 @@ class Rotated:
     sealed: bytes = field(repr=False)
 
 
-def rotated(path: Path, keyring: Keyring, rotation: Rotation) -> Rotated:
+def rotate(path: Path, keyring: Keyring, rotation: Rotation) -> Rotated:
     """Return a file with a new key.
 
     Raises:
@@ -70,10 +70,8 @@ def rotated(path: Path, keyring: Keyring, rotation: Rotation) -> Rotated:
     if isinstance(opened, OpenedSops):
         groups = _groups(opened, path, rotation)
         recipients = tuple(dict.fromkeys(one for group in groups for one in group))
-        return Rotated(path=path, kind=opened.kind, recipients=recipients, sealed=opened.rekeyed(groups))
-    return Rotated(
-        path=path, kind=opened.kind, recipients=(), sealed=_rekeyed(opened, path, keyring, rotation)
-    )
+        return Rotated(path=path, kind=opened.kind, recipients=recipients, sealed=opened.rekey(groups))
+    return Rotated(path=path, kind=opened.kind, recipients=(), sealed=_rekey(opened, path, keyring, rotation))
 
 
 def _groups(opened: OpenedSops, path: Path, rotation: Rotation) -> Sequence[Sequence[str]]:
@@ -101,11 +99,11 @@ def _groups(opened: OpenedSops, path: Path, rotation: Rotation) -> Sequence[Sequ
     # A recipient that is added gets into the first group; several groups are a matter of .sops.yaml.
     groups[0] += [one for one in map(check_recipient, rotation.add) if one not in groups[0]]
     if not all(groups):
-        raise NotRotatedError(f"Nobody could open {path} any more.", where=where)
+        raise NotRotatedError(f"No remaining key could open {path}.", where=where)
     return groups
 
 
-def _rekeyed(opened: OpenedFile, path: Path, keyring: Keyring, rotation: Rotation) -> bytes:
+def _rekey(opened: OpenedFile, path: Path, keyring: Keyring, rotation: Rotation) -> bytes:
     where = Location(str(path))
     if not isinstance(opened, OpenedVault | OpenedInlineVault):
         raise NotRotatedError(f"{path} is not encrypted.", where=where)
@@ -118,4 +116,4 @@ def _rekeyed(opened: OpenedFile, path: Path, keyring: Keyring, rotation: Rotatio
             remedy="Name a file with it: --new-vault-id [LABEL@]FILE",
         )
     new = Keyring(env={**keyring.env, "ANSIBLE_VAULT_IDENTITY_LIST": ""}, vault_ids=(rotation.new_vault_id,))
-    return opened.rekeyed(vault_passwords(new)[0])
+    return opened.rekey(vault_passwords(new)[0])

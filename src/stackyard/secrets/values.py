@@ -201,7 +201,7 @@ _READ_FLOAT = re.compile(r"[-+]?(inf|infinity|nan|[0-9.]+(e[-+]?[0-9]+)?)", re.I
 
 
 def from_bytes(name: str, data: bytes) -> Scalar:
-    """Return the value that decrypted bytes stand for.
+    """Return the value that decrypted bytes represent.
 
     Raises:
         UnknownTypeError: SOPS has no such type, or the bytes are not written as it is.

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stackyard.state.audit import AuditLogs, ChainVerdict
     from stackyard.state.contents import Content, Contents
-    from stackyard.state.document import Document, read_document
+    from stackyard.state.document import StateDocument, read_document
     from stackyard.state.history import Versions
     from stackyard.state.lockinfo import LockInfo, make_lock_info, parse_lock_info
     from stackyard.state.locks import LockReport, Locks
     from stackyard.state.model import (
-        Action,
         Actor,
+        AuditAction,
         AuditEntry,
         Freeze,
         Grant,
@@ -52,15 +52,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
-    "Action",
     "Actor",
+    "AuditAction",
     "AuditEntry",
     "AuditLogs",
     "BodyRefusedError",
     "ChainVerdict",
     "Content",
     "Contents",
-    "Document",
     "Freeze",
     "Grant",
     "HeldLock",
@@ -78,6 +77,7 @@ __all__ = [
     "SpentLock",
     "StateConflictError",
     "StateDeletedError",
+    "StateDocument",
     "StateHead",
     "StateLockedError",
     "StateNameError",
@@ -98,7 +98,7 @@ __all__ = [
 
 _HOMES = {
     "Access": "principals",
-    "Action": "model",
+    "AuditAction": "model",
     "Actor": "model",
     "AuditEntry": "model",
     "AuditLogs": "audit",
@@ -106,7 +106,7 @@ _HOMES = {
     "ChainVerdict": "audit",
     "Content": "contents",
     "Contents": "contents",
-    "Document": "document",
+    "StateDocument": "document",
     "Freeze": "model",
     "Grant": "model",
     "HeldLock": "model",

@@ -9,7 +9,7 @@ import orjson
 
 from stackyard.clients.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.state import codec, layout, ledger
-from stackyard.state.model import Action, Actor, AuditEntry, Chain
+from stackyard.state.model import Actor, AuditAction, AuditEntry, Chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class ChainVerdict:
     Attributes:
         name: The state; empty for the log of the service itself.
         entries: How many entries it has.
-        last_hash: Where it ends; whoever noted it down can later prove that nothing was rewritten.
+        last_hash: Where it ends; anyone who noted it down can later prove that nothing was rewritten.
         problem: What is wrong, empty when it is whole.
     """
 
@@ -68,7 +68,7 @@ class AuditLogs:
             problem = f"It ends with entry {count}, and should end with entry {chain.count}."
         return ChainVerdict(name=name, entries=count, last_hash=previous, problem=problem)
 
-    def note(self, actor: Actor, action: Action, **facts: Any) -> None:
+    def note(self, actor: Actor, action: AuditAction, **facts: Any) -> None:
         """Add an entry to the log of the service itself."""
         while True:
             stored = self._core.objects.get(layout.SYSTEM_AUDIT)

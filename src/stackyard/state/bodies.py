@@ -39,7 +39,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def make_body_name(sha256: str) -> str:
-    """Return a name for a content that nobody else uses.
+    """Return a name for a content that no one else uses.
 
     The number behind the hash keeps a content that is being written from being swept as a left-over of an
     earlier writer of the same.

@@ -12,7 +12,7 @@ from stackyard.base.documents.limits import LARGE
 from stackyard.clients.objects import StoreDamagedError
 from stackyard.state.lockinfo import LockInfo
 from stackyard.state.model import (
-    Action,
+    AuditAction,
     AuditEntry,
     Chain,
     Freeze,
@@ -58,12 +58,12 @@ def load_head(data: bytes, key: str) -> StateHead:
     Raises:
         StoreDamagedError: It is none, or of a newer stackyard.
     """
-    return _loaded(data, key, lambda found: _head(found["head"]))
+    return _load(data, key, lambda found: _head(found["head"]))
 
 
 def load_chain(data: bytes, key: str) -> Chain:
     """Read the audit log of the service itself."""
-    return _loaded(data, key, lambda found: _chain(found["chain"]))
+    return _load(data, key, lambda found: _chain(found["chain"]))
 
 
 def dump_segment(records: Sequence[Version] | Sequence[AuditEntry]) -> bytes:
@@ -77,11 +77,11 @@ def load_segment(data: bytes, key: str) -> list[dict[str, Any]]:
         plain = zlib.decompress(data)
     except zlib.error as err:
         raise StoreDamagedError(f"{key} is damaged.") from err
-    found: list[dict[str, Any]] = _loaded(plain, key, lambda found: found["records"])
+    found: list[dict[str, Any]] = _load(plain, key, lambda found: found["records"])
     return found
 
 
-def _loaded(data: bytes, key: str, read: Callable[[dict[str, Any]], T]) -> T:
+def _load(data: bytes, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     try:
         found = parse_json(data, LARGE)
         if found["format"] > _FORMAT:
@@ -100,7 +100,7 @@ def version(found: dict[str, Any]) -> Version:
 
 def audit_entry(found: dict[str, Any]) -> AuditEntry:
     """Return the audit entry that a record describes."""
-    return AuditEntry(**{**found, "action": Action(found["action"])})
+    return AuditEntry(**{**found, "action": AuditAction(found["action"])})
 
 
 def _head(found: dict[str, Any]) -> StateHead:

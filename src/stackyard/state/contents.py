@@ -16,9 +16,9 @@ import orjson
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.clients.objects import StoreDamagedError
 from stackyard.state import bodies, layout, ledger, lock_rules, write_rules
-from stackyard.state.document import Document, read_document
+from stackyard.state.document import StateDocument, read_document
 from stackyard.state.heads import Core, Decision, Edit
-from stackyard.state.model import Action, Actor, Index, Quarantined, StateHead, Version, VersionKind
+from stackyard.state.model import Actor, AuditAction, Index, Quarantined, StateHead, Version, VersionKind
 from stackyard.state.names import check_name
 from stackyard.state.refusals import (
     BodyRefusedError,
@@ -103,7 +103,7 @@ class Contents:
 
         Raises:
             BodyRefusedError: It is no state, or not what its checksum says.
-            StateLockedError: Somebody else holds the lock.
+            StateLockedError: Someone else holds the lock.
             NotHolderError: The lock is not held.
             StateConflictError: It does not follow the current content.
             StateDeletedError: The state was deleted.
@@ -147,7 +147,7 @@ class Contents:
 
     # --- What was refused
 
-    def quarantined(self, name: str) -> Iterator[Quarantined]:
+    def list_quarantined(self, name: str) -> Iterator[Quarantined]:
         """Yield the refused writes of a state that are kept, the oldest first."""
         for entry in self._core.objects.list(layout.quarantine(name)):
             stored = self._core.objects.get(entry.key)
@@ -160,7 +160,7 @@ class Contents:
         Raises:
             VersionMissingError: There is none of this id.
         """
-        key = layout.quarantined(name, which)
+        key = layout.quarantine_key(name, which)
         stored = self._core.objects.get(key)
         if stored is None:
             raise VersionMissingError(f"{name} has no refused write {which}.")
@@ -189,11 +189,11 @@ class Contents:
             address=actor.address,
             lock_id=incoming.lock_id,
         )
-        key = layout.quarantined(edit.head.name, write.quarantine_name)
+        key = layout.quarantine_key(edit.head.name, write.quarantine_name)
         edit.write({key: orjson.dumps(record) + b"\n" + write.packed})
         edit.audit(
             actor,
-            Action.WRITE_REFUSED,
+            AuditAction.WRITE_REFUSED,
             lock_id=incoming.lock_id,
             serial=incoming.document.serial,
             size=incoming.size,
@@ -221,7 +221,7 @@ def _accept(edit: Edit, write: _Write, core: Core) -> Version:
         lock_id=incoming.lock_id,
         note=_note(grant, incoming),
     )
-    add_version(edit, new, write.actor, Action.WRITTEN)
+    add_version(edit, new, write.actor, AuditAction.WRITTEN)
     if not incoming.document.is_encrypted:
         edit.set(index=Index(sha256=incoming.sha256, holdings=incoming.document.holdings))
     return new
@@ -235,7 +235,7 @@ def _note(grant: Grant | None, incoming: write_rules.IncomingWrite) -> str:
 
 def describe_version(
     edit: Edit,
-    document: Document,
+    document: StateDocument,
     actor: Actor,
     *,
     kind: VersionKind = VersionKind.WRITE,
@@ -250,7 +250,9 @@ def describe_version(
         kind: How it comes to be.
         facts: The other fields of the version.
     """
-    read = {name: getattr(document, name) for name in Document.__dataclass_fields__ if name != "holdings"}
+    read = {
+        name: getattr(document, name) for name in StateDocument.__dataclass_fields__ if name != "holdings"
+    }
     fields: dict[str, Any] = {
         "number": edit.head.history.count + 1,
         "at": edit.now,
@@ -264,7 +266,7 @@ def describe_version(
     return Version(**fields)
 
 
-def add_version(edit: Edit, new: Version, actor: Actor, action: Action) -> None:
+def add_version(edit: Edit, new: Version, actor: Actor, action: AuditAction) -> None:
     """Make a version the current one."""
     history, before = ledger.add_version(edit.head.name, edit.head.history, new)
     edit.write(before)

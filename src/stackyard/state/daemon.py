@@ -19,7 +19,7 @@ from stackyard.clients.objects.sealed import KeyRing, SealedObjects, reseal
 from stackyard.state.http.app import StateApp
 from stackyard.state.http.auth import Authenticator
 from stackyard.state.maintenance import maintain
-from stackyard.state.model import Action, Actor
+from stackyard.state.model import Actor, AuditAction
 from stackyard.state.policy import Policy
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
 from stackyard.state.service import StateService
@@ -76,7 +76,7 @@ class DaemonOptions:
     max_body_bytes: int = 64 * _MIB
     hold_s: float = 10.0
     maintain_every_s: float = 3600.0
-    limits: serving.Limits = field(default_factory=lambda: serving.Limits(max_connections=16_384))
+    limits: serving.ServerLimits = field(default_factory=lambda: serving.ServerLimits(max_connections=16_384))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class RunningDaemon:
 
 
 @contextlib.contextmanager
-def _calm_collector() -> Iterator[None]:
+def _slow_garbage_collection() -> Iterator[None]:
     """Have Python look for cycles less often: while a large state is read, that takes half of the time."""
     usual = gc.get_threshold()
     gc.set_threshold(*_COLLECT_AFTER)
@@ -159,7 +159,7 @@ async def daemon(options: DaemonOptions) -> AsyncIterator[RunningDaemon]:
         auth = Authenticator(service.principals, own=_administrator(password))
         app = StateApp(service, auth, max_body_bytes=options.max_body_bytes, hold_s=options.hold_s)
         stack.callback(app.close)
-        stack.enter_context(_calm_collector())
+        stack.enter_context(_slow_garbage_collection())
         limits = replace(options.limits, max_body_bytes=options.max_body_bytes)
         server = await stack.enter_async_context(
             serving.serve(app.handle, bind=options.bind, port=options.port, tls=tls, limits=limits)
@@ -203,7 +203,7 @@ def _reseal(service: StateService) -> None:
         count = reseal(objects)
         if count:
             detail = f"{count} objects, with the key {objects.key_id}."
-            service.audit.note(Actor(principal="stackyard"), Action.RESEALED, detail=detail)
+            service.audit.note(Actor(principal="stackyard"), AuditAction.RESEALED, detail=detail)
 
 
 def _check(options: DaemonOptions) -> None:
@@ -231,11 +231,11 @@ def _tls(options: DaemonOptions) -> serving.Tls | None:
     if options.plain_http:
         return None
     if options.cert is not None and options.key is not None:
-        certificate = serving.given_certificate(options.cert, options.key)
+        certificate = serving.read_certificate(options.cert, options.key)
     else:
         is_any = options.bind in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound
         names = ["localhost", "127.0.0.1", "::1", *([] if is_any else [options.bind])]
-        certificate = serving.kept_certificate(options.data / _CERTIFICATE_FOLDER, names)
+        certificate = serving.read_or_create_certificate(options.data / _CERTIFICATE_FOLDER, names)
     authorities = None if options.client_ca is None else files.read_text(options.client_ca).encode()
     return serving.Tls(
         certificate,
@@ -258,7 +258,7 @@ def _password(folder: Path) -> str:
         if len(given) < _SHORTEST_PASSWORD:
             raise UsageError(
                 f"{PASSWORD_VARIABLE} has {len(given)} characters; it needs {_SHORTEST_PASSWORD} at least.",
-                remedy="Choose a longer one, or leave it out: one is made and kept.",
+                remedy="Choose a longer one, or leave it out: stackyard creates and keeps one.",
             )
         return given
     path = folder / _PASSWORD_FILE
@@ -267,7 +267,7 @@ def _password(folder: Path) -> str:
         files.make_file(path, make_token().encode())
     kept = files.read_text(path).strip()
     if not kept:
-        raise FileError(f"{path} is empty.", remedy="Remove it; a new password is made at the next start.")
+        raise FileError(f"{path} is empty.", remedy="Remove it; the next start creates a new password.")
     return kept
 
 

@@ -16,17 +16,17 @@ from stackyard.state.inside import (
     Mask,
     StateView,
     make_mask,
-    masked,
+    mask,
     read_view,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ChangeKind", "OutputChange", "ResourceChange", "StateDifference", "compare_states"]
+__all__ = ["OutputChange", "ResourceChange", "StateChangeKind", "StateDifference", "compare_states"]
 
 
-class ChangeKind(enum.StrEnum):
+class StateChangeKind(enum.StrEnum):
     """What happened between the two."""
 
     ADDED = "added"
@@ -48,7 +48,7 @@ class ResourceChange:
 
     address: str
     type: str
-    kind: ChangeKind
+    kind: StateChangeKind
     attributes: tuple[Difference, ...]
     notes: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ class OutputChange:
     """What happened to an output, its values masked."""
 
     name: str
-    kind: ChangeKind
+    kind: StateChangeKind
     before: Any
     after: Any
 
@@ -82,7 +82,7 @@ class StateDifference:
         """Whether nothing differs."""
         return not self.resources and not self.outputs
 
-    def count(self, kind: ChangeKind) -> int:
+    def count(self, kind: StateChangeKind) -> int:
         """Return how many instances this happened to."""
         return sum(change.kind is kind for change in self.resources)
 
@@ -118,10 +118,10 @@ def _resources(old: StateView, new: StateView, redact: Mask) -> Iterator[Resourc
         )
 
 
-def _kind(was: object | None, now: object | None) -> ChangeKind:
+def _kind(was: object | None, now: object | None) -> StateChangeKind:
     if was is None:
-        return ChangeKind.ADDED
-    return ChangeKind.REMOVED if now is None else ChangeKind.CHANGED
+        return StateChangeKind.ADDED
+    return StateChangeKind.REMOVED if now is None else StateChangeKind.CHANGED
 
 
 def _notes(was: Instance | None, now: Instance | None) -> Iterator[str]:
@@ -148,13 +148,13 @@ def _attributes(was: Instance | None, now: Instance | None, redact: Mask) -> Ite
 def _compare(path: Path, before: Any, after: Any, owner: Instance, redact: Mask) -> Iterator[Difference]:
     if before == after:
         return
-    # A value that is hidden as a whole is compared as a whole: its parts are nobody's business.
+    # A value that is hidden as a whole is compared as a whole: its parts are no one's business.
     keys = None if owner.hides(path) else _keys(before, after)
     if keys is not None:
         for key in keys:
             yield from _compare((*path, key), _at(before, key), _at(after, key), owner, redact)
     else:
-        shown = (None if side is None else masked(side, path, owner, redact) for side in (before, after))
+        shown = (None if side is None else mask(side, path, owner, redact) for side in (before, after))
         yield Difference(path=path, before=next(shown), after=next(shown))
 
 
@@ -185,6 +185,6 @@ def _outputs(old: StateView, new: StateView, redact: Mask) -> Iterator[OutputCha
         yield OutputChange(
             name=name,
             kind=_kind(was, now),
-            before=None if was is None else was.shown(redact, is_hidden=is_hidden),
-            after=None if now is None else now.shown(redact, is_hidden=is_hidden),
+            before=None if was is None else was.format(redact, is_hidden=is_hidden),
+            after=None if now is None else now.format(redact, is_hidden=is_hidden),
         )

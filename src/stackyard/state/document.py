@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import JsonError, JsonLimitError, parse_json
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Document", "Holding", "read_document", "with_serial"]
+__all__ = ["Holding", "StateDocument", "read_document", "with_serial"]
 
 _HIGHEST_SERIAL = 2**63 - 1
 _FORMAT = 4
 # What is asked of all states at once: who manages a guest, and who uses a file.
 _INDEXED = "proxmox_"
 # Ten thousand guests have two million values.
-_LIMITS = Limits(size=512 * 2**20, values=5_000_000)
+_LIMITS = DocumentLimits(size=512 * 2**20, values=5_000_000)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-# What a resource stands for: its type, its node (empty where it has none), its id.
+# What a resource represents: its type, its node (empty where it has none), its id.
 Holding = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class StateDocument:
     """What a state says of itself.
 
     Attributes:
@@ -41,7 +41,7 @@ class Document:
         instances: How many instances they have.
         outputs: How many outputs it has.
         engine_version: The engine that wrote it.
-        holdings: What its resources of Proxmox VE stand for: type, node where there is one, id.
+        holdings: What its resources of Proxmox VE represent: type, node where there is one, id.
     """
 
     serial: int
@@ -54,7 +54,7 @@ class Document:
     holdings: tuple[Holding, ...] = ()
 
 
-def read_document(data: bytes) -> Document:
+def read_document(data: bytes) -> StateDocument:
     """Read a state.
 
     Raises:
@@ -76,11 +76,11 @@ def read_document(data: bytes) -> Document:
     if not isinstance(lineage, str) or not lineage:
         raise BodyRefusedError("The state has no lineage.")
     if "encrypted_data" in found:
-        return Document(serial=serial, lineage=lineage, is_encrypted=True)
+        return StateDocument(serial=serial, lineage=lineage, is_encrypted=True)
     return _plain(found, serial, lineage)
 
 
-def _plain(found: dict[str, Any], serial: int, lineage: str) -> Document:
+def _plain(found: dict[str, Any], serial: int, lineage: str) -> StateDocument:
     resources, outputs = found.get("resources"), found.get("outputs") or {}
     if found.get("version") != _FORMAT:
         raise BodyRefusedError(
@@ -92,7 +92,7 @@ def _plain(found: dict[str, Any], serial: int, lineage: str) -> Document:
         raise BodyRefusedError("The resources or outputs of the state are not what a state has there.")
     rows = [row for row in resources if isinstance(row, dict)]
     instances = [row.get("instances") for row in rows]
-    return Document(
+    return StateDocument(
         serial=serial,
         lineage=lineage,
         resources=len(resources),

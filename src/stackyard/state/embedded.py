@@ -1,7 +1,7 @@
 """The service inside a run of stackyard: on loopback, for its own engines, with a token of this run alone.
 
 The engine learns everything through its environment, so that no secret is written to a file. Every lock
-that the run takes carries its lease: once the run is dead, whoever asks next takes the lock over.
+that the run takes carries its lease: once the run is dead, the next client takes the lock over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stackyard.state.model import Actor
 from stackyard.state.names import check_name
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
 from stackyard.state.run_lock import hold_state
-from stackyard.state.runs import PROMISE_S, held_run
+from stackyard.state.runs import PROMISE_S, hold_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stackyard.state.run_lock import RunLock
     from stackyard.state.service import StateService
 
-__all__ = ["Embedded", "backend_environment", "embedded"]
+__all__ = ["Embedded", "backend_environment", "serve_embedded"]
 
 _RIGHTS = (Right.READ, Right.WRITE, Right.LOCK, Right.BREAK)
 # Loopback answers at once; only a store that is away for a moment makes a retry worth its while.
@@ -104,7 +104,7 @@ def backend_environment(url: str, name: str, *, username: str, password: str) ->
 
 
 @contextlib.asynccontextmanager
-async def embedded(
+async def serve_embedded(
     service: StateService,
     *,
     prefix: str = "",
@@ -131,7 +131,7 @@ async def embedded(
         token_sha256=hash_token(token),
         note=who,
     )
-    async with held_run(service.objects, run_id, owner=who, promise_s=promise_s) as lease:
+    async with hold_run(service.objects, run_id, owner=who, promise_s=promise_s) as lease:
         app = StateApp(
             service,
             Authenticator(service.principals, own=own),
@@ -139,7 +139,7 @@ async def embedded(
             on_wait=_announcer(emit),
             is_own=True,
         )
-        limits = serving.Limits(max_body_bytes=256 * _MIB)
+        limits = serving.ServerLimits(max_body_bytes=256 * _MIB)
         try:
             async with serving.serve(app.handle, limits=limits) as server:
                 yield Embedded(

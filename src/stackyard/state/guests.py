@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from stackyard.state.inside import Instance
     from stackyard.state.service import StateService
 
-__all__ = ["StateGuest", "guests_of", "guests_of_state", "indexed_vm_ids", "is_guest_type", "read_guests"]
+__all__ = [
+    "StateGuest",
+    "guests_of",
+    "guests_of_state",
+    "is_guest_type",
+    "list_indexed_vm_ids",
+    "read_guests",
+]
 
 _TYPES = ("vm", "container")
 
@@ -37,7 +44,7 @@ class StateGuest:
         kind: `vm` or `container`.
         vm_id: Its id; none where the engine has not learned it.
         node: The node that the state names.
-        is_reliable: Whether it was wholly created and is still the one that its resource stands for.
+        is_reliable: Whether it was wholly created and is still the one that its resource represents.
         attributes: Everything that the state says of it, secrets in clear.
     """
 
@@ -50,7 +57,7 @@ class StateGuest:
 
 
 def is_guest_type(name: str) -> bool:
-    """Tell whether resources of a type are guests, the older names of the provider included."""
+    """Return whether resources of a type are guests, the older names of the provider included."""
     return short_type(name) in _TYPES
 
 
@@ -95,7 +102,7 @@ def guests_of_state(states: StateService, name: str) -> tuple[StateGuest, ...]:
     return () if content is None else read_guests(content.body.data)
 
 
-def indexed_vm_ids(held: Iterable[Holding], nodes: Collection[str] | None = None) -> set[int]:
+def list_indexed_vm_ids(held: Iterable[Holding], nodes: Collection[str] | None = None) -> set[int]:
     """Return the ids of the guests that the index has of a state, those that cannot be relied on too.
 
     Args:

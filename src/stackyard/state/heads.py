@@ -1,4 +1,4 @@
-"""Changing a head: read, decide, replace if nobody else did, else decide again."""
+"""Changing a head: read, decide, replace if no one else did, else decide again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stackyard.clients.objects import ABSENT, ConflictError, Objects, StoreBusyError
 from stackyard.state import codec, layout, ledger
-from stackyard.state.model import Action, Actor, StateHead
+from stackyard.state.model import Actor, AuditAction, StateHead
 from stackyard.state.names import check_name, is_name
 from stackyard.state.refusals import UnknownStateError
 
@@ -56,7 +56,7 @@ class Edit:
         """Have objects written before the head."""
         self.before.update(objects)
 
-    def audit(self, actor: Actor, action: Action, **facts: Any) -> None:
+    def audit(self, actor: Actor, action: AuditAction, **facts: Any) -> None:
         """Add an audit entry."""
         name = self.head.name
         chain, before = ledger.add_audit(
@@ -107,11 +107,11 @@ class Heads:
             after = entries[-1].key
 
     def change(self, name: str, decide: Callable[[StateHead | None, float], Decision[T]]) -> T:
-        """Change a head in one step that either happens as a whole or not at all.
+        """Change a head in one step that either happens completely or not.
 
         Args:
             name: The state.
-            decide: Says, for the head as it is and the time, what to do. It is asked again when somebody else
+            decide: Says, for the head as it is and the time, what to do. It is asked again when someone else
                 was faster, and may raise to refuse. It must come to the same end when it sees its own effect,
                 because a store may lose its answer.
 
@@ -175,7 +175,7 @@ class Core:
     clock: Callable[[], float]
 
     def edit(self, name: str, head: StateHead | None, now: float) -> Edit:
-        """Begin to change a head, also that of a state that nobody has heard of, if those are allowed.
+        """Begin to change a head, also that of a state that no one has heard of, if those are allowed.
 
         Raises:
             UnknownStateError: States must be registered first.

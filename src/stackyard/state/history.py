@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.state import bodies, layout, ledger, lock_rules
 from stackyard.state.contents import add_version, describe_version
 from stackyard.state.document import read_document, with_serial
-from stackyard.state.model import Action, Actor, History, Version, VersionKind
+from stackyard.state.model import Actor, AuditAction, History, Version, VersionKind
 from stackyard.state.refusals import BodyRefusedError, VersionMissingError
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class Versions:
         """
         old = self.get(name, number)
         data = self.read(name, old)
-        return self._core.change(name, lambda edit: self._rolled_back(edit, old, data, actor, note))
+        return self._core.change(name, lambda edit: self._roll_back(edit, old, data, actor, note))
 
-    def _rolled_back(self, edit: Edit, old: Version, data: bytes, actor: Actor, note: str) -> Version:
+    def _roll_back(self, edit: Edit, old: Version, data: bytes, actor: Actor, note: str) -> Version:
         lock_rules.refuse_deleted(edit.head)
         lock_rules.refuse_locked(edit)
         why = f"Version {old.number} again.{f' {note}' if note else ''}"
@@ -90,11 +90,11 @@ class Versions:
                 note=why,
             )
         else:
-            new = self._reserialised(edit, old, data, actor, why)
-        add_version(edit, new, actor, Action.ROLLED_BACK)
+            new = self._rewrite_serial(edit, old, data, actor, why)
+        add_version(edit, new, actor, AuditAction.ROLLED_BACK)
         return new
 
-    def _reserialised(self, edit: Edit, old: Version, data: bytes, actor: Actor, why: str) -> Version:
+    def _rewrite_serial(self, edit: Edit, old: Version, data: bytes, actor: Actor, why: str) -> Version:
         serial, lineage = edit.head.top_serial + 1, edit.head.lineage or old.lineage
         changed = with_serial(data, serial, lineage)
         document = read_document(changed)
@@ -131,7 +131,7 @@ class Versions:
                 kept_from = min(kept_from, self._first_young(name, history, edit.now) or kept_from)
             if kept_from > first:
                 edit.set(history=dataclasses.replace(history, kept_from=kept_from))
-                edit.audit(actor, Action.DROPPED, detail=f"Versions {first} to {kept_from - 1}.")
+                edit.audit(actor, AuditAction.DROPPED, detail=f"Versions {first} to {kept_from - 1}.")
             return first, kept_from
 
         first, kept_from = self._core.change(name, change)

@@ -29,11 +29,11 @@ __all__ = [
     "EncryptedStateError",
     "Instance",
     "Mask",
-    "Output",
+    "StateOutput",
     "StateView",
     "address_in",
     "make_mask",
-    "masked",
+    "mask",
     "read_instances",
     "read_view",
 ]
@@ -52,7 +52,7 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY")
 
 
 class EncryptedStateError(StateRefusedError):
-    """The engine encrypted the state, so that nobody without its key can see what is in it."""
+    """The engine encrypted the state, so that no one without its key can see what is in it."""
 
     code = "E-STATE-ENCRYPTED"
     summary = "The state is encrypted by the engine"
@@ -89,7 +89,7 @@ class Instance:
         return self.status == "tainted"
 
     def hides(self, path: Path) -> bool:
-        """Tell whether the value at a path must not be shown, if what is around it may be."""
+        """Return whether the value at a path must not be shown, if what is around it may be."""
         if not path:
             return False
         last = path[-1]
@@ -97,7 +97,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class StateOutput:
     """An output; its representation shows no value."""
 
     name: str
@@ -109,11 +109,11 @@ class Output:
         """Whether its value must not be shown."""
         return self.is_sensitive or _says_secret(self.name)
 
-    def shown(self, redact: Mask, *, is_hidden: bool = False) -> Any:
+    def format(self, redact: Mask, *, is_hidden: bool = False) -> Any:
         """Return its value with everything hidden that must not be shown, or all of it on demand."""
         if is_hidden or self.is_hidden:
             return SENSITIVE
-        return masked(self.value, (), _NOBODY, redact)
+        return mask(self.value, (), _NOBODY, redact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class StateView:
     serial: int
     lineage: str
     instances: Mapping[str, Instance]
-    outputs: Mapping[str, Output]
+    outputs: Mapping[str, StateOutput]
 
     def secrets(self) -> Iterator[str]:
         """Yield every text that must not be shown, wherever else it turns up."""
@@ -151,11 +151,11 @@ def read_view(data: bytes) -> StateView:
     instances = read_instances(found)
     try:
         outputs = {
-            name: Output(name=name, value=row.get("value"), is_sensitive=bool(row.get("sensitive")))
+            name: StateOutput(name=name, value=row.get("value"), is_sensitive=bool(row.get("sensitive")))
             for name, row in (found.get("outputs") or {}).items()
         }
     except (KeyError, TypeError, AttributeError) as err:
-        raise _misshapen() from err
+        raise _make_shape_error() from err
     return StateView(serial=document.serial, lineage=document.lineage, instances=instances, outputs=outputs)
 
 
@@ -168,10 +168,10 @@ def read_instances(document: Mapping[str, Any]) -> dict[str, Instance]:
     try:
         return {one.address: one for row in document.get("resources") or () for one in _instances(row)}
     except (KeyError, TypeError, AttributeError) as err:
-        raise _misshapen() from err
+        raise _make_shape_error() from err
 
 
-def _misshapen() -> BodyRefusedError:
+def _make_shape_error() -> BodyRefusedError:
     return BodyRefusedError("The resources or outputs of the state are not what a state has there.")
 
 
@@ -181,14 +181,14 @@ def make_mask(views: Iterable[StateView]) -> Mask:
     return functools.lru_cache(maxsize=None)(Redactor({text for view in views for text in view.secrets()}))
 
 
-def masked(value: Any, path: Path, owner: Instance, redact: Mask) -> Any:
+def mask(value: Any, path: Path, owner: Instance, redact: Mask) -> Any:
     """Return a value of an instance with everything hidden that must not be shown."""
     if owner.hides(path):
         return SENSITIVE
     if isinstance(value, dict):
-        return {key: masked(item, (*path, key), owner, redact) for key, item in value.items()}
+        return {key: mask(item, (*path, key), owner, redact) for key, item in value.items()}
     if isinstance(value, list):
-        return [masked(item, (*path, number), owner, redact) for number, item in enumerate(value)]
+        return [mask(item, (*path, number), owner, redact) for number, item in enumerate(value)]
     # Nothing says that it is secret, but it may hold a secret all the same.
     if isinstance(value, str):
         return SENSITIVE if _PRIVATE_KEY.search(value) else redact(value)

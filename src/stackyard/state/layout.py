@@ -12,7 +12,7 @@
     runs/<id>                           the lease of a run that stackyard started
     targets/<state>                     what was applied into a state, and from where
 
-In `<state>` a `!` stands for each slash of the name.
+In `<state>` a `!` represents each slash of the name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "body",
     "head",
     "quarantine",
-    "quarantined",
+    "quarantine_key",
     "state_of",
     "system_segment",
     "target",
@@ -92,7 +92,7 @@ def quarantine(name: str) -> str:
     return f"data/{object_part(name)}/quarantine/"
 
 
-def quarantined(name: str, which: str) -> str:
+def quarantine_key(name: str, which: str) -> str:
     """Return the object of a refused write."""
     return quarantine(name) + which
 

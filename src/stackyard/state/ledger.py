@@ -14,7 +14,7 @@ import orjson
 
 from stackyard.clients.objects import Objects, StoreDamagedError
 from stackyard.state import codec, layout
-from stackyard.state.model import Action, Actor, AuditEntry, Chain, History, Version
+from stackyard.state.model import Actor, AuditAction, AuditEntry, Chain, History, Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def add_version(name: str, history: History, new: Version) -> tuple[History, dic
 
 
 def add_audit(
-    chain: Chain, segment: Callable[[int], str], actor: Actor, action: Action, **facts: Any
+    chain: Chain, segment: Callable[[int], str], actor: Actor, action: AuditAction, **facts: Any
 ) -> tuple[Chain, dict[str, bytes]]:
     """Return the log with one more entry, and the objects to write before it.
 

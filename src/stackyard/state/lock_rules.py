@@ -10,7 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stackyard.state.lockinfo import LockInfo, make_lock_info
-from stackyard.state.model import Action, Actor, HeldLock, SpentLock, StateHead, Waiter
+from stackyard.state.model import Actor, AuditAction, HeldLock, SpentLock, StateHead, Waiter
 from stackyard.state.refusals import (
     FREEZE,
     FROZEN,
@@ -27,12 +27,12 @@ __all__ = [
     "break_lock",
     "describe_holder",
     "enqueue",
-    "frozen_holder",
+    "find_spent_lock",
     "grant_lock",
+    "make_frozen_holder",
     "refuse_deleted",
     "refuse_locked",
     "release_lock",
-    "spent_lock",
     "withdraw_lock",
 ]
 
@@ -61,19 +61,21 @@ def refuse_locked(edit: Edit) -> None:
         holder = describe_holder(head.lock, edit.now)
         raise StateLockedError(f"{head.name} is locked by {holder}.", holder=head.lock)
     if head.freeze is not None:
-        raise StateLockedError(f"{head.name} was frozen: {head.freeze.reason}.", holder=frozen_holder(head))
+        raise StateLockedError(
+            f"{head.name} was frozen: {head.freeze.reason}.", holder=make_frozen_holder(head)
+        )
 
 
-def spent_lock(head: StateHead, lock_id: str) -> SpentLock | None:
+def find_spent_lock(head: StateHead, lock_id: str) -> SpentLock | None:
     """Return what became of an ID that held the lock before."""
     return next((one for one in reversed(head.spent) if one.id == lock_id), None)
 
 
 def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = None) -> HeldLock:
-    """Give the lock to whoever asks, if nobody has a better claim.
+    """Give the lock to the caller, if no one has a better claim.
 
     Raises:
-        StateLockedError: Somebody holds it, waits for it longer, or froze the state.
+        StateLockedError: Someone holds it, waits for it longer, or froze the state.
         NotHolderError: The ID is spent.
         StateDeletedError: The state was deleted.
     """
@@ -85,13 +87,14 @@ def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = 
         raise StateLockedError(
             f"{head.name} is locked by {describe_holder(head.lock, edit.now)}.", holder=head.lock
         )
-    spent = spent_lock(head, info.id)
+    spent = find_spent_lock(head, info.id)
     if spent is not None:
         how = f"broken: {spent.reason}" if spent.is_broken else "released"
         raise NotHolderError(f"The lock {info.id} of {head.name} was {how}; an ID is granted once.")
     if head.freeze is not None:
         raise StateLockedError(
-            f"{head.name} was frozen by {head.freeze.by}: {head.freeze.reason}.", holder=frozen_holder(head)
+            f"{head.name} was frozen by {head.freeze.by}: {head.freeze.reason}.",
+            holder=make_frozen_holder(head),
         )
     first = _first_waiter(head, edit.now)
     if first is not None and first.info.id != info.id:
@@ -108,19 +111,19 @@ def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = 
         lease=lease,
     )
     edit.set(lock=held, epoch=held.epoch, waiting=_without(head, info.id))
-    edit.audit(actor, Action.LOCKED, lock_id=info.id, epoch=held.epoch, detail=info.operation)
+    edit.audit(actor, AuditAction.LOCKED, lock_id=info.id, epoch=held.epoch, detail=info.operation)
     return held
 
 
 def release_lock(edit: Edit, lock_id: str, actor: Actor) -> bool:
-    """Take the lock back from its holder; tell whether there was anything to do.
+    """Take the lock back from its holder; return whether there was anything to do.
 
     Raises:
-        StateLockedError: Somebody else holds it.
-        NotHolderError: Nobody holds it, and this ID never did.
+        StateLockedError: Someone else holds it.
+        NotHolderError: No one holds it, and this ID never did.
     """
     head = edit.head
-    spent = spent_lock(head, lock_id)
+    spent = find_spent_lock(head, lock_id)
     if head.lock is None:
         if spent is None:
             raise NotHolderError(f"{head.name} is not locked, and the lock {lock_id} is not known.")
@@ -132,14 +135,14 @@ def release_lock(edit: Edit, lock_id: str, actor: Actor) -> bool:
             f"{head.name} is locked by {describe_holder(head.lock, edit.now)}.", holder=head.lock
         )
     _spend(edit, SpentLock(id=lock_id, epoch=head.lock.epoch, at=edit.now))
-    edit.audit(actor, Action.UNLOCKED, lock_id=lock_id, epoch=head.lock.epoch)
+    edit.audit(actor, AuditAction.UNLOCKED, lock_id=lock_id, epoch=head.lock.epoch)
     return True
 
 
 def break_lock(
-    edit: Edit, lock_id: str | None, actor: Actor, *, reason: str, action: Action = Action.BROKEN
+    edit: Edit, lock_id: str | None, actor: Actor, *, reason: str, action: AuditAction = AuditAction.BROKEN
 ) -> bool:
-    """Take the lock away, so that its holder can no longer write; tell whether there was anything to do.
+    """Take the lock away, so that its holder can no longer write; return whether there was anything to do.
 
     Args:
         edit: The head.
@@ -167,7 +170,7 @@ def withdraw_lock(edit: Edit, lock_id: str, actor: Actor) -> bool:
     if held is None or held.info.id != lock_id:
         return False
     edit.set(lock=None)
-    edit.audit(actor, Action.WITHDRAWN, lock_id=lock_id, epoch=held.epoch, detail="The client was gone.")
+    edit.audit(actor, AuditAction.WITHDRAWN, lock_id=lock_id, epoch=held.epoch, detail="The client was gone.")
     return True
 
 
@@ -209,8 +212,8 @@ def describe_holder(held: HeldLock, now: float) -> str:
     )
 
 
-def frozen_holder(head: StateHead) -> HeldLock:
-    """Return a lock that tells clients of a freeze in the only words that they understand."""
+def make_frozen_holder(head: StateHead) -> HeldLock:
+    """Return a lock that tells clients of a freeze in the only words that they know."""
     freeze = head.freeze
     by, reason, since_at = ("", "", 0.0) if freeze is None else (freeze.by, freeze.reason, freeze.since_at)
     info = LockInfo(id=f"{FROZEN}{head.name}", operation=FREEZE, info=reason, who=by)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.state import lock_rules
 from stackyard.state.heads import Core, Decision, Edit
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
-from stackyard.state.model import Action, Actor, Freeze, HeldLock, StateHead, Waiter
+from stackyard.state.model import Actor, AuditAction, Freeze, HeldLock, StateHead, Waiter
 from stackyard.state.names import check_name, is_below
 from stackyard.state.refusals import NotHolderError, StateLockedError
 from stackyard.state.runs import RunWatch
@@ -27,8 +27,8 @@ class LockReport:
         name: The state.
         held: The lock; None where the state is only frozen.
         age_s: For how long.
-        is_stale: Whether its holder has not written for so long that somebody should look.
-        freeze: Why nobody may lock it, if so.
+        is_stale: Whether its holder has not written for so long that someone should look.
+        freeze: Why no one may lock it, if so.
         waiting: Who waits, the first at the start.
     """
 
@@ -53,9 +53,9 @@ class Locks:
         for name in self._core.heads.names():
             head = self._core.heads.read(name) if is_below(name, prefix) else None
             if head is not None and (head.lock is not None or head.freeze is not None):
-                yield self._reported(head, now)
+                yield self._make_report(head, now)
 
-    def _reported(self, head: StateHead, now: float) -> LockReport:
+    def _make_report(self, head: StateHead, now: float) -> LockReport:
         held, freeze = head.lock, head.freeze
         since_at = held.since_at if held is not None else freeze.since_at if freeze is not None else now
         active_at = since_at if held is None else max(since_at, held.last_write_at or 0.0)
@@ -80,7 +80,7 @@ class Locks:
             lease: The lease of the run that asks, where stackyard itself started it.
 
         Raises:
-            StateLockedError: Somebody else has it; carries who, and our place among those who wait.
+            StateLockedError: Someone else has it; carries who, and our place among those who wait.
             NotHolderError: The ID was released or broken before.
             StateDeletedError: The state was deleted.
             UnknownStateError: The state is not registered, and must be.
@@ -110,16 +110,16 @@ class Locks:
         held = edit.head.lock
         if held is None or held.lease is None or held.info.id == asking_id:
             return
-        proof = self._runs.proof_of_death(held.lease)
+        proof = self._runs.explain_death(held.lease)
         if proof is not None:
             by = Actor(principal="stackyard")
-            lock_rules.break_lock(edit, held.info.id, by, reason=proof, action=Action.TAKEN_OVER)
+            lock_rules.break_lock(edit, held.info.id, by, reason=proof, action=AuditAction.TAKEN_OVER)
 
     def unlock(self, name: str, lock_id: str, actor: Actor) -> None:
         """Release a lock; releasing it again does nothing.
 
         Raises:
-            StateLockedError: Somebody else holds it.
+            StateLockedError: Someone else holds it.
             NotHolderError: It is not held, and never was by this ID.
         """
         self._core.change(name, lambda edit: lock_rules.release_lock(edit, lock_id, actor))
@@ -149,11 +149,11 @@ class Locks:
         self._core.change(name, lambda edit: lock_rules.withdraw_lock(edit, lock_id, actor))
 
     def freeze(self, name: str, actor: Actor, *, reason: str) -> None:
-        """Keep everybody from locking a state; whoever holds the lock may finish."""
+        """Keep everyone from locking a state; the holder of the lock may finish."""
 
         def change(edit: Edit) -> None:
             edit.set(freeze=Freeze(by=actor.principal, reason=reason, since_at=edit.now))
-            edit.audit(actor, Action.FROZEN, detail=reason)
+            edit.audit(actor, AuditAction.FROZEN, detail=reason)
 
         self._core.change(name, change)
 
@@ -163,6 +163,6 @@ class Locks:
         def change(edit: Edit) -> None:
             if edit.head.freeze is not None:
                 edit.set(freeze=None)
-                edit.audit(actor, Action.THAWED)
+                edit.audit(actor, AuditAction.THAWED)
 
         self._core.change(name, change)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANONYMOUS",
-    "Action",
     "Actor",
+    "AuditAction",
     "AuditEntry",
     "Chain",
     "Freeze",
@@ -59,7 +59,7 @@ class Override(enum.StrEnum):
     DROP = "drop"
 
 
-class Action(enum.StrEnum):
+class AuditAction(enum.StrEnum):
     """What an audit entry records."""
 
     REGISTERED = "registered"
@@ -108,7 +108,7 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpentLock:
-    """An ID that can never hold the lock again: released by its holder, or broken by somebody else."""
+    """An ID that can never hold the lock again: released by its holder, or broken by someone else."""
 
     id: str
     epoch: int
@@ -223,7 +223,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freeze:
-    """Somebody keeps everybody from locking a state."""
+    """Someone keeps everyone from locking a state."""
 
     by: str
     reason: str
@@ -261,7 +261,7 @@ class AuditEntry:
 
     seq: int
     at: float
-    action: Action
+    action: AuditAction
     principal: str
     address: str = ""
     lock_id: str = ""
@@ -303,7 +303,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """What the resources of a content stand for, so that nobody has to read it to know who has what.
+    """What the resources of a content represent, so that no one has to read it to know who has what.
 
     Attributes:
         sha256: The content that it is of.
@@ -333,7 +333,7 @@ class StateHead:
         freeze: Set while it is frozen.
         tombstone: Set while it is deleted.
         grants: Rights to break a rule once.
-        index: What the resources of a content stand for, written with it.
+        index: What the resources of a content represent, written with it.
     """
 
     name: str
@@ -354,7 +354,7 @@ class StateHead:
 
     @property
     def holdings(self) -> tuple[Holding, ...] | None:
-        """What the resources of the current content stand for; None where it has to be read to know."""
+        """What the resources of the current content represent; None where it has to be read to know."""
         index, current = self.index, self.current
         if index is None or current is None or index.sha256 != current.sha256:
             return None

@@ -35,22 +35,22 @@ def check_name(name: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Tell whether a state may have this name."""
+    """Return whether a state may have this name."""
     fits = all(_PART.fullmatch(part) and part.strip(".") for part in name.split("/"))
     return fits and len(name) <= _LONGEST
 
 
 def object_part(name: str) -> str:
-    """Return what stands for a state in the names of its objects."""
+    """Return what represents a state in the names of its objects."""
     return check_name(name).replace("/", _SLASH)
 
 
 def name_of(part: str) -> str:
-    """Return the state that a part of an object's name stands for."""
+    """Return the state that a part of an object's name represents."""
     return part.replace(_SLASH, "/")
 
 
 def is_below(name: str, prefix: str) -> bool:
-    """Tell whether a state is the one that a prefix names, or below it; an empty prefix is above all."""
+    """Return whether a state is the one that a prefix names, or below it; an empty prefix is above all."""
     above = prefix.rstrip("/")
     return not above or name == above or name.startswith(f"{above}/")

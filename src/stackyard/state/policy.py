@@ -11,12 +11,12 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The choices of whoever runs the service.
+    """The choices of the operator of the service.
 
     Attributes:
         create_states: Whether a name that was never heard of may be read, locked and written. Off, states are
             registered first, and a mistyped name is an error in place of an empty state.
-        unlocked_writes: Whether a state that nobody has locked may be written without a lock: by an engine
+        unlocked_writes: Whether a state that no one has locked may be written without a lock: by an engine
             without a `lock_address`, or with `-lock=false`. Nothing such an engine sends before its write
             says so, and by then its resources exist. To refuse it would only lose what it has made.
         empty_unlock: Whether an UNLOCK without a body breaks the lock: all that `terraform force-unlock`

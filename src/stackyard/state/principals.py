@@ -20,7 +20,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.state import layout
-from stackyard.state.model import Action, Actor
+from stackyard.state.model import Actor, AuditAction
 from stackyard.state.names import is_below
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Somebody, or something, that uses the service.
+    """Someone, or something, that uses the service.
 
     Attributes:
         name: What it logs in with.
         access: What it may do.
         token_sha256: The hash of its token; empty where only its certificate counts.
         certificate: The common name, or the SHA-256 fingerprint, of its client certificate; empty for none.
-        created_at: When it was made.
+        created_at: When it was created.
         expires_at: When it ends; None never.
         note: What it is for.
     """
@@ -105,7 +105,7 @@ class Principal:
     note: str = ""
 
     def may(self, right: Right, name: str) -> bool:
-        """Tell whether it has a right on a state."""
+        """Return whether it has a right on a state."""
         return any(
             is_below(name, access.prefix) and (right in access.rights or Right.ADMIN in access.rights)
             for access in self.access
@@ -165,7 +165,7 @@ class Principals:
         )
         self._replace(lambda known: {**known, name: new})
         shown = "; ".join(f"{','.join(one.rights)} on {one.prefix or 'everything'}" for one in rights)
-        self._audit.note(actor, Action.PRINCIPAL_SET, detail=f"{name}: {shown}")
+        self._audit.note(actor, AuditAction.PRINCIPAL_SET, detail=f"{name}: {shown}")
         return new, token
 
     def remove(self, name: str, actor: Actor) -> None:
@@ -181,7 +181,7 @@ class Principals:
             return {other: one for other, one in known.items() if other != name}
 
         self._replace(without)
-        self._audit.note(actor, Action.PRINCIPAL_REMOVED, detail=name)
+        self._audit.note(actor, AuditAction.PRINCIPAL_REMOVED, detail=name)
 
     def _read(self) -> tuple[tuple[Principal, ...], Any]:
         stored = self._core.objects.get(layout.PRINCIPALS)
@@ -212,7 +212,7 @@ def find_by_password(
 ) -> Principal | None:
     """Return the principal that a name and a token belong to."""
     given = hash_token(password)
-    # The first of a name counts: nobody takes the place of the administrator by making one of the same name.
+    # The first of a name counts: no one takes the place of the administrator by making one of the same name.
     found = next((principal for principal in principals if principal.name == name), None)
     wanted = found.token_sha256 if found is not None and found.token_sha256 else _NOBODY
     is_right = hmac.compare_digest(given, wanted)

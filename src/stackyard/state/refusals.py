@@ -1,4 +1,4 @@
-"""What the state service refuses, each with its exit status, and the HTTP status that clients understand.
+"""What the state service refuses, each with its exit status, and the HTTP status that clients know.
 
 ::
 
@@ -53,7 +53,7 @@ class BodyRefusedError(StateRefusedError):
 
     code = "E-STATE-BODY"
     summary = "What was sent is not a state"
-    default_remedy = "Send it again; if it is refused again, look at what stands between you and the service."
+    default_remedy = "Send it again; if it is refused again, look for a proxy between you and the service."
     exit_status = ExitStatus.INVALID
     http_status = 400
 
@@ -102,7 +102,7 @@ class StateDeletedError(StateRefusedError):
     http_status = 410
 
 
-def _freeing(holder: HeldLock) -> str:
+def _unlock_command(holder: HeldLock) -> str:
     """Return the command that makes a state free, for when that is right."""
     if holder.info.operation == FREEZE:
         return f"Once it may be changed again: stackyard state unfreeze {holder.info.id.removeprefix(FROZEN)}"
@@ -110,7 +110,7 @@ def _freeing(holder: HeldLock) -> str:
 
 
 class StateLockedError(BusyError):
-    """Somebody else holds the lock of the state, it is frozen, or others wait for it longer.
+    """Someone else holds the lock of the state, it is frozen, or others wait for it longer.
 
     Args:
         detail: What is wrong.
@@ -127,7 +127,7 @@ class StateLockedError(BusyError):
     http_status: ClassVar[int] = 423
 
     def __init__(self, detail: str, *, holder: HeldLock, place: int | None = None) -> None:
-        super().__init__(detail, remedy=f"{self.default_remedy} {_freeing(holder)}")
+        super().__init__(detail, remedy=f"{self.default_remedy} {_unlock_command(holder)}")
         self.holder = holder
         self.place = place
         self.polls = 0

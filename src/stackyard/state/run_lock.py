@@ -1,7 +1,7 @@
 """The lock that a run holds on its state from the moment it reads its input until it is done.
 
 An engine locks a state for the length of one command. A run is several commands, and the input that it read
-before them: with a lock of its own nobody can change the state, or wait with old input, in between. The
+before them: with a lock of its own no one can change the state, or wait with old input, in between. The
 engines of the run ask for the lock as always, and work under the one that the run holds.
 """
 
@@ -39,7 +39,7 @@ class RunLock:
         name: The state.
         principal: Who the engines of the run are.
         lock_id: The lock that the run holds.
-        has_waited: Whether somebody else held the state first.
+        has_waited: Whether someone else held the state first.
         staged: What the engines of the run read in place of the stored content, until it is stored.
     """
 
@@ -53,15 +53,15 @@ class RunLock:
     _engine_id: str = ""
 
     def admits(self, name: str, principal: str) -> bool:
-        """Tell whether somebody may work on a state under this lock."""
+        """Return whether someone may work on a state under this lock."""
         return (name, principal) == (self.name, self.principal)
 
-    def lend(self, engine_id: str) -> None:
+    def lend_to(self, engine_id: str) -> None:
         """Let an engine work under this lock; one that had it before has ended."""
         self._engine_id = engine_id
 
     def take_back(self, engine_id: str) -> bool:
-        """Take the lock back from an engine; tell whether it had it."""
+        """Take the lock back from an engine; return whether it had it."""
         if not engine_id or engine_id != self._engine_id:
             return False
         self._engine_id = ""
@@ -99,17 +99,17 @@ async def hold_state(
         service: The states.
         name: The state.
         actor: The run.
-        lease: What proves the run alive; once it is dead, whoever asks next takes the lock over.
-        wait_s: How long to wait for somebody else.
-        on_wait: Called while somebody else holds it.
+        lease: What proves the run alive; once it is dead, the next client takes the lock over.
+        wait_s: How long to wait for someone else.
+        on_wait: Called while someone else holds it.
 
     Raises:
-        StateLockedError: Somebody else holds it for longer than that, or it is frozen.
+        StateLockedError: Someone else holds it for longer than that, or it is frozen.
         StateRefusedError: It was deleted, or is not registered.
         StoreError: The store cannot be used.
     """
     lock_id = str(uuid.uuid4())
-    info = make_lock_info(LockInfo(id=lock_id, operation="OperationTypeRun", who=_who(actor)))
+    info = make_lock_info(LockInfo(id=lock_id, operation="OperationTypeRun", who=_format_actor(actor)))
     until = time.monotonic() + wait_s
     has_waited = False
     while True:
@@ -139,5 +139,5 @@ async def hold_state(
             await asyncio.to_thread(service.locks.unlock, name, lock_id, actor)
 
 
-def _who(actor: Actor) -> str:
+def _format_actor(actor: Actor) -> str:
     return actor.address or actor.principal

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients.objects import Objects
 
-__all__ = ["RunWatch", "held_run"]
+__all__ = ["RunWatch", "hold_run"]
 
 # A run is silent for this long only when it is dead, or its machine is; a third of it passes between
 # heartbeats.
@@ -38,7 +38,7 @@ class RunWatch:
         self._objects = objects
         self._watch = LeaseWatch()
 
-    def proof_of_death(self, key: str) -> str | None:
+    def explain_death(self, key: str) -> str | None:
         """Say why a run is certainly dead; None while it may be alive.
 
         A process of this machine is looked for. Of any other, the heartbeat must have been silent for as long
@@ -55,7 +55,7 @@ class RunWatch:
 
 
 @contextlib.asynccontextmanager
-async def held_run(
+async def hold_run(
     objects: Objects, run_id: str, *, owner: str, promise_s: float = PROMISE_S
 ) -> AsyncIterator[str]:
     """Prove this process alive for the length of the block, and give the name of its lease.
@@ -83,7 +83,7 @@ async def held_run(
 def _end(objects: Objects, key: str) -> None:
     """Remove what proved us alive, and what runs left that were killed long ago.
 
-    A run whose object is gone has ended. Nobody takes the lease of a run over, so that nobody replaces it.
+    A run whose object is gone has ended. No one takes the lease of a run over, so that no one replaces it.
     """
     objects.delete(key)
     for entry in objects.list(layout.RUNS):

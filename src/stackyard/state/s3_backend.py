@@ -112,17 +112,17 @@ def drop_dynamodb(text: str, path: str) -> str:
     Raises:
         BackendFileError: It has no table, several, or no lock in the bucket.
     """
-    return _dropped_json(text, path) if path.endswith(".json") else _dropped_hcl(text, path)
+    return _drop_json(text, path) if path.endswith(".json") else _drop_hcl(text, path)
 
 
-def _dropped_hcl(text: str, path: str) -> str:
+def _drop_hcl(text: str, path: str) -> str:
     tables = _TABLE_LINE.findall(text)
     _require(path, tables=len(tables), has_lockfile=bool(_LOCKFILE_LINE.search(text)))
     rest = _TABLE_LINE.sub("", text)
     return re.sub(r"^[ \t]*# Until every client has this file:[^\n]*\n", "", rest, flags=re.MULTILINE)
 
 
-def _dropped_json(text: str, path: str) -> str:
+def _drop_json(text: str, path: str) -> str:
     try:
         document = parse_json(text)
         backend = document["terraform"]["backend"]["s3"]

@@ -1,6 +1,6 @@
 """The state service itself: everything that can be done to states, without HTTP and on any store.
 
-Each change either happens as a whole or not at all, is durable when the call returns, and may be made from
+Each change either happens completely or not, is durable when the call returns, and may be made from
 any thread and by any number of processes. What a rule forbids raises an error of
 `stackyard.state.refusals`; a store that fails raises `StoreError`.
 """
@@ -17,7 +17,7 @@ from stackyard.state.contents import Contents
 from stackyard.state.heads import Core, Decision, Edit, Heads
 from stackyard.state.history import Versions
 from stackyard.state.locks import Locks
-from stackyard.state.model import Action, Actor, Grant, Override, StateHead, Tombstone
+from stackyard.state.model import Actor, AuditAction, Grant, Override, StateHead, Tombstone
 from stackyard.state.names import check_name, is_below
 from stackyard.state.policy import Policy
 from stackyard.state.principals import Principals
@@ -93,13 +93,13 @@ class StateService:
             if head is not None:
                 return Decision(None)
             edit = Edit(StateHead(name=name, created_at=now), now)
-            edit.audit(actor, Action.REGISTERED)
+            edit.audit(actor, AuditAction.REGISTERED)
             return Decision(None, edit)
 
         self._core.heads.change(name, decide)
 
     def delete(self, name: str, actor: Actor, *, reason: str = "", lock_id: str = "") -> None:
-        """Delete a state: clients are told that it is gone. All its versions stay, and `restore` undoes it.
+        """Delete a state: clients learn that it is gone. All its versions stay, and `restore` undoes it.
 
         Args:
             name: The state.
@@ -108,7 +108,7 @@ class StateService:
             lock_id: The lock that we hold ourselves; it is released in the same step.
 
         Raises:
-            StateLockedError: It is locked by somebody else, or frozen.
+            StateLockedError: It is locked by someone else, or frozen.
             UnknownStateError: There is none.
         """
 
@@ -118,7 +118,7 @@ class StateService:
                     lock_rules.release_lock(edit, lock_id, actor)
                 lock_rules.refuse_locked(edit)
                 edit.set(tombstone=Tombstone(by=actor.principal, reason=reason, at=edit.now))
-                edit.audit(actor, Action.DELETED, detail=reason)
+                edit.audit(actor, AuditAction.DELETED, detail=reason)
 
         self._core.change(name, change)
 
@@ -132,7 +132,7 @@ class StateService:
         def change(edit: Edit) -> None:
             if edit.head.tombstone is not None:
                 edit.set(tombstone=None)
-                edit.audit(actor, Action.RESTORED)
+                edit.audit(actor, AuditAction.RESTORED)
 
         self._core.change(name, change)
 
@@ -164,7 +164,7 @@ class StateService:
                 expires_at=edit.now + lasts_s,
             )
             edit.set(grants=(*valid, grant))
-            edit.audit(actor, Action.GRANTED, detail=f"{', '.join(grant.overrides)}: {reason}")
+            edit.audit(actor, AuditAction.GRANTED, detail=f"{', '.join(grant.overrides)}: {reason}")
             return grant
 
         return self._core.change(name, change)

@@ -99,7 +99,7 @@ class Targets:
             after = entries[-1].key
 
     def change(self, state: str, decide: Callable[[TargetRecord | None], TargetRecord]) -> TargetRecord:
-        """Replace a record by what becomes of it, whoever else writes at the same time.
+        """Replace a record by what becomes of it, no matter who else writes at the same time.
 
         Raises:
             StoreError: It cannot be stored.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.state.lock_rules import describe_holder, frozen_holder, refuse_deleted, spent_lock
+from stackyard.state.lock_rules import describe_holder, find_spent_lock, make_frozen_holder, refuse_deleted
 from stackyard.state.model import Grant, Override, StateHead
 from stackyard.state.refusals import NotHolderError, StateConflictError, StateLockedError
 
 if TYPE_CHECKING:
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
     from stackyard.state.policy import Policy
 
 __all__ = ["IncomingWrite", "judge"]
@@ -20,7 +20,7 @@ __all__ = ["IncomingWrite", "judge"]
 class IncomingWrite:
     """A write as it came: what it holds, and under which lock; an empty ID is none."""
 
-    document: Document
+    document: StateDocument
     sha256: str
     size: int
     lock_id: str
@@ -30,14 +30,14 @@ def judge(head: StateHead, incoming: IncomingWrite, policy: Policy, now: float) 
     """Stop a write that must not be; return the grant that it needs, if it needs one.
 
     Raises:
-        StateLockedError: Somebody else holds the lock, or the state is frozen.
+        StateLockedError: Someone else holds the lock, or the state is frozen.
         NotHolderError: The lock of this ID is not held.
         StateConflictError: It does not follow the current content.
         StateDeletedError: The state was deleted.
     """
     refuse_deleted(head)
     _judge_lock(head, incoming.lock_id, policy, now)
-    wrong = _wrongs(head, incoming, policy)
+    wrong = _list_broken_rules(head, incoming, policy)
     if not wrong:
         return None
     grants = (one for one in head.grants if one.expires_at > now and set(wrong) <= set(one.overrides))
@@ -54,11 +54,13 @@ def _judge_lock(head: StateHead, lock_id: str, policy: Policy, now: float) -> No
         holder = describe_holder(head.lock, now)
         if not lock_id:
             raise StateLockedError(f"{head.name} is locked by {holder}.", holder=head.lock)
-        raise NotHolderError(f"{_lost(head, lock_id)} The state is locked by {holder}.")
+        raise NotHolderError(f"{_describe_lost_lock(head, lock_id)} The state is locked by {holder}.")
     if lock_id:
-        raise NotHolderError(_lost(head, lock_id))
+        raise NotHolderError(_describe_lost_lock(head, lock_id))
     if head.freeze is not None:
-        raise StateLockedError(f"{head.name} was frozen: {head.freeze.reason}.", holder=frozen_holder(head))
+        raise StateLockedError(
+            f"{head.name} was frozen: {head.freeze.reason}.", holder=make_frozen_holder(head)
+        )
     if not policy.unlocked_writes:
         raise NotHolderError(
             f"{head.name} may not be written without a lock.",
@@ -66,8 +68,8 @@ def _judge_lock(head: StateHead, lock_id: str, policy: Policy, now: float) -> No
         )
 
 
-def _lost(head: StateHead, lock_id: str) -> str:
-    spent = spent_lock(head, lock_id)
+def _describe_lost_lock(head: StateHead, lock_id: str) -> str:
+    spent = find_spent_lock(head, lock_id)
     if spent is None:
         return f"The lock {lock_id} of {head.name} is not held."
     if spent.is_broken:
@@ -75,7 +77,7 @@ def _lost(head: StateHead, lock_id: str) -> str:
     return f"The lock {lock_id} of {head.name} was released before."
 
 
-def _wrongs(head: StateHead, incoming: IncomingWrite, policy: Policy) -> dict[Override, str]:
+def _list_broken_rules(head: StateHead, incoming: IncomingWrite, policy: Policy) -> dict[Override, str]:
     """Return each rule that a write breaks, and how."""
     current, document = head.current, incoming.document
     if current is None:

@@ -21,7 +21,7 @@ from stackyard.clients.objects import (
     StoreUnsafeError,
     open_objects,
 )
-from stackyard.clients.objects.s3 import S3Objects, S3Place
+from stackyard.clients.objects.s3 import S3Config, S3Objects
 
 __all__ = ["seaweed"]
 
@@ -42,7 +42,7 @@ def connect() -> Iterator[Connect]:
 
     def connect(endpoint: str, *, is_checked: bool = True, **fields: Any) -> S3Objects:
         usual = {"bucket": BUCKET, "prefix": new_prefix(), "read_timeout_s": 30.0}
-        place = S3Place(endpoint_url=endpoint, **{**usual, **fields})
+        place = S3Config(endpoint_url=endpoint, **{**usual, **fields})
         opened.append(S3Objects(place, is_checked=is_checked))
         return opened[-1]
 

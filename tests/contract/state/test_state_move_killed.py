@@ -122,7 +122,7 @@ def test_the_same_move_is_made_by_one_process_at_a_time(tmp_path: Path, stack: c
     with (
         contextlib.closing(source.open()) as origin,
         contextlib.closing(target.open()) as destination,
-        MoveJournal(origin.label, destination.label).held(),
+        MoveJournal(origin.label, destination.label).hold(),
         pytest.raises(MoveUnderWayError),
     ):
         move_state(origin, destination)

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.state_client import LINEAGE, Client, lock_body, lock_id_of, served, state_body
 from tests.support.state_stores import Store, store
 
-from stackyard.state import Action, Actor, Override, Policy, StateService
+from stackyard.state import Actor, AuditAction, Override, Policy, StateService
 
 __all__ = ["store"]
 
@@ -181,7 +181,7 @@ def test_both_forms_of_force_unlock_break_the_lock_and_fence_its_holder(store: S
             late = await client.post(name, state_body(2, note="mine"), lock_id_of(lock))
             assert late.status == 409
             assert (await client.get(name)).body == state_body(2, note="theirs")
-            kept = await asyncio.to_thread(list, service.contents.quarantined(name))
+            kept = await asyncio.to_thread(list, service.contents.list_quarantined(name))
             assert [one.serial for one in kept] == [2, 2]
             _, body = await asyncio.to_thread(service.contents.read_quarantined, name, kept[-1].id)
             assert body == state_body(2, note="mine")
@@ -276,7 +276,7 @@ def test_writes_follow_the_stored_state_or_are_kept_aside(store: Store) -> None:
         assert (await client.post("a", state_body(5), mine)).status == 200
         assert (await client.post("a", state_body(6), mine)).status == 200
         assert (await client.post("a", state_body(6), mine)).status == 200
-        kept = await asyncio.to_thread(list, service.contents.quarantined("a"))
+        kept = await asyncio.to_thread(list, service.contents.list_quarantined("a"))
         assert [one.serial for one in kept] == [4, 5, 6]
         assert [version.serial for version in service.versions.newest_first("a")] == [6, 5]
 
@@ -330,8 +330,8 @@ def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(st
         assert (await client.post("a", state_body(2))).status == 200
         await client.lock("a", lock)
         assert (await client.post("a", state_body(3))).status == 423
-        assert [one.serial for one in service.contents.quarantined("a")] == [1, 3]
-        written = [one for one in service.audit.entries("a") if one.action is Action.WRITTEN]
+        assert [one.serial for one in service.contents.list_quarantined("a")] == [1, 3]
+        written = [one for one in service.audit.entries("a") if one.action is AuditAction.WRITTEN]
         assert {one.detail for one in written} == {"written without a lock"}
 
     serve(store, work)
@@ -340,7 +340,7 @@ def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(st
 def test_writes_without_a_lock_can_be_refused(store: Store) -> None:
     async def work(client: Client, service: StateService) -> None:
         assert (await client.post("a", state_body(1))).status == 409
-        assert [one.serial for one in service.contents.quarantined("a")] == [1]
+        assert [one.serial for one in service.contents.list_quarantined("a")] == [1]
 
     serve(store, work, Policy(unlocked_writes=False))
 

@@ -14,7 +14,7 @@ import pytest
 from tests.support.lab import LabClient, lab_client
 from tests.unit.base.serving.clients import PATIENCE_S, Client, Reply
 
-from stackyard.base.serving import Limits
+from stackyard.base.serving import ServerLimits
 
 # aiohttp warns of names of uploaded files that it cannot read; that is the client's doing.
 pytestmark = pytest.mark.filterwarnings("ignore::aiohttp.multipart.BadContentDispositionHeader")
@@ -217,7 +217,7 @@ def test_the_name_of_an_uploaded_file_is_a_name_and_no_path(name: str, tmp_path:
 
 
 # The first one is for a whole TLS handshake too, on a busy machine.
-SHORT = Limits(header_timeout_s=1.0, body_timeout_s=0.3, idle_timeout_s=0.3, max_connections=8)
+SHORT = ServerLimits(header_timeout_s=1.0, body_timeout_s=0.3, idle_timeout_s=0.3, max_connections=8)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_clients_that_say_nothing_keep_nobody_out() -> None:
                 await stack.enter_async_context(connected(api))
             assert (await api.get("/version"))["version"]
 
-    with_lab(test, limits=Limits(max_connections=8))
+    with_lab(test, limits=ServerLimits(max_connections=8))
 
 
 def test_a_client_that_goes_in_the_middle_of_its_call_does_not_stop_the_work() -> None:

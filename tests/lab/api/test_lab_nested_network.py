@@ -22,7 +22,7 @@ from tests.support.lab_ssh import OWN, said, ssh_to
 
 from pvelab.machines.bubblewrap import find_bubblewrap
 from pvelab.machines.machine import Execution, Kind
-from pvelab.ssh.shell.streams import BytesSource, Captured, Streams
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
 
 _STATIC = "ip=10.0.12.{}/24,gw=10.0.12.1"
 
@@ -39,7 +39,7 @@ async def _run(api: LabClient, vmid: int, line: str) -> Said:
     guest = api.world.guests.get(vmid)
     assert guest is not None
     machine = await api.world.machines.of(guest)
-    out, err = Captured(), Captured()
+    out, err = CaptureSink(), CaptureSink()
     status = await machine.run(Execution(line=line), Streams(stdin=BytesSource(b""), stdout=out, stderr=err))
     return Said(status, out.data.decode(), err.data.decode())
 

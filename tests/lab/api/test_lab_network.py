@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.lab import LabClient, Refused, lab_client
 
-from pvelab.faults.faults import Point, Rule, Strike
+from pvelab.faults.faults import FaultRule, Point, Strike
 
 NETWORK = "/nodes/pve1/network"
 
@@ -239,7 +239,9 @@ def test_a_reload_that_fails_leaves_the_new_file_in_force_and_the_interfaces_as_
     async def test(api: LabClient) -> None:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
         strike = Strike(reason="command 'ifreload -a' failed: exit code 89")
-        api.world.faults.add("reload", Rule(point=Point.TASK, strike=strike, method="srvreload", times=1))
+        api.world.faults.add(
+            "reload", FaultRule(point=Point.TASK, strike=strike, method="srvreload", times=1)
+        )
         assert await reload(api) == "command 'ifreload -a' failed: exit code 89"
         assert await changes(api) is None
         assert "active" not in (await interfaces(api))["vmbr7"]

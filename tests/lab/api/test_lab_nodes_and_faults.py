@@ -11,7 +11,7 @@ import pytest
 from tests.support.lab import LabClient, Refused, lab_client
 
 from pvelab import Work
-from pvelab.faults.faults import Point, Rule, Strike
+from pvelab.faults.faults import FaultRule, Point, Strike
 
 
 def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
@@ -59,7 +59,7 @@ def test_without_quorum_nothing_starts_and_reads_still_work() -> None:
 
 def test_a_fault_answers_in_place_of_a_call() -> None:
     async def test(api: LabClient) -> None:
-        rule = Rule(
+        rule = FaultRule(
             point=Point.BEFORE_WORK,
             strike=Strike(status=500, reason="got timeout"),
             method="POST",
@@ -80,7 +80,7 @@ def test_a_fault_answers_in_place_of_a_call() -> None:
 @pytest.mark.parametrize(("point", "made"), [(Point.BEFORE_WORK, []), (Point.AFTER_WORK, [100])])
 def test_a_dropped_connection_comes_before_or_after_the_work(point: Point, made: list[int]) -> None:
     async def test(api: LabClient) -> None:
-        api.world.faults.add("cut", Rule(point=point, strike=Strike(drop=True), method="POST", times=1))
+        api.world.faults.add("cut", FaultRule(point=point, strike=Strike(drop=True), method="POST", times=1))
         with pytest.raises(aiohttp.ClientError):
             await api.post("/nodes/pve1/qemu", vmid=100)
         assert [guest["vmid"] for guest in await api.get("/nodes/pve1/qemu")] == made
@@ -91,7 +91,7 @@ def test_a_dropped_connection_comes_before_or_after_the_work(point: Point, made:
 def test_a_task_that_fails_late_gives_back_what_it_took() -> None:
     async def test(api: LabClient) -> None:
         strike = Strike(reason="storage went away")
-        api.world.faults.add("late", Rule(point=Point.TASK, strike=strike, method="qmcreate", step=3))
+        api.world.faults.add("late", FaultRule(point=Point.TASK, strike=strike, method="qmcreate", step=3))
         upid = await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4", scsi1="local-lvm:4")
         assert await api.done(upid) == "unable to create VM 100 - storage went away"
         assert await api.get("/nodes/pve1/storage/local-lvm/content") == []

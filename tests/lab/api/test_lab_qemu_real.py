@@ -61,7 +61,7 @@ def test_a_vm_is_a_process_of_qemu_that_pauses_resumes_and_stops_with_it(tmp_pat
             assert await machine.endpoint(22) == await machine.endpoint(22)
             assert await api.done(await api.post(f"{_VM}/status/stop")) == "OK"
             async with asyncio.timeout(60):
-                await machine.ended()
+                await machine.wait_until_ended()
             assert not machine.is_running
 
     asyncio.run(scenario())
@@ -94,7 +94,7 @@ def test_a_guest_whose_qemu_ends_is_stopped(tmp_path: Path) -> None:
             machine = await _machine(api)
             await machine.execute("quit")
             async with asyncio.timeout(60):
-                await machine.ended()
+                await machine.wait_until_ended()
             assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
 
     asyncio.run(scenario())

@@ -79,7 +79,7 @@ def test_a_lab_made_from_an_export_is_the_lab_that_was_exported(name: str) -> No
             document, left_out = await exported(api)
             before = await portrait(api)
         assert left_out == {}
-        text = exporting.written(document, source="a lab", left_out={})
+        text = exporting.format_seed(document, source="a lab", left_out={})
         seed = parse_seed(yaml.safe_load(text), name="copy")
         async with lab_client(seed=seed) as api:
             assert await portrait(api) == before
@@ -133,7 +133,7 @@ def test_an_export_only_reads_and_holds_no_secret() -> None:
             made = [entry.method for entry in api.world.journal.entries(calls)]
         assert made
         assert set(made) == {"GET"}
-        text = exporting.written(document, source="a lab", left_out={})
+        text = exporting.format_seed(document, source="a lab", left_out={})
         assert "Hidden" not in text
         assert token not in text
         assert "win" in document["storages"]

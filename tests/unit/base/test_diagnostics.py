@@ -91,7 +91,7 @@ def test_an_error_as_json_says_everything_it_knows() -> None:
     err = BusyError("The lock is held.", where=Location("state", 1), remedy="Wait.")
     assert describe(err) == {
         "code": "E-BUSY",
-        "summary": "Somebody else holds the lock",
+        "summary": "Another client holds the lock",
         "detail": "The lock is held.",
         "where": {"file": "state", "line": 1, "column": None},
         "remedy": "Wait.",

@@ -65,13 +65,13 @@ def test_a_program_that_is_not_there_is_not_started() -> None:
 
     asyncio.run(main())
     with pytest.raises(process.ProgramMissingError):
-        process.become(command("no-such-program-anywhere"))
+        process.replace_process(command("no-such-program-anywhere"))
 
 
 def test_who_becomes_a_program_ends_as_it_does_and_keeps_its_streams() -> None:
     code = (
         "import os\nfrom stackyard.base import process\n"
-        "process.become(process.Command(argv=('sh', '-c', 'cat; exit 7'), env=dict(os.environ)))"
+        "process.replace_process(process.Command(argv=('sh', '-c', 'cat; exit 7'), env=dict(os.environ)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input=b"through", capture_output=True, check=False, timeout=60

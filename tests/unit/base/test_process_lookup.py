@@ -31,7 +31,7 @@ def detach(started):
     return process.start_detached(started, log=folder / "log", is_ready=bool)
 
 for argv in (("no-such-program-anywhere",), ("plain",), ("true", "x" * 200_000)):
-    for start in (process.run, attach, detach, process.run_in_foreground, process.become):
+    for start in (process.run, attach, detach, process.run_in_foreground, process.replace_process):
         try:
             started = start(command(*argv))
             if asyncio.iscoroutine(started):

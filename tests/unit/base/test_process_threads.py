@@ -37,7 +37,7 @@ connections = ThreadConnections(connect)
 
 def read():
     while True:
-        connections.mine().execute("select sum(value) from numbers").fetchall()
+        connections.get_connection().execute("select sum(value) from numbers").fetchall()
 
 
 def hold():

@@ -7,7 +7,7 @@ import pytest
 
 from stackyard.base.dag import Graph
 from stackyard.base.errors import ExitStatus
-from stackyard.base.schedule import LimitError, Limits, UnknownResourceError, walk
+from stackyard.base.schedule import LimitError, ScheduleLimits, UnknownResourceError, walk
 
 
 class Recorder:
@@ -30,8 +30,8 @@ class Recorder:
         return max(len(running & set(nodes)) for running in self.together)
 
 
-def limits(parallel: int, capacity: Mapping[str, int], needs: Mapping[str, list[str]]) -> Limits[str]:
-    return Limits(parallel=parallel, capacity=capacity, needs=lambda node: needs.get(node, []))
+def limits(parallel: int, capacity: Mapping[str, int], needs: Mapping[str, list[str]]) -> ScheduleLimits[str]:
+    return ScheduleLimits(parallel=parallel, capacity=capacity, needs=lambda node: needs.get(node, []))
 
 
 def test_resource_is_never_shared_by_more_nodes_than_its_capacity() -> None:
@@ -117,7 +117,7 @@ def test_every_need_above_capacity_is_named_before_anything_starts() -> None:
 
 
 @pytest.mark.parametrize("parallel", [0, -1, limits(0, {}, {})])
-def test_no_room_for_any_node_is_refused_before_anything_starts(parallel: int | Limits[str]) -> None:
+def test_no_room_for_any_node_is_refused_before_anything_starts(parallel: int | ScheduleLimits[str]) -> None:
     work = Recorder()
     with pytest.raises(LimitError, match="at least 1"):
         asyncio.run(walk(Graph.build("a"), work, parallel=parallel))

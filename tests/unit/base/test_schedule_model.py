@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 
 from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
-from stackyard.base.schedule import Done, Failed, Limits, Mode, NotStarted, Results, Settled, Skipped, walk
+from stackyard.base.schedule import (
+    Done,
+    Failed,
+    Mode,
+    NotStarted,
+    Results,
+    ScheduleLimits,
+    Settled,
+    Skipped,
+    walk,
+)
 
 CAPACITY = {"one": 1, "two": 2}
 NEEDS = [(), ("one",), ("two",), ("two", "two"), ("one", "two"), ("two", "one"), ("two", "one", "two")]
@@ -42,8 +52,8 @@ class Case:
     stop_after: int | None
 
     @property
-    def limits(self) -> Limits[str]:
-        return Limits(parallel=self.parallel, capacity=CAPACITY, needs=self.needs.__getitem__)
+    def limits(self) -> ScheduleLimits[str]:
+        return ScheduleLimits(parallel=self.parallel, capacity=CAPACITY, needs=self.needs.__getitem__)
 
 
 @st.composite

@@ -8,7 +8,7 @@ import pytest
 
 from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
-from stackyard.base.schedule import Done, Limits, Mode, NotStarted, Results, Settled, Skipped, walk
+from stackyard.base.schedule import Done, Mode, NotStarted, Results, ScheduleLimits, Settled, Skipped, walk
 
 
 class Ledger:
@@ -129,7 +129,7 @@ def test_what_never_started_is_told_in_insertion_order() -> None:
     async def scenario() -> None:
         stop = asyncio.Event()
         stop.set()
-        limits: Limits[str] = Limits(
+        limits: ScheduleLimits[str] = ScheduleLimits(
             parallel=1, capacity={"odd": 1}, needs=lambda node: ["odd"] if node in "ace" else []
         )
         await walk(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stackyard.base.visible import visible
 from stackyard.cli.views.text_writer import TextWriter
-from stackyard.clients.proxmox.failures import Call, Refusal, refused
+from stackyard.clients.proxmox.failures import Call, Refusal, make_refused_error
 from stackyard.desired import Desired, Vm
 from stackyard.operator.reports.texts import as_block, as_line
 from stackyard.render.userdata import cloud_config
@@ -53,7 +53,7 @@ def test_a_refusal_of_proxmox_is_one_line_of_a_length() -> None:
         errors={"x": "a\nError: all is well\x1b[2J"},
         message="line\n" + "b" * 1_000_000,
     )
-    detail = refused(Call("GET", "/nodes/pve1/qemu/500/agent/ping"), refusal).detail
+    detail = make_refused_error(Call("GET", "/nodes/pve1/qemu/500/agent/ping"), refusal).detail
     assert "\n" not in detail
     assert "\x1b" not in detail
     assert len(detail) < 5_000

@@ -17,7 +17,7 @@ from stackyard.base.yamledit import (
     YamlEditError,
     edit_file,
     edit_text,
-    laid_out,
+    lay_out,
 )
 
 SITE = """\
@@ -166,7 +166,7 @@ def test_whatever_a_file_holds_an_edit_works_or_is_refused(text: str) -> None:
 
 
 def test_a_new_mapping_is_laid_out_as_people_write_it() -> None:
-    entry = laid_out(
+    entry = lay_out(
         {
             "name": "web",
             "tags": ["a", "yes"],

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard.cli.settings import Settings, read_settings
+from stackyard.cli.settings import CliSettings, read_settings
 
 
 @pytest.mark.parametrize(
     ("line", "settings"),
     [
-        ("", Settings()),
-        ("tools list", Settings()),
-        ("tools list --json", Settings(is_json=True)),
-        ("--events tools list", Settings(is_events=True)),
-        ("tools -v list --no-color", Settings(is_verbose=True, no_color=True)),
-        ("tools list --verbose", Settings(is_verbose=True)),
-        ("tools list -vvv", Settings(is_verbose=True)),
-        ("tools list -- --json -v", Settings()),
-        ("--json tools -- --events", Settings(is_json=True)),
-        ("tools --jsonx -vx", Settings()),
+        ("", CliSettings()),
+        ("tools list", CliSettings()),
+        ("tools list --json", CliSettings(is_json=True)),
+        ("--events tools list", CliSettings(is_events=True)),
+        ("tools -v list --no-color", CliSettings(is_verbose=True, no_color=True)),
+        ("tools list --verbose", CliSettings(is_verbose=True)),
+        ("tools list -vvv", CliSettings(is_verbose=True)),
+        ("tools list -- --json -v", CliSettings()),
+        ("--json tools -- --events", CliSettings(is_json=True)),
+        ("tools --jsonx -vx", CliSettings()),
     ],
 )
-def test_what_a_line_asks_for(line: str, settings: Settings) -> None:
+def test_what_a_line_asks_for(line: str, settings: CliSettings) -> None:
     assert read_settings(line.split()) == settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stackyard.base.errors import UsageError
-from stackyard.cli.spellings import refuse_other_names, respelled
+from stackyard.cli.spellings import refuse_other_names, translate_legacy_arguments
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from stackyard.cli.spellings import refuse_other_names, respelled
     ],
 )
 def test_the_spelling_of_old_is_made_into_a_command(old: str, new: str) -> None:
-    assert respelled(old.split()) == new.split()
+    assert translate_legacy_arguments(old.split()) == new.split()
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_spelling_of_old_is_made_into_a_command(old: str, new: str) -> None:
     ],
 )
 def test_other_command_lines_stay_as_they_are(line: str) -> None:
-    assert respelled(line.split()) == line.split()
+    assert translate_legacy_arguments(line.split()) == line.split()
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from tests.support.repositories import commit, git, new_repository
 from stackyard.base import directories, events
 from stackyard.clients.git.verdicts import Refusal, Verdicts
 from stackyard.controller.refusals import RequestRefusedError
-from stackyard.controller.repositories import kept
-from stackyard.controller.repositories.kept import KeptVerdicts
+from stackyard.controller.repositories import stored_verdicts
 from stackyard.controller.repositories.library import Library
+from stackyard.controller.repositories.stored_verdicts import StoredVerdicts
 
 _DASHES = "-" * 5
 _NAME = "OPENSSH PRIVATE KEY"
@@ -107,7 +107,7 @@ def test_a_secret_in_a_tag_or_a_commit_text_is_found_at_every_start(tmp_path: Pa
 
 
 def path_of(source: Path) -> Path:
-    return KeptVerdicts(source)._path
+    return StoredVerdicts(source)._path
 
 
 def forge(source: Path, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def forge(source: Path, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     if how == "other key":
         with monkeypatch.context() as elsewhere:
             elsewhere.setenv("XDG_DATA_HOME", str(tmp_path / "of-somebody-else"))
-            theirs = KeptVerdicts(source)
+            theirs = StoredVerdicts(source)
             theirs.verdicts = lie
             theirs.save()
         return
     # With the right key, where the file itself is not to be trusted.
-    ours = KeptVerdicts(source)
+    ours = StoredVerdicts(source)
     ours.verdicts = lie
     ours.save()
     path = path_of(source)
@@ -145,7 +145,7 @@ def forge(source: Path, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         data[-1] ^= 1
         path.write_bytes(data)
     elif how == "other rules":
-        monkeypatch.setattr(kept, "_check_digest", lambda: "a later version")
+        monkeypatch.setattr(stored_verdicts, "_check_digest", lambda: "a later version")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_damaged_repository_is_read_again_when_somebody_asks_for_it(tmp_path: 
             staging = one.mirror.bare.with_name(f"{one.mirror.bare.name}.staging")
             assert not staging.exists()
             with pytest.raises(RequestRefusedError):
-                await one.fresh()
+                await one.refresh()
             assert staging.exists()
         finally:
             await library.close()

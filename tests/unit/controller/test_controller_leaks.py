@@ -13,7 +13,7 @@ from tests.support.controller import REPO_TOKEN, Asking, asking, make_site, runn
 from tests.support.repositories import all_objects, commit, git, new_repository
 
 from stackyard.clients.git import GitError
-from stackyard.clients.git.mirror import Mirror, Snapshot
+from stackyard.clients.git.mirror import Mirror, MirrorSnapshot
 from stackyard.controller import RunningController
 from stackyard.controller.repositories.check import PublishedCheck
 
@@ -117,10 +117,10 @@ HISTORIES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def refreshed(source: Path, bare: Path, *changes: Callable[[], object]) -> Snapshot:
+def refreshed(source: Path, bare: Path, *changes: Callable[[], object]) -> MirrorSnapshot:
     """Return the last state, after each of some changes."""
 
-    async def run() -> Snapshot:
+    async def run() -> MirrorSnapshot:
         check = PublishedCheck()
         try:
             mirror = Mirror(source, bare, check)

@@ -61,7 +61,7 @@ def test_an_answer_that_failed_is_asked_for_again(tmp_path: Path) -> None:
             return True
 
         first = spools.get("question", fill)
-        await first.begun()
+        await first.wait_until_begun()
         assert (await read(first), first.is_whole) == (b"", False)
         assert await read(spools.get("question", fill)) == b"answer"
         await spools.close()

@@ -12,17 +12,20 @@ from stackyard.engine import errored, tofu
 @pytest.mark.parametrize(
     ("stored", "verdict"),
     [
-        ("", errored.Verdict.NEWER),
-        ('{"lineage": "", "serial": 0}', errored.Verdict.NEWER),
-        ('{"lineage": "l", "serial": 4}', errored.Verdict.NEWER),
-        ('{"lineage": "l", "serial": 5, "resources": [1], "terraform_version": "x"}', errored.Verdict.STORED),
-        ('{"lineage": "l", "serial": 5, "resources": [2]}', errored.Verdict.DIVERGED),
-        ('{"lineage": "l", "serial": 6, "resources": [1]}', errored.Verdict.OLDER),
-        ('{"lineage": "m", "serial": 1}', errored.Verdict.OTHER_LINEAGE),
+        ("", errored.ErroredVerdict.NEWER),
+        ('{"lineage": "", "serial": 0}', errored.ErroredVerdict.NEWER),
+        ('{"lineage": "l", "serial": 4}', errored.ErroredVerdict.NEWER),
+        (
+            '{"lineage": "l", "serial": 5, "resources": [1], "terraform_version": "x"}',
+            errored.ErroredVerdict.STORED,
+        ),
+        ('{"lineage": "l", "serial": 5, "resources": [2]}', errored.ErroredVerdict.DIVERGED),
+        ('{"lineage": "l", "serial": 6, "resources": [1]}', errored.ErroredVerdict.OLDER),
+        ('{"lineage": "m", "serial": 1}', errored.ErroredVerdict.OTHER_LINEAGE),
     ],
 )
 def test_a_left_over_state_is_compared_with_the_stored_one(
-    stored: str, verdict: errored.Verdict, tmp_path: Path
+    stored: str, verdict: errored.ErroredVerdict, tmp_path: Path
 ) -> None:
     left = tmp_path / errored.ERRORED_STATE
     left.write_text('{"lineage": "l", "serial": 5, "resources": [1]}')
@@ -40,21 +43,21 @@ def test_a_left_over_state_is_compared_with_the_stored_one(
     moved = asyncio.run(errored.push_errored_state(workdir, found))
     assert not left.exists()
     assert moved.read_text() == '{"lineage": "l", "serial": 5, "resources": [1]}'
-    assert (tmp_path / "pushed").exists() is (verdict is errored.Verdict.NEWER)
+    assert (tmp_path / "pushed").exists() is (verdict is errored.ErroredVerdict.NEWER)
 
 
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
-        ("", errored.Verdict.UNREADABLE),
-        ('{"lineage": "l", "ser', errored.Verdict.UNREADABLE),
-        ("[]", errored.Verdict.UNREADABLE),
-        ('{"lineage": "l"}', errored.Verdict.UNREADABLE),
-        ('{"lineage": "l", "serial": 5, "encrypted_data": "…"}', errored.Verdict.ENCRYPTED),
+        ("", errored.ErroredVerdict.UNREADABLE),
+        ('{"lineage": "l", "ser', errored.ErroredVerdict.UNREADABLE),
+        ("[]", errored.ErroredVerdict.UNREADABLE),
+        ('{"lineage": "l"}', errored.ErroredVerdict.UNREADABLE),
+        ('{"lineage": "l", "serial": 5, "encrypted_data": "…"}', errored.ErroredVerdict.ENCRYPTED),
     ],
 )
 def test_a_left_over_file_that_cannot_be_pushed_stays_until_it_is_set_aside(
-    text: str, verdict: errored.Verdict, tmp_path: Path
+    text: str, verdict: errored.ErroredVerdict, tmp_path: Path
 ) -> None:
     left = tmp_path / errored.ERRORED_STATE
     left.write_text(text)

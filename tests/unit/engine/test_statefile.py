@@ -13,9 +13,9 @@ STATE = b'{"lineage": "l", "serial": 1, "resources": ["s3cret"]}'
 
 def test_a_state_shows_no_value_in_its_representation() -> None:
     snapshot = statefile.read_snapshot(STATE)
-    assert repr(snapshot) == "Snapshot(lineage='l', serial=1)"
+    assert repr(snapshot) == "StateSnapshot(lineage='l', serial=1)"
     assert snapshot.resources == 1
-    shown = repr(tofu.Output(value="s3cret", sensitive=True, type="string"))
+    shown = repr(tofu.TofuOutput(value="s3cret", sensitive=True, type="string"))
     assert "s3cret" not in shown
 
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from stackyard.fields.properties import (
     flag,
-    listed,
+    list_numbered,
     number,
-    numbered,
     parse,
+    parse_integer,
+    parse_list,
     parse_size,
     render,
     render_size,
     text,
-    whole,
 )
 
 WORDS = st.text(alphabet="abcdefgxyz0123456789-_.:/", min_size=1, max_size=12)
@@ -65,11 +65,11 @@ def test_every_other_flag_is_off(value: Any) -> None:
 
 def test_what_is_not_set_is_the_default() -> None:
     assert (flag(None), flag(None, default=True)) == (False, True)
-    assert (whole(None), whole("", 7), number(None, -1), text(None)) == (0, 7, -1, "")
+    assert (parse_integer(None), parse_integer("", 7), number(None, -1), text(None)) == (0, 7, -1, "")
 
 
 def test_numbers_are_whole_where_they_can_be() -> None:
-    assert (whole("2048"), whole(" 12"), whole("1.0")) == (2048, 12, 1)
+    assert (parse_integer("2048"), parse_integer(" 12"), parse_integer("1.0")) == (2048, 12, 1)
     assert [(value, type(value)) for value in (number("1.0"), number("0.5"), number(3))] == [
         (1, int),
         (0.5, float),
@@ -78,13 +78,13 @@ def test_numbers_are_whole_where_they_can_be() -> None:
 
 
 def test_lists_have_no_empty_elements() -> None:
-    assert listed("noatime;;nodev;") == ["noatime", "nodev"]
-    assert listed(None) == []
+    assert parse_list("noatime;;nodev;") == ["noatime", "nodev"]
+    assert parse_list(None) == []
 
 
 def test_numbered_properties_come_in_the_order_of_their_numbers() -> None:
     config = {"net10": "c", "net2": "b", "net0": "a", "netx": "", "nets": "", "ipconfig0": ""}
-    assert numbered(config, "net") == [(0, "a"), (2, "b"), (10, "c")]
+    assert list_numbered(config, "net") == [(0, "a"), (2, "b"), (10, "c")]
 
 
 @given(st.integers(min_value=1, max_value=2**45))

@@ -297,13 +297,13 @@ def test_a_guest_of_the_state_is_no_stranger() -> None:
 
 
 NEW_OBJECTS = {
-    "pool": ({"pool_id": "infra"}, ClusterObject.named("pool", "infra")),
+    "pool": ({"pool_id": "infra"}, ClusterObject.from_name("pool", "infra")),
     "network_linux_bridge": (
         {"node_name": "pve1", "name": "vmbr7"},
-        ClusterObject.named("network_linux_bridge", "pve1:vmbr7"),
+        ClusterObject.from_name("network_linux_bridge", "pve1:vmbr7"),
     ),
-    "sdn_zone_simple": ({"id": "zone1"}, ClusterObject.named("sdn_zone_simple", "zone1")),
-    "sdn_vnet": ({"id": "lan1"}, ClusterObject.named("sdn_vnet", "lan1")),
+    "sdn_zone_simple": ({"id": "zone1"}, ClusterObject.from_name("sdn_zone_simple", "zone1")),
+    "sdn_vnet": ({"id": "lan1"}, ClusterObject.from_name("sdn_vnet", "lan1")),
     "sdn_subnet": (
         {"vnet": "lan1", "cidr": "10.0.0.0/24"},
         ClusterObject(
@@ -313,8 +313,8 @@ NEW_OBJECTS = {
             state_id="zone1-10.0.0.0-24",
         ),
     ),
-    "haresource": ({"resource_id": "ct:100"}, ClusterObject.named("haresource", "ct:100")),
-    "harule": ({"rule": "apart"}, ClusterObject.named("harule", "apart")),
+    "haresource": ({"resource_id": "ct:100"}, ClusterObject.from_name("haresource", "ct:100")),
+    "harule": ({"rule": "apart"}, ClusterObject.from_name("harule", "apart")),
 }
 
 
@@ -336,7 +336,7 @@ def test_an_object_that_is_there_is_in_the_way_and_can_be_taken_over(kind: str) 
 
 
 def test_an_object_of_another_state_is_not_taken_over() -> None:
-    cluster = dataclasses.replace(CLUSTER, objects=(ClusterObject.named("pool", "infra"),))
+    cluster = dataclasses.replace(CLUSTER, objects=(ClusterObject.from_name("pool", "infra"),))
     new = Changes(planned=(KEPT, change(POOL, "infra", Action.CREATE, after={"pool_id": "infra"})))
     owned = Owners(states={("pool", "infra"): "env/a"})
     found = inspect(new, Allowances(), cluster, owned)
@@ -397,4 +397,4 @@ def test_what_was_never_finished_is_replaced_only_where_nothing_can_be_lost() ->
     guest = dataclasses.replace(change(VM, "web", Action.REPLACE), reason=unfinished)
     verdict = inspect(Changes(planned=(file, guest, change(VM, "db", Action.NOTHING))), Allowances())
     assert [found.permit for found in verdict.refused] == [Permit(option="--allow-destroy", name="web")]
-    assert "because its making failed" in verdict.refused[0].detail
+    assert "because its creation failed" in verdict.refused[0].detail

@@ -12,9 +12,9 @@ from tests.support.site import write_site
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.operator.manifest_run import ManifestRun
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Verb
-from stackyard.operator.record import Record, RunState
-from stackyard.operator.records import RecordStore
-from stackyard.operator.request import Request
+from stackyard.operator.record import RunRecord, RunState
+from stackyard.operator.record_store import RecordStore
+from stackyard.operator.request import VerbRequest
 from stackyard.sources.site import ConfigResolver
 
 
@@ -46,7 +46,7 @@ def undertaken(
     resolver: ConfigResolver, verb: Verb, *nodes: dict[str, Any], **plan_request: Any
 ) -> ManifestRun:
     text = json.dumps({"schema_version": 2, "name": "m", "nodes": list(nodes or TREE)})
-    request = Request(text=text, host=host_of(resolver), **plan_request)
+    request = VerbRequest(text=text, host=host_of(resolver), **plan_request)
     return ManifestRun.of(verb, request, resolver)
 
 
@@ -88,7 +88,7 @@ def test_an_id_that_was_given_stays_until_the_guest_is_gone(resolver: ConfigReso
     book = RecordStore(resolver.site.root / ".stackyard", "m", host)
     for status, expected in ((NodeStatus.COMPLETED, 200), (NodeStatus.DESTROYED, 104)):
         book.write(
-            Record(
+            RunRecord(
                 manifest="m",
                 host=host,
                 verb=Verb.CREATE,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
-from stackyard.operator.record import Record, RunState
-from stackyard.operator.records import RecordBrokenError, RecordStore, RunBusyError
-from stackyard.operator.request import Request
+from stackyard.operator.record import RunRecord, RunState
+from stackyard.operator.record_store import RecordBrokenError, RecordStore, RunBusyError
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.results import result_document
 
 NODE = NodeOutcome(
@@ -25,7 +25,7 @@ NODE = NodeOutcome(
     error="no room",
     cause="db",
 )
-RECORD = Record(
+RECORD = RunRecord(
     manifest="m",
     host="pve1",
     verb=Verb.CREATE,
@@ -71,16 +71,16 @@ def test_no_name_leads_out_of_the_folder_or_to_that_of_another(tmp_path: Path, n
 
 def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     book = RecordStore(tmp_path, "m", "pve1")
-    with book.held("`create` of process 1"):
+    with book.hold("`create` of process 1"):
         with (
             pytest.raises(RunBusyError, match="`create` of process 1") as refused,
-            RecordStore(tmp_path, "m", "pve1").held("second"),
+            RecordStore(tmp_path, "m", "pve1").hold("second"),
         ):
             pass
-        with RecordStore(tmp_path, "m", "pve2").held("another host is another record"):
+        with RecordStore(tmp_path, "m", "pve2").hold("another host is another record"):
             pass
     assert refused.value.exit_status == 75
-    with book.held("third"):
+    with book.hold("third"):
         pass
 
 
@@ -108,8 +108,10 @@ def test_what_travels_between_operators_comes_back_whole() -> None:
         logs=("record.json",),
     )
     assert RunOutcome.from_json(outcome.as_json()) == outcome
-    request = Request(text="{}", host="h", targets=("web",), vm_ids={"web": 5}, depth=2, is_delegated=True)
-    assert Request.from_json(request.as_json()) == request
+    request = VerbRequest(
+        text="{}", host="h", targets=("web",), vm_ids={"web": 5}, depth=2, is_delegated=True
+    )
+    assert VerbRequest.from_json(request.as_json()) == request
 
 
 def test_the_published_form_has_an_error_only_where_there_is_one() -> None:

@@ -35,7 +35,7 @@ def test_what_is_forgotten_is_what_was_named() -> None:
     known = read_known_state(stored(), "s")
     inside = "module.m.proxmox_vm.a"
     assert sorted(known.instances) == [f'{inside}["x"]', f'{inside}["y"]', "proxmox_vm.a"]
-    edited = known.edited(StateEdit(forget=frozenset({'module.m.proxmox_vm.a["x"]'})))
+    edited = known.edit(StateEdit(forget=frozenset({'module.m.proxmox_vm.a["x"]'})))
     assert edited is not None
     document = json.loads(edited)
     assert document["serial"] == 2
@@ -45,8 +45,8 @@ def test_what_is_forgotten_is_what_was_named() -> None:
 
 def test_what_is_completed_is_no_longer_tainted() -> None:
     known = read_known_state(stored(), "s")
-    (address,) = known.unfinished()
-    edited = known.edited(StateEdit(complete=frozenset({address})))
+    (address,) = known.list_tainted()
+    edited = known.edit(StateEdit(complete=frozenset({address})))
     assert edited is not None
     assert "status" not in json.loads(edited)["resources"][1]["instances"][1]
 
@@ -56,5 +56,5 @@ def test_numbers_are_kept_as_they_are_written() -> None:
     instances = f'[{{"status":"tainted","attributes":{attributes}}}]'
     rows = f'[{{"mode":"managed","type":"proxmox_vm","name":"a","instances":{instances}}}]'
     data = f'{{"version":4,"serial":1,"lineage":"l","outputs":{{}},"resources":{rows}}}'.encode()
-    edited = KnownState(_data=data).edited(StateEdit(complete=frozenset({"proxmox_vm.a"})))
+    edited = KnownState(_data=data).edit(StateEdit(complete=frozenset({"proxmox_vm.a"})))
     assert edited == data.replace(b'"status":"tainted",', b"").replace(b'"serial":1', b'"serial":2')

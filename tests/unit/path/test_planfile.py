@@ -53,7 +53,7 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
 def test_a_plan_of_another_user_does_not_open(tmp_path: Path) -> None:
     path = tmp_path / "dev.plan"
     PlanFile(binding=BINDING, plan=b"p").save(path, read_key(tmp_path / "one"))
-    with pytest.raises(PlanFileError, match="does not open with your key"):
+    with pytest.raises(PlanFileError, match="your key does not decrypt it"):
         PlanFile.load(path, read_key(tmp_path / "other"))
 
 

@@ -13,7 +13,7 @@ from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.resources.container import CONTAINER
 from stackyard.provider.resources.container.describe import describe
 from stackyard.provider.resources.container.networks import expects_address
-from stackyard.provider.resources.container.properties import beginning, properties
+from stackyard.provider.resources.container.properties import properties, render_creation
 from stackyard.provider.values import UNKNOWN
 
 WORDS = st.text(alphabet="abcxyz/:-.", min_size=1, max_size=8)
@@ -111,8 +111,8 @@ def test_a_volume_is_made_once_and_then_named() -> None:
 def test_keys_and_password_go_only_to_the_call_that_makes_it() -> None:
     account = {"keys": ["one", "two"], "password": "hidden"}
     values = {"initialization": [{"user_account": [account]}]}
-    assert beginning(values)["ssh-public-keys"] == "one\ntwo"
-    assert beginning(values)["password"] == "hidden"
+    assert render_creation(values)["ssh-public-keys"] == "one\ntwo"
+    assert render_creation(values)["password"] == "hidden"
     assert "hidden" not in str(properties(values))
 
 

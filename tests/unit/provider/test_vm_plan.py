@@ -10,7 +10,7 @@ import pytest
 from tests.support.provider_bench import Bench, Failed, bench
 
 from stackyard import lab
-from stackyard.provider.resources.vm.disks import configured
+from stackyard.provider.resources.vm.disks import render_changed
 from stackyard.provider.resources.vm.power import duration_s
 from stackyard.provider.values import UNKNOWN
 
@@ -176,8 +176,8 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_options_of_a_disk_change_only_what_they_mean() -> None:
     disk = {"interface": "scsi0", "backup": True, "replicate": True, "discard": "ignore", "cache": "none"}
     current = "local-lvm:vm-1-disk-0,size=2G,mbps_rd=5,wwn=0x1"
-    assert configured("local-lvm:vm-1-disk-0,size=2G", disk) is None
-    changed = configured(current, {**disk, "discard": "on"})
+    assert render_changed("local-lvm:vm-1-disk-0,size=2G", disk) is None
+    changed = render_changed(current, {**disk, "discard": "on"})
     assert changed is not None
     assert "discard=on" in changed
     assert "wwn=0x1" in changed

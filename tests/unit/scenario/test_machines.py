@@ -13,17 +13,17 @@ from tests.support.ssh_hosts import ScriptedHost, real_shell, scripted
 from stackyard.base.redaction import Redactor
 from stackyard.clients import ssh
 from stackyard.scenario.failures import CommandFailedError, RebootNeededError
-from stackyard.scenario.machines import Local, Remote, Work
+from stackyard.scenario.machines import Local, MachineCommand, Remote
 
 
 def test_a_command_here_gives_its_lines_and_reads_what_it_is_given() -> None:
     lines: list[str] = []
-    work = Work(script="cat; echo two >&2", stdin="one", as_root=False)
+    work = MachineCommand(script="cat; echo two >&2", stdin="one", as_root=False)
     assert asyncio.run(Local().run(work, lines.append)) == "one\ntwo"
     assert lines == ["one", "two"]
 
 
-TELLING = Work(script="cat; exit 3", stdin="hunter-2-secret", as_root=False)
+TELLING = MachineCommand(script="cat; exit 3", stdin="hunter-2-secret", as_root=False)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ TELLING = Work(script="cat; exit 3", stdin="hunter-2-secret", as_root=False)
     [
         (TELLING, "ended with status 3 and said:\n********"),
         (dataclasses.replace(TELLING, is_quiet=True), "ended with status 3."),
-        (Work(script="sleep 1000", as_root=False, timeout_s=0.2), "did not end within 0.2 s"),
+        (MachineCommand(script="sleep 1000", as_root=False, timeout_s=0.2), "did not end within 0.2 s"),
     ],
 )
-def test_a_command_here_that_fails_says_how_and_hides_secrets(work: Work, told: str) -> None:
+def test_a_command_here_that_fails_says_how_and_hides_secrets(work: MachineCommand, told: str) -> None:
     machine = Local(Redactor(["hunter-2-secret"]))
     with pytest.raises(CommandFailedError) as raised:
         asyncio.run(machine.run(work))
@@ -46,7 +46,7 @@ def test_a_command_here_that_fails_says_how_and_hides_secrets(work: Work, told: 
 def test_this_machine_is_never_restarted() -> None:
     with pytest.raises(RebootNeededError) as raised:
         asyncio.run(Local().reboot(timeout_s=1.0, on_line=print))
-    assert "run the same command again" in raised.value.remedy
+    assert "run the command again" in raised.value.remedy
 
 
 def test_a_file_is_written_whole_with_its_mode_here_and_there(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_a_connection_that_broke_is_made_anew_for_the_next_command(tmp_path: Pat
         async with scripted(machine, tmp_path) as host:
             remote = Remote(host)
             with pytest.raises(ssh.SshUnreachableError):
-                await remote.run(Work(script="break"))
-            said = await remote.run(Work(script="echo"))
+                await remote.run(MachineCommand(script="break"))
+            said = await remote.run(MachineCommand(script="echo"))
             await remote.close()
             return said
 

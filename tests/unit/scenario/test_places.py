@@ -12,15 +12,15 @@ from tests.support.site import SEED, write_site
 from stackyard.base.errors import StackyardError, UsageError
 from stackyard.scenario.catalogue import find_scenario
 from stackyard.scenario.failures import RootNeededError
+from stackyard.scenario.find_machine import FoundMachine, find_machine
 from stackyard.scenario.machines import Local, Remote
-from stackyard.scenario.options import Options
-from stackyard.scenario.places import FoundMachine, find_machine
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.sources.site.hosts import HostNotFoundError
 from stackyard.sources.site.load import Site
 
 
 def found(site: Site | None = None, scenario: str = "pve-setup", **options: object) -> FoundMachine:
-    return find_machine(find_scenario(scenario), Options(**options), site)  # type: ignore[arg-type]
+    return find_machine(find_scenario(scenario), ScenarioOptions(**options), site)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from stackyard.scenario.context import Context
 from stackyard.scenario.failures import UnknownPhaseError
 from stackyard.scenario.machines import Local, Remote
 from stackyard.scenario.model import ActionResult, Phase, Scenario
-from stackyard.scenario.options import Options
+from stackyard.scenario.options import ScenarioOptions
 from stackyard.scenario.outcome import ScenarioOutcome
 from stackyard.scenario.run import resolve_skipped, run_scenario
 
@@ -52,7 +52,7 @@ class Rig:
     """A scenario with the phases that a test names, on this machine."""
 
     phases: tuple[Phase, ...]
-    options: Options = field(default_factory=Options)
+    options: ScenarioOptions = field(default_factory=ScenarioOptions)
     values: dict[str, Any] = field(default_factory=dict)
     seen: list[events.Event] = field(default_factory=list)
 
@@ -124,7 +124,7 @@ def test_phases_are_skipped_by_their_name_or_their_verb_and_unknown_ones_are_ref
     assert resolve_skipped(scenario, ["build", "fetch_images"]) == ("build_images", "fetch_images")
     with pytest.raises(UnknownPhaseError, match="it has `build_images`, `fetch_images`"):
         resolve_skipped(scenario, ["images"])
-    rig = Rig(scenario.phases, options=Options(skip=("build_images",)))
+    rig = Rig(scenario.phases, options=ScenarioOptions(skip=("build_images",)))
     assert statuses(rig.run()) == {"build_images": "skipped", "fetch_images": "passed"}
 
 
@@ -152,10 +152,12 @@ def test_a_machine_that_is_not_there_is_tried_again_and_nothing_else_is() -> Non
 
 
 @pytest.mark.parametrize(
-    "limits", [Options(timeout_s=0.3), Options(phase_timeouts_s={"wait_long": 0.3})], ids=["run", "phase"]
+    "limits",
+    [ScenarioOptions(timeout_s=0.3), ScenarioOptions(phase_timeouts_s={"wait_long": 0.3})],
+    ids=["run", "phase"],
 )
 def test_a_run_that_takes_too_long_is_stopped_in_the_middle_of_a_phase_and_cleaned_up(
-    limits: Options,
+    limits: ScenarioOptions,
 ) -> None:
     async def forever(context: Context) -> ActionResult:
         await context.sh("sleep 1000", timeout_s=2000, as_root=False)
@@ -217,7 +219,7 @@ def test_a_run_that_is_cancelled_ends_what_runs_on_the_other_machine(tmp_path: P
     async def go() -> None:
         async with scripted(machine, tmp_path) as host, asyncio.timeout(60):
             rig = Rig((phase("install_all", Do(install)),))
-            context = Context(machine=Remote(host), options=Options())
+            context = Context(machine=Remote(host), options=ScenarioOptions())
             running = asyncio.create_task(run_scenario(rig.scenario, context))
             await machine.hung.wait()
             running.cancel()
@@ -245,7 +247,7 @@ def test_a_command_that_fails_is_told_with_its_host_status_and_last_lines_and_no
     async def go() -> ScenarioOutcome:
         async with scripted(machine, tmp_path) as host:
             remote = Remote(host, Redactor(["hunter-2-secret"]))
-            context = Context(machine=remote, options=Options(), emit=seen.append)
+            context = Context(machine=remote, options=ScenarioOptions(), emit=seen.append)
             rig = Rig((phase("install_x", Do(install)),))
             try:
                 return await run_scenario(rig.scenario, context)

@@ -12,7 +12,7 @@ from stackyard.secrets.formats.dotenv_layout import parse_dotenv
 from stackyard.secrets.formats.json_layout import parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.formats.yaml_scalar import yaml_flow, yaml_scalar
-from stackyard.secrets.layout import Layout, SecretsSyntaxError, Splice, leaves, plain_data, spliced
+from stackyard.secrets.layout import Layout, SecretsSyntaxError, Splice, apply_splices, leaves, plain_data
 from stackyard.secrets.values import Scalar, Timestamp, to_python
 
 
@@ -172,9 +172,9 @@ def _python(value: object) -> object:
 
 
 def test_text_is_changed_only_where_it_is_spliced() -> None:
-    assert spliced("abcdef", [Splice(4, 5, "E"), Splice(0, 1, "A"), Splice(2, 2, "-")]) == "Ab-cdEf"
+    assert apply_splices("abcdef", [Splice(4, 5, "E"), Splice(0, 1, "A"), Splice(2, 2, "-")]) == "Ab-cdEf"
     with pytest.raises(ValueError, match="overlap"):
-        spliced("abc", [Splice(0, 2, ""), Splice(1, 3, "")])
+        apply_splices("abc", [Splice(0, 2, ""), Splice(1, 3, "")])
 
 
 @given(

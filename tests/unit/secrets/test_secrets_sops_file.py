@@ -22,7 +22,7 @@ from stackyard.secrets.layout import SecretsSyntaxError
 from stackyard.secrets.sops.config import CreationRule
 from stackyard.secrets.sops.file import SopsDamagedError, open_sops, seal_new
 from stackyard.secrets.sops.metadata import SopsMetadataError
-from stackyard.secrets.sops.rules import Rule, RuleKind, SopsRuleError, rule_from
+from stackyard.secrets.sops.rules import PathRule, RuleKind, SopsRuleError, rule_from
 from stackyard.secrets.sops.text import FileFormat, format_of_name
 
 PLAIN = "# top\na: secret text  # behind\nb:\n  - 1\n  - {c: two words}\nopen_unencrypted: 5\n"
@@ -192,7 +192,7 @@ def test_a_file_is_sealed_for_groups_of_which_some_are_enough() -> None:
 
 def test_a_new_data_key_changes_every_value_and_recipient() -> None:
     opened = open_sealed(seal_text(PLAIN))
-    rekeyed = opened.rekeyed([[SECOND_RECIPIENT]])
+    rekeyed = opened.rekey([[SECOND_RECIPIENT]])
     assert open_sops(rekeyed, "f", keyring(), FileFormat.YAML).plain.decode() == PLAIN
     old = set(re.findall(r"ENC\[[^\]]+\]", opened.source.decode()))
     assert not old & set(re.findall(r"ENC\[[^\]]+\]", rekeyed.decode()))
@@ -216,7 +216,7 @@ def test_a_new_data_key_changes_every_value_and_recipient() -> None:
 )
 def test_a_rule_says_what_is_encrypted(kind: RuleKind, pattern: str, encrypted: list[str]) -> None:
     text = "data:\n  x: one\n  # secret\n  y: two\nplain: three\nz_open: four\n"
-    sealed = seal_text(text, rule=Rule(kind, pattern)).decode()
+    sealed = seal_text(text, rule=PathRule(kind, pattern)).decode()
     lines = [line for line in sealed.split("sops:")[0].splitlines() if ": ENC[" in line]
     found = [("data." if line.startswith(" ") else "") + line.split(":")[0].strip() for line in lines]
     assert found == encrypted

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stackyard.clients.objects import MemoryObjects, StoreError
 from stackyard.state import StateService
 from stackyard.state.http.refused_logins import AuditPace, RefusedLogins
-from stackyard.state.model import Action
+from stackyard.state.model import AuditAction
 
 SHORT = AuditPace(each=2, most=6, addresses=3, interval_s=0.01, longest_s=0.02)
 NEVER = AuditPace(each=2, most=6, addresses=3, interval_s=1000.0)
@@ -22,7 +22,7 @@ def noted(service: StateService) -> list[tuple[str, str]]:
     return [
         (entry.address, entry.detail)
         for entry in service.audit.entries("")
-        if entry.action is Action.LOGIN_REFUSED
+        if entry.action is AuditAction.LOGIN_REFUSED
     ]
 
 

@@ -20,7 +20,7 @@ from tests.support.state_client import Client, basic, lock_body, served, state_b
 
 from stackyard.base import serving
 from stackyard.clients.objects import MemoryObjects
-from stackyard.state import Access, Action, Actor, Policy, Principal, PrincipalError, Right, StateService
+from stackyard.state import Access, Actor, AuditAction, Policy, Principal, PrincipalError, Right, StateService
 from stackyard.state.http import Authenticator, StateApp, Throttle
 from stackyard.state.http.throttle import ThrottleLimits
 
@@ -51,7 +51,9 @@ def test_basic_and_bearer_credentials_are_taken_and_wrong_ones_are_not() -> None
                 reply = await client.get("a")
                 assert reply.status == status, headers
                 assert ("WWW-Authenticate" in reply.headers) == (status == 401)
-        notes = [entry.detail for entry in service.audit.entries("") if entry.action is Action.LOGIN_REFUSED]
+        notes = [
+            entry.detail for entry in service.audit.entries("") if entry.action is AuditAction.LOGIN_REFUSED
+        ]
         assert len(notes) == 5
         assert all(token not in note for note in notes)
 
@@ -235,7 +237,7 @@ def test_a_client_certificate_logs_in_by_its_name(tmp_path: Path) -> None:
 
 def test_slow_and_idle_clients_hold_up_nobody() -> None:
     async def run() -> None:
-        limits = serving.Limits(header_timeout_s=1.0, body_timeout_s=0.5, max_connections=200)
+        limits = serving.ServerLimits(header_timeout_s=1.0, body_timeout_s=0.5, max_connections=200)
         async with served(make_service(), limits=limits) as client:
             port = int(client.url.rpartition(":")[2])
             slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]

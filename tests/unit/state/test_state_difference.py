@@ -14,7 +14,7 @@ from tests.support.state_documents import (
 )
 
 from stackyard.engine.changes import SENSITIVE
-from stackyard.state.difference import ChangeKind, compare_states
+from stackyard.state.difference import StateChangeKind, compare_states
 from stackyard.state.inside import EncryptedStateError
 from stackyard.state.refusals import BodyRefusedError
 
@@ -31,9 +31,9 @@ def test_resources_are_added_changed_and_removed() -> None:
     after = state_document(2, resource("vm", "kept", {"id": "1", "cores": 4}), resource("vm", "new"))
     found = compare_states(before, after)
     assert [(one.address, one.kind) for one in found.resources] == [
-        ("vm.gone", ChangeKind.REMOVED),
-        ("vm.kept", ChangeKind.CHANGED),
-        ("vm.new", ChangeKind.ADDED),
+        ("vm.gone", StateChangeKind.REMOVED),
+        ("vm.kept", StateChangeKind.CHANGED),
+        ("vm.new", StateChangeKind.ADDED),
     ]
     [change] = found.resources[1].attributes
     assert (change.name, change.before, change.after) == ("cores", 2, 4)
@@ -140,9 +140,9 @@ def test_outputs_are_compared_and_sensitive_ones_hidden() -> None:
     )
     found = compare_states(before, after)
     assert [(one.name, one.kind, one.before, one.after) for one in found.outputs] == [
-        ("address", ChangeKind.CHANGED, "10.0.0.1", "10.0.0.2"),
-        ("login", ChangeKind.CHANGED, SENSITIVE, SENSITIVE),
-        ("names", ChangeKind.ADDED, None, ["a"]),
+        ("address", StateChangeKind.CHANGED, "10.0.0.1", "10.0.0.2"),
+        ("login", StateChangeKind.CHANGED, SENSITIVE, SENSITIVE),
+        ("names", StateChangeKind.ADDED, None, ["a"]),
     ]
 
 

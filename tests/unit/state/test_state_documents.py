@@ -11,8 +11,8 @@ from tests.support.state_client import LINEAGE, lock_body, state_body
 
 from stackyard.state import (
     BodyRefusedError,
-    Document,
     LockInfo,
+    StateDocument,
     make_lock_info,
     parse_lock_info,
     read_document,
@@ -21,11 +21,13 @@ from stackyard.state.document import with_serial
 
 
 def test_a_plain_state_and_an_encrypted_one_tell_what_they_can() -> None:
-    assert read_document(state_body(7, resources=3)) == Document(
+    assert read_document(state_body(7, resources=3)) == StateDocument(
         serial=7, lineage=LINEAGE, resources=3, instances=3, engine_version="1.12.6"
     )
     envelope = {"serial": 2, "lineage": "x", "meta": {}, "encrypted_data": "AAAA", "encryption_version": "v0"}
-    assert read_document(json.dumps(envelope).encode()) == Document(serial=2, lineage="x", is_encrypted=True)
+    assert read_document(json.dumps(envelope).encode()) == StateDocument(
+        serial=2, lineage="x", is_encrypted=True
+    )
 
 
 def test_a_new_serial_leaves_every_other_byte_as_it_was() -> None:

@@ -12,7 +12,7 @@ from stackyard.inventory import read_facts
 from stackyard.path.known_state import read_known_state
 from stackyard.state import Actor, StateService
 from stackyard.state.document import read_document
-from stackyard.state.guests import guests_of_state, indexed_vm_ids, read_guests
+from stackyard.state.guests import guests_of_state, list_indexed_vm_ids, read_guests
 from stackyard.state.inside import EncryptedStateError
 
 ME = Actor(principal="tests")
@@ -64,9 +64,9 @@ def test_every_guest_that_exists_is_read_with_whether_it_can_be_relied_on() -> N
 def test_the_index_has_the_same_guests_as_the_content() -> None:
     held = read_document(EVERYTHING).holdings
     read = {guest.vm_id for guest in read_guests(EVERYTHING)} - {None}
-    assert indexed_vm_ids(held) == read
-    assert indexed_vm_ids(held, {"pve2"}) == {103}
-    assert indexed_vm_ids(held, set()) == set()
+    assert list_indexed_vm_ids(held) == read
+    assert list_indexed_vm_ids(held, {"pve2"}) == {103}
+    assert list_indexed_vm_ids(held, set()) == set()
 
 
 def test_a_plan_knows_tainted_guests_and_an_inventory_names_only_whole_ones() -> None:

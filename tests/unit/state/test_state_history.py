@@ -26,7 +26,7 @@ from stackyard.state import (
     make_lock_info,
 )
 from stackyard.state.maintenance import maintain
-from stackyard.state.runs import held_run
+from stackyard.state.runs import hold_run
 
 ME = Actor(principal="tests", address="10.0.0.1")
 DAY_S = 86_400.0
@@ -111,7 +111,7 @@ def test_only_so_many_refused_writes_are_kept() -> None:
         with pytest.raises(Exception, match="not held"):
             service.contents.write("a", state_body(serial), ME, lock_id="lost")
     assert service.contents.drop_old_quarantined("a") == 2
-    assert [one.serial for one in service.contents.quarantined("a")] == [3, 4, 5]
+    assert [one.serial for one in service.contents.list_quarantined("a")] == [3, 4, 5]
     with pytest.raises(VersionMissingError):
         service.contents.read_quarantined("a", "none")
 
@@ -219,7 +219,7 @@ def test_the_lock_of_a_run_that_ended_without_unlocking_is_taken_over() -> None:
     service = StateService(MemoryObjects())
 
     async def run() -> None:
-        async with held_run(service.objects, "one", owner="me") as lease:
+        async with hold_run(service.objects, "one", owner="me") as lease:
             service.locks.lock("a", make_lock_info(LockInfo(id="x", who="me")), ME, lease=lease)
             with pytest.raises(StateLockedError):
                 service.locks.lock("a", make_lock_info(LockInfo(id="y", who="them")), ME)
@@ -254,7 +254,7 @@ def test_a_run_that_ends_while_it_gives_a_sign_of_life_is_removed_behind_that() 
     objects = Slow()
 
     async def run() -> None:
-        async with held_run(objects, "one", owner="me", promise_s=0.03):
+        async with hold_run(objects, "one", owner="me", promise_s=0.03):
             await asyncio.to_thread(objects.begun.wait)
             asyncio.get_running_loop().call_later(0.1, objects.let.set)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.state_client import Client, lock_body, lock_id_of, served, state_body
 
 from stackyard.clients.objects import open_objects
-from stackyard.state import Action, StateService
+from stackyard.state import AuditAction, StateService
 from stackyard.state.http.layouts import LayoutError, read_address
 
 # What engines are configured to send to tfstate-worker, its plain HTTP form, and GitLab.
@@ -82,7 +82,7 @@ def test_a_force_unlock_without_an_id_is_recorded_with_who_sent_it(tmp_path: Pat
         await client.lock("a", lock)
         assert (await client.request("UNLOCK", "/states/a/lock", b"")).status == 200
         entries = await asyncio.to_thread(lambda: list(service.audit.entries("a")))
-        (broken,) = [entry for entry in entries if entry.action is Action.BROKEN]
+        (broken,) = [entry for entry in entries if entry.action is AuditAction.BROKEN]
         assert (broken.lock_id, broken.principal) == (lock_id_of(lock), "admin")
         assert "without an ID" in broken.detail
 

@@ -6,7 +6,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.access.user_file import changing, require_group, save_acl
+from pvelab.api.access.user_file import lock_user_file, require_group, save_acl
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter, bad_parameters
 from pvelab.server.routing import route
@@ -66,7 +66,7 @@ def update_acl(call: Call) -> None:
     path = normalize_path(params["path"])
     if path is None or not (params.get("delete") or _PATHS.fullmatch(path)):
         raise bad_parameter("path", f"invalid ACL path '{params['path']}'")
-    with changing(call, "ACL update failed"):
+    with lock_user_file(call, "ACL update failed"):
         entries = copy.deepcopy(dict(call.store.get("acl", path) or {}))
         for role in split_list(params["roles"]):
             if call.world.permissions.directory.role(role) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.access.user_file import changing, drop_from_acl, kept_text, require_group
+from pvelab.api.access.user_file import clean_text, drop_from_acl, lock_user_file, require_group
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 
@@ -38,7 +38,7 @@ def read_group(call: Call) -> Any:
 def create_group(call: Call) -> None:
     """Add a group without members."""
     groupid = call.params["groupid"]
-    with changing(call, "create group failed"):
+    with lock_user_file(call, "create group failed"):
         if call.store.get("groups", groupid) is not None:
             raise PveError(f"group '{groupid}' already exists")
         _save(call, call.params.get("comment"))
@@ -47,7 +47,7 @@ def create_group(call: Call) -> None:
 @route("PUT /access/groups/{groupid}")
 def update_group(call: Call) -> None:
     """Change the comment of a group."""
-    with changing(call, "update group failed"):
+    with lock_user_file(call, "update group failed"):
         require_group(call.store, call.params["groupid"])
         if "comment" in call.params:
             _save(call, call.params["comment"])
@@ -57,7 +57,7 @@ def update_group(call: Call) -> None:
 def delete_group(call: Call) -> None:
     """Remove a group, its memberships and its ACL entries."""
     groupid, store = call.params["groupid"], call.store
-    with changing(call, "delete group failed"):
+    with lock_user_file(call, "delete group failed"):
         require_group(store, groupid)
         for userid in _members(call, groupid):
             with store.edit("users", userid) as user:
@@ -71,5 +71,5 @@ def _members(call: Call, groupid: str) -> list[str]:
 
 
 def _save(call: Call, given: str | None) -> None:
-    comment = kept_text(given or "")
+    comment = clean_text(given or "")
     call.store.put("groups", call.params["groupid"], {"comment": comment} if comment else {})

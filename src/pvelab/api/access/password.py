@@ -17,7 +17,7 @@ __all__ = ["change_password", "set_password"]
 
 @route("PUT /access/password")
 def change_password(call: Call) -> None:
-    """Set a password; everybody but root confirms with their own."""
+    """Set a password; everyone but root confirms with their own."""
     userid = call.params["userid"]
     call.world.permissions.directory.user(userid)
     if call.authid != ROOT:
@@ -25,7 +25,7 @@ def change_password(call: Call) -> None:
             raise not_permitted()
         _confirm(call)
         if call.authid == userid:
-            call.world.permissions.directory.enabled_user(userid)
+            call.world.permissions.directory.require_enabled_user(userid)
         elif userid.endswith("@pam"):
             raise not_permitted()
     set_password(call, userid, call.params["password"])

@@ -23,7 +23,7 @@ __all__ = [
     "create_realm",
     "delete_realm",
     "list_realms",
-    "mapped_vanished",
+    "map_vanished_options",
     "read_realm",
     "unreachable",
     "update_realm",
@@ -72,10 +72,10 @@ _NOT_OPTIONS = frozenset(("realm", "type", "password", "delete", "digest", "chec
 
 @route("GET /access/domains")
 def list_realms(call: Call) -> Any:
-    """List the realms, to everybody: the login page shows them."""
+    """List the realms, to everyone: the login page shows them."""
     rows = []
     for realm, section in _file(call).all().items():
-        config = _shown(realm, section)
+        config = _format_realm(realm, section)
         row = {"realm": realm, **{key: config[key] for key in ("type", "comment") if config.get(key)}}
         if config.get("default"):
             row["default"] = 1
@@ -88,9 +88,9 @@ def list_realms(call: Call) -> Any:
 @route("GET /access/domains/{realm}")
 def read_realm(call: Call) -> Any:
     """Answer the settings of a realm; its bind password is no part of them."""
-    config = _shown(call.params["realm"], _require(call, "domain"))
+    config = _format_realm(call.params["realm"], _require(call, "domain"))
     if config.get("sync-defaults-options"):
-        config["sync-defaults-options"] = _mapped_options(config["sync-defaults-options"], keep_old=True)
+        config["sync-defaults-options"] = _map_sync_options(config["sync-defaults-options"], keep_old=True)
     return {**config, "digest": _file(call).digest}
 
 
@@ -98,12 +98,12 @@ def read_realm(call: Call) -> Any:
 def create_realm(call: Call) -> None:
     """Add a realm."""
     params, realm = call.params, call.params["realm"]
-    with _changing(call, "add auth server failed"):
+    with _lock_domains(call, "add auth server failed"):
         if _file(call).get(realm) is not None:
             raise PveError(f"domain '{realm}' already exists")
         if params["type"] in BUILTIN:
             raise PveError(f"unable to create builtin type '{params['type']}'")
-        config = _KINDS[params["type"]].checked(_settings(call, params["type"]), create=True)
+        config = _KINDS[params["type"]].validate(_settings(call, params["type"]), create=True)
         _save(call, config)
         _keep_password(call, params["type"])
         _check_connection(call, config)
@@ -113,7 +113,7 @@ def create_realm(call: Call) -> None:
 def update_realm(call: Call) -> None:
     """Unset and set options of a realm."""
     params, realm = call.params, call.params["realm"]
-    with _changing(call, "update auth server failed"):
+    with _lock_domains(call, "update auth server failed"):
         _file(call).check_digest(params.get("digest"))
         known = _require(call, "domain")
         settings, names = _settings(call, known["type"]), split_list(params.get("delete", ""))
@@ -121,7 +121,7 @@ def update_realm(call: Call) -> None:
             raise PveError("no options specified")
         kind = _KINDS[known["type"]]
         kept = {key: value for key, value in known.items() if key not in names}
-        config = {**kept, **kind.checked(settings, create=False)}
+        config = {**kept, **kind.validate(settings, create=False)}
         for key in sorted(kind.required):
             if key not in config:
                 raise PveError(f"section '{realm}' - missing value for required option '{key}'")
@@ -135,7 +135,7 @@ def update_realm(call: Call) -> None:
 def delete_realm(call: Call) -> None:
     """Remove a realm; its users stay. The built-in ones come back as they were first."""
     realm = call.params["realm"]
-    with _changing(call, "delete auth server failed"):
+    with _lock_domains(call, "delete auth server failed"):
         _require(call, "authentication domain")
         _file(call).remove(realm)
         call.store.delete("realm_secrets", realm)
@@ -143,7 +143,7 @@ def delete_realm(call: Call) -> None:
             _file(call).put(realm, {"type": realm})
 
 
-def mapped_vanished(options: Mapping[str, Any]) -> dict[str, Any]:
+def map_vanished_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return sync options with the old `full` and `purge` said as `remove-vanished`."""
     parts = ["entry", "properties"] if options.get("full") else []
     parts += ["acl"] if options.get("purge") else []
@@ -161,8 +161,8 @@ def _file(call: Call) -> SectionFile:
     return SectionFile(call.store, "realms")
 
 
-def _changing(call: Call, failure: str) -> AbstractContextManager[None]:
-    return call.world.cluster.locked("file-domains_cfg", failure)
+def _lock_domains(call: Call, failure: str) -> AbstractContextManager[None]:
+    return call.world.cluster.lock_file("file-domains_cfg", failure)
 
 
 def _require(call: Call, noun: str) -> Document:
@@ -173,7 +173,7 @@ def _require(call: Call, noun: str) -> Document:
     return found
 
 
-def _shown(realm: str, section: Document) -> dict[str, Any]:
+def _format_realm(realm: str, section: Document) -> dict[str, Any]:
     shown = {key: value for key, value in section.items() if key != "realm"}
     # The built-in realms are never without a comment.
     return {"comment": BUILTIN[realm], **shown} if realm in BUILTIN else shown
@@ -186,12 +186,14 @@ def _settings(call: Call, kind: str) -> dict[str, Any]:
         raise PveError(text)
     settings = {key: value for key, value in params.items() if key not in _NOT_OPTIONS}
     if settings.get("sync-defaults-options") and kind in ("ldap", "ad"):
-        settings["sync-defaults-options"] = _mapped_options(settings["sync-defaults-options"], keep_old=False)
+        settings["sync-defaults-options"] = _map_sync_options(
+            settings["sync-defaults-options"], keep_old=False
+        )
     return settings
 
 
-def _mapped_options(text: str, *, keep_old: bool) -> str:
-    options = mapped_vanished(properties.parse(_SYNC, text))
+def _map_sync_options(text: str, *, keep_old: bool) -> str:
+    options = map_vanished_options(properties.parse(_SYNC, text))
     if not keep_old:
         options = {key: value for key, value in options.items() if key not in ("full", "purge")}
     return properties.render(_SYNC, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.access.user_file import changing, drop_role_from_acl
+from pvelab.api.access.user_file import drop_role_from_acl, lock_user_file
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
@@ -40,11 +40,11 @@ def read_role(call: Call) -> Any:
 @route("POST /access/roles")
 def create_role(call: Call) -> None:
     """Add a role."""
-    roleid, privileges = call.params["roleid"], _given(call)
+    roleid, privileges = call.params["roleid"], _read_privileges(call)
     if roleid.lower().startswith("pve"):
         text = "cannot use role ID starting with the (case-insensitive) 'PVE' namespace"
         raise bad_parameter("roleid", text)
-    with changing(call, "create role failed"):
+    with lock_user_file(call, "create role failed"):
         if call.world.permissions.directory.role(roleid) is not None:
             raise PveError(f"role '{roleid}' already exists")
         call.store.put("roles", roleid, {"privs": sorted(privileges)})
@@ -53,9 +53,9 @@ def create_role(call: Call) -> None:
 @route("PUT /access/roles/{roleid}")
 def update_role(call: Call) -> None:
     """Replace the privileges of a role, or add to them with `append`."""
-    roleid, privileges = call.params["roleid"], _given(call)
+    roleid, privileges = call.params["roleid"], _read_privileges(call)
     _refuse_shipped(roleid, "modified")
-    with changing(call, "update role failed"):
+    with lock_user_file(call, "update role failed"):
         known = _require(call, roleid)
         kept = known if call.params.get("append") else set()
         call.store.put("roles", roleid, {"privs": sorted(kept | privileges)})
@@ -66,13 +66,13 @@ def delete_role(call: Call) -> None:
     """Remove a role, from ACLs too."""
     roleid = call.params["roleid"]
     _refuse_shipped(roleid, "deleted")
-    with changing(call, "delete role failed"):
+    with lock_user_file(call, "delete role failed"):
         _require(call, roleid)
         call.store.delete("roles", roleid)
         drop_role_from_acl(call.store, roleid)
 
 
-def _given(call: Call) -> set[str]:
+def _read_privileges(call: Call) -> set[str]:
     privileges = set(split_list(call.params.get("privs", "")))
     for name in sorted(privileges - PRIVILEGES):
         raise bad_parameter("privs", f"invalid format - invalid privilege '{name}'\n")

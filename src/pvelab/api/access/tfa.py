@@ -1,4 +1,4 @@
-"""Second factors of users: `/access/tfa`, and letting somebody in again who was locked out."""
+"""Second factors of users: `/access/tfa`, and letting someone in again who was locked out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pvelab.server.problems import PveError, bad_parameter, not_permitted
 from pvelab.server.routing import route
 from pvelab.world.access.directory import ROOT
-from pvelab.world.access.second_factors import COLLECTION, RECOVERY, Totp, entries_of, new_recovery, shown
+from pvelab.world.access.second_factors import (
+    COLLECTION,
+    RECOVERY,
+    Totp,
+    entries_of,
+    format_factor,
+    new_recovery,
+)
 from pvelab.world.access.tickets import password_fits
 
 if TYPE_CHECKING:
@@ -38,7 +45,10 @@ def list_factors(call: Call) -> Any:
     for userid, document in call.store.items(COLLECTION).items():
         if not sees_all and userid not in seen:
             continue
-        row: dict[str, Any] = {"userid": userid, "entries": [shown(one) for one in document["entries"]]}
+        row: dict[str, Any] = {
+            "userid": userid,
+            "entries": [format_factor(one) for one in document["entries"]],
+        }
         if document.get("totp_locked"):
             row["totp-locked"] = 1
         rows.append(row)
@@ -48,7 +58,7 @@ def list_factors(call: Call) -> Any:
 @route("GET /access/tfa/{userid}")
 def list_of_user(call: Call) -> Any:
     """List the second factors of a user."""
-    return [shown(entry) for entry in entries_of(call.store, call.params["userid"])]
+    return [format_factor(entry) for entry in entries_of(call.store, call.params["userid"])]
 
 
 @route("GET /access/tfa/{userid}/{id}")
@@ -56,19 +66,19 @@ def read_factor(call: Call) -> Any:
     """Answer one second factor."""
     for entry in entries_of(call.store, call.params["userid"]):
         if entry["id"] == call.params["id"]:
-            return shown(entry)
+            return format_factor(entry)
     raise PveError(f"No such tfa entry '{call.params['id']}'", status=404)
 
 
 @route("POST /access/tfa/{userid}")
 def add_factor(call: Call) -> Any:
     """Add a second factor: one-time passwords with a first right one, or recovery keys."""
-    userid = _reauthenticated(call)
+    userid = _confirm_user(call)
     kind = str(call.params["type"])
     if kind == "totp":
-        return _added_totp(call, userid)
+        return _add_totp(call, userid)
     if kind == RECOVERY:
-        return _added_recovery(call, userid)
+        return _add_recovery(call, userid)
     if kind == "yubico":
         raise PveError(f"no yubico otp configuration available for realm {userid.rpartition('@')[2]}")
     raise PveError(f"{kind} is not configured on this cluster")
@@ -77,7 +87,7 @@ def add_factor(call: Call) -> Any:
 @route("PUT /access/tfa/{userid}/{id}")
 def update_factor(call: Call) -> Any:
     """Describe a second factor, or switch it off and on."""
-    userid, ident = _reauthenticated(call), str(call.params["id"])
+    userid, ident = _confirm_user(call), str(call.params["id"])
     entries = entries_of(call.store, userid)
     found = next((entry for entry in entries if entry["id"] == ident), None)
     if found is None:
@@ -94,7 +104,7 @@ def update_factor(call: Call) -> Any:
 @route("DELETE /access/tfa/{userid}/{id}")
 def delete_factor(call: Call) -> Any:
     """Remove a second factor."""
-    userid, ident = _reauthenticated(call), str(call.params["id"])
+    userid, ident = _confirm_user(call), str(call.params["id"])
     entries = entries_of(call.store, userid)
     left = [entry for entry in entries if entry["id"] != ident]
     if len(left) == len(entries):
@@ -104,7 +114,7 @@ def delete_factor(call: Call) -> Any:
 
 @route("PUT /access/users/{userid}/unlock-tfa")
 def unlock(call: Call) -> Any:
-    """Let a user in again who gave too many wrong passwords; tell whether that was so."""
+    """Let a user in again who gave too many wrong passwords; return whether that was so."""
     userid = str(call.params["userid"])
     document = call.store.get(COLLECTION, userid)
     if document is None or not document.get("totp_locked"):
@@ -113,7 +123,7 @@ def unlock(call: Call) -> Any:
     return 1
 
 
-def _added_totp(call: Call, userid: str) -> dict[str, Any]:
+def _add_totp(call: Call, userid: str) -> dict[str, Any]:
     params = call.params
     if params.get("challenge") is not None:
         raise PveError("'challenge' parameter is invalid for 'totp' entries")
@@ -137,7 +147,7 @@ def _added_totp(call: Call, userid: str) -> dict[str, Any]:
     return {"id": entry["id"]}
 
 
-def _added_recovery(call: Call, userid: str) -> dict[str, Any]:
+def _add_recovery(call: Call, userid: str) -> dict[str, Any]:
     if any(call.params.get(name) is not None for name in ("totp", "value", "challenge", "description")):
         raise PveError("generating recovery tokens does not allow additional parameters")
     entries = entries_of(call.store, userid)
@@ -150,7 +160,7 @@ def _added_recovery(call: Call, userid: str) -> dict[str, Any]:
 
 def _save(call: Call, userid: str, entries: list[dict[str, Any]]) -> None:
     """Write the second factors of a user, and at the user that there are some."""
-    with call.world.cluster.locked("domain-tfa"):
+    with call.world.cluster.lock_file("domain-tfa"):
         if entries:
             kept = call.store.get(COLLECTION, userid) or {}
             call.store.put(COLLECTION, userid, {**kept, "entries": entries})
@@ -161,8 +171,8 @@ def _save(call: Call, userid: str, entries: list[dict[str, Any]]) -> None:
         call.store.put("users", userid, {**marked, "keys": "x"} if entries else marked)
 
 
-def _reauthenticated(call: Call) -> str:
-    """Return whose second factors change; everybody but root confirms with the password."""
+def _confirm_user(call: Call) -> str:
+    """Return whose second factors change; everyone but root confirms with the password."""
     userid = str(call.params["userid"])
     call.world.permissions.directory.user(userid)
     if call.authid == ROOT:

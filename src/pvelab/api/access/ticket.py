@@ -49,13 +49,13 @@ async def create_ticket(call: Call) -> Any:
         userid = f"{userid}@{params['realm']}"
     asks = bool(params.get("path") and params.get("privs"))
     try:
-        call.world.permissions.directory.enabled_user(userid)
+        call.world.permissions.directory.require_enabled_user(userid)
         challenge = _first_and_second(call, userid, asks=asks)
         if asks:
             path = normalize_path(params["path"]) or ""
             call.world.permissions.check(userid, path, split_list(params["privs"]))
     except PveError as err:
-        # Proxmox tells no reason, so that nobody learns which users there are.
+        # Proxmox tells no reason, so that no one learns which users there are.
         raise PveError("authentication failure", status=401) from err
     answer: dict[str, Any] = {"username": userid}
     if challenge is None:

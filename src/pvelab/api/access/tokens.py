@@ -1,10 +1,10 @@
-"""API tokens: `/access/users/{userid}/token`. A secret is told once, when it is made."""
+"""API tokens: `/access/users/{userid}/token`. A secret is told once, when it is created."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.access.user_file import changing, drop_from_acl, kept_text
+from pvelab.api.access.user_file import clean_text, drop_from_acl, lock_user_file
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
@@ -38,7 +38,7 @@ def create_token(call: Call) -> Any:
     directory.user(call.params["userid"])
     if directory.find_token(_full_name(call)) is not None:
         raise bad_parameter("tokenid", "Token already exists.")
-    with changing(call, "generating token failed"):
+    with lock_user_file(call, "generating token failed"):
         given = {key: call.params[key] for key in ("expire", "privsep") if key in call.params}
         if call.params.get("comment"):
             given["comment"] = call.params["comment"]
@@ -52,7 +52,7 @@ def update_token(call: Call) -> Any:
     """Change a token; with `regenerate`, give it a new secret."""
     params = call.params
     _require(call)
-    with changing(call, "updating token info failed"):
+    with lock_user_file(call, "updating token info failed"):
         given = {key: params[key] for key in ("expire", "privsep", "comment") if key in params}
         token = {key: value for key, value in {**_require(call), **given}.items() if value != ""}
         for name in split_list(params.get("delete", "")):
@@ -69,7 +69,7 @@ def update_token(call: Call) -> Any:
 def delete_token(call: Call) -> None:
     """Remove a token and its ACL entries."""
     _require(call)
-    with changing(call, "deleting token failed"):
+    with lock_user_file(call, "deleting token failed"):
         name = _full_name(call)
         with call.store.edit("users", call.params["userid"]) as user:
             del user["tokens"][call.params["tokenid"]]
@@ -89,7 +89,7 @@ def _save(call: Call, token: Mapping[str, Any]) -> None:
     with call.store.edit("users", call.params["userid"]) as user:
         if not user:
             raise PveError(f"no such user ('{call.params['userid']}')")
-        comment = kept_text(str(token.get("comment", "")))
+        comment = clean_text(str(token.get("comment", "")))
         kept = {key: value for key, value in token.items() if key != "comment"}
         user.setdefault("tokens", {})[call.params["tokenid"]] = (
             {**kept, "comment": comment} if comment else kept

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pvelab.server.call import Call
     from pvelab.world.store import Store
 
-__all__ = ["changing", "drop_from_acl", "drop_role_from_acl", "kept_text", "require_group", "save_acl"]
+__all__ = ["clean_text", "drop_from_acl", "drop_role_from_acl", "lock_user_file", "require_group", "save_acl"]
 
 KINDS = ("users", "groups", "tokens")
 
 
-def changing(call: Call, failure: str) -> AbstractContextManager[None]:
+def lock_user_file(call: Call, failure: str) -> AbstractContextManager[None]:
     """Hold the lock of the file; `failure` is what refusals in the block begin with."""
-    return call.world.cluster.locked("file-user_cfg", failure)
+    return call.world.cluster.lock_file("file-user_cfg", failure)
 
 
 def require_group(store: Store, group: str) -> None:
@@ -34,7 +34,7 @@ def require_group(store: Store, group: str) -> None:
         raise PveError(f"group '{group}' does not exist")
 
 
-def kept_text(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return what the file keeps of a text between its colons: no spaces around it, and no single zero."""
     kept = text.strip(" ")
     return "" if kept == "0" else kept

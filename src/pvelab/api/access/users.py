@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.access.password import set_password
-from pvelab.api.access.user_file import changing, drop_from_acl, kept_text
+from pvelab.api.access.user_file import clean_text, drop_from_acl, lock_user_file
 from pvelab.server.params.properties import parse
 from pvelab.server.params.property_formats import PROPERTY_FORMATS
 from pvelab.server.params.texts import split_list
@@ -37,7 +37,7 @@ def list_users(call: Call) -> Any:
         hidden = visible is not None and userid not in visible
         if hidden or (wanted is not None and bool(user["enable"]) != bool(wanted)):
             continue
-        row = {**_shown(user), "userid": userid}
+        row = {**_format_user(user), "userid": userid}
         realm = call.store.get("realms", userid.rpartition("@")[2])
         if realm is not None:
             row["realm-type"] = realm["type"]
@@ -54,7 +54,7 @@ def read_user(call: Call) -> Any:
     """Answer one user."""
     user = call.world.permissions.directory.user(call.params["userid"])
     return {
-        **_shown(user),
+        **_format_user(user),
         "groups": sorted(user.get("groups", ())),
         "tokens": dict(user.get("tokens") or {}) or None,
     }
@@ -64,8 +64,8 @@ def read_user(call: Call) -> Any:
 def create_user(call: Call) -> None:
     """Add a user, with a password where its realm keeps passwords here."""
     params = call.params
-    with changing(call, "create user failed"):
-        userid = _existing_spelling(call, params["userid"])
+    with lock_user_file(call, "create user failed"):
+        userid = _find_user_name(call, params["userid"])
         if call.store.get("users", userid) is not None:
             raise PveError(f"user '{userid}' already exists")
         if "password" in params:
@@ -74,7 +74,7 @@ def create_user(call: Call) -> None:
             "userid": userid,
             "enable": params.get("enable", 1),
             "expire": params.get("expire", 0),
-            "groups": _checked_groups(call),
+            "groups": _read_groups(call),
             "tokens": {},
         }
         call.store.put("users", userid, {**user, **_texts(params)})
@@ -84,21 +84,21 @@ def create_user(call: Call) -> None:
 def update_user(call: Call) -> None:
     """Change a user; an empty text unsets one."""
     params = call.params
-    with changing(call, "update user failed"):
+    with lock_user_file(call, "update user failed"):
         user = call.world.permissions.directory.user(params["userid"])
         changed = {**user, **{key: params[key] for key in ("enable", "expire") if key in params}}
         if "groups" in params:
             kept = user.get("groups", ()) if params.get("append") else ()
-            changed["groups"] = list(dict.fromkeys((*kept, *_checked_groups(call))))
-        changed |= {key: kept_text(params[key]) for key in _TEXTS if key in params}
+            changed["groups"] = list(dict.fromkeys((*kept, *_read_groups(call))))
+        changed |= {key: clean_text(params[key]) for key in _TEXTS if key in params}
         call.store.put("users", params["userid"], {k: v for k, v in changed.items() if v != ""})
 
 
 @route("DELETE /access/users/{userid}")
 def delete_user(call: Call) -> None:
-    """Remove a user with its tokens and ACL entries; that nobody has the name is no error to root@pam."""
+    """Remove a user with its tokens and ACL entries; that no one has the name is no error to root@pam."""
     userid, store = call.params["userid"], call.store
-    with changing(call, "delete user failed"):
+    with lock_user_file(call, "delete user failed"):
         user = store.get("users", userid) or {}
         for name in user.get("tokens") or {}:
             store.delete("token_secrets", f"{userid}!{name}")
@@ -128,7 +128,7 @@ def read_second_factor(call: Call) -> Any:
 
 
 def _visible_users(call: Call) -> set[str] | None:
-    """Return whom the caller may see, None if that is everybody."""
+    """Return whom the caller may see, None if that is everyone."""
     if call.may("/access/groups", *_SEEING, any_of=True):
         return None
     directory = call.world.permissions.directory
@@ -138,21 +138,21 @@ def _visible_users(call: Call) -> set[str] | None:
     return {call.authid, *(userid for group in groups for userid in directory.members_of(group))}
 
 
-def _shown(user: Document) -> dict[str, Any]:
+def _format_user(user: Document) -> dict[str, Any]:
     shown = {"enable": user["enable"], "expire": user.get("expire", 0)}
     shown |= {key: user[key] for key in _TEXTS if user.get(key)}
-    # The fields of a user stand in one line with colons between them, so an empty one before others is there.
+    # The fields of a user are in one line with colons between them, so an empty one before others is there.
     if "comment" in shown or "keys" in shown:
         shown.setdefault("email", "")
     return shown
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: kept_text(params[key]) for key in _TEXTS if key in params}
+    kept = {key: clean_text(params[key]) for key in _TEXTS if key in params}
     return {key: text for key, text in kept.items() if text}
 
 
-def _existing_spelling(call: Call, userid: str) -> str:
+def _find_user_name(call: Call, userid: str) -> str:
     """Return a user's name as it is known, in realms that do not tell small letters from capitals."""
     realm = call.store.get("realms", userid.rpartition("@")[2])
     if realm is not None and not realm.get("case-sensitive", 1):
@@ -162,7 +162,7 @@ def _existing_spelling(call: Call, userid: str) -> str:
     return userid
 
 
-def _checked_groups(call: Call) -> list[str]:
+def _read_groups(call: Call) -> list[str]:
     groups = list(dict.fromkeys(split_list(call.params.get("groups", ""))))
     for group in groups:
         if call.store.get("groups", group) is None:

@@ -80,10 +80,10 @@ def create_job(call: Call) -> Any:
     call.check(f"/storage/{given.get('storage', 'local')}", "Datastore.Allocate")
     _set_schedule(call, given, required=True)
     ident = call.params.get("id") or new_uuid()
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if _file(call.store).get(ident) is not None:
             raise PveError(f"Job '{ident}' already exists")
-        section = _KIND.checked({"enabled": 1, **_verified(given, complete=True)}, create=True)
+        section = _KIND.validate({"enabled": 1, **_verify_settings(given, complete=True)}, create=True)
         _file(call.store).put(ident, section)
 
 
@@ -96,10 +96,10 @@ def update_job(call: Call) -> Any:
     if "storage" in given or "storage" in removed:
         call.check(f"/storage/{given.get('storage', 'local')}", "Datastore.Allocate")
     _set_schedule(call, given, required=False)
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if not given and not removed:
             raise PveError("no options specified")
-        changes = _verified(given, complete=False)
+        changes = _verify_settings(given, complete=False)
         old = _file(call.store).get(ident)
         if old is None:
             raise PveError("no such vzdump job")
@@ -108,14 +108,14 @@ def update_job(call: Call) -> Any:
             if key not in _KIND.optional:
                 raise bad_parameter("delete", f"unknown option '{key}'")
         job = {key: value for key, value in old.items() if key not in removed} | changes
-        _file(call.store).put(ident, _verified(_with_one_choice(job, changes), complete=True))
+        _file(call.store).put(ident, _verify_settings(_with_one_choice(job, changes), complete=True))
 
 
 @route("DELETE /cluster/backup/{id}")
 def delete_job(call: Call) -> Any:
     """Remove a job."""
     ident = call.params["id"]
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if _file(call.store).get(ident) is None:
             raise bad_parameter("id", f"No such job '{ident}'")
         _file(call.store).remove(ident)
@@ -175,7 +175,7 @@ def _set_schedule(call: Call, given: dict[str, Any], *, required: bool) -> None:
         raise bad_parameter("schedule", "neither 'starttime' nor 'schedule' were set")
 
 
-def _verified(given: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
+def _verify_settings(given: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
     """Return settings as the file keeps them, texts of several values taken apart."""
     for key in ("all", "exclude", "pool"):
         if given.get(key) and given.get("vmid"):

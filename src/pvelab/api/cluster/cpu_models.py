@@ -57,7 +57,7 @@ def list_models(call: Call) -> Any:
     """List the models that the caller may see."""
     file = SectionFile(call.store, MODELS)
     return [
-        {**_shown(model), "digest": file.digest}
+        {**_format_model(model), "digest": file.digest}
         for name, model in sorted(file.all().items())
         if call.may(f"/mapping/cpu/{name}", *_SEEING, any_of=True)
     ]
@@ -70,17 +70,17 @@ def read_model(call: Call) -> Any:
     model = file.get(name)
     if model is None:
         raise PveError(f"Custom cputype '{name}' not found")
-    return {**{key: value for key, value in _shown(model).items() if value}, "digest": file.digest}
+    return {**{key: value for key, value in _format_model(model).items() if value}, "digest": file.digest}
 
 
 @route("POST /cluster/qemu/custom-cpu-models")
 def create_model(call: Call) -> Any:
     """Add a model."""
-    name = _checked_name(call)
+    name = _read_name(call)
     given = {**call.params, "cputype": f"custom-{name}"}
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         file = SectionFile(call.store, MODELS)
-        settings = _KIND.checked(given, create=True)
+        settings = _KIND.validate(given, create=True)
         if file.get(name) is not None:
             raise PveError(f"custom CPU model '{name}' already exists")
         file.put(name, settings)
@@ -93,12 +93,12 @@ def update_model(call: Call) -> Any:
     for fixed in ("cputype", "reported-model"):
         if fixed in dropped:
             raise PveError(f"cannot delete '{fixed}'")
-    name = _checked_name(call)
+    name = _read_name(call)
     given = {key: value for key, value in call.params.items() if key not in ("digest", "delete")}
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         file = SectionFile(call.store, MODELS)
         file.check_digest(call.params.get("digest"))
-        settings = _KIND.checked({**given, "cputype": f"custom-{name}"}, create=False)
+        settings = _KIND.validate({**given, "cputype": f"custom-{name}"}, create=False)
         model = file.get(name)
         if model is None:
             raise PveError(f"custom CPU model '{name}' does not exist")
@@ -108,7 +108,7 @@ def update_model(call: Call) -> Any:
 @route("DELETE /cluster/qemu/custom-cpu-models/{cputype}")
 def delete_model(call: Call) -> Any:
     """Remove a model."""
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         file, name = SectionFile(call.store, MODELS), _name(call)
         if file.get(name) is None:
             raise PveError(f"custom CPU model '{name}' does not exist")
@@ -119,12 +119,12 @@ def _name(call: Call) -> str:
     return str(call.params["cputype"]).removeprefix("custom-")
 
 
-def _checked_name(call: Call) -> str:
+def _read_name(call: Call) -> str:
     name = _name(call)
     if not re.fullmatch(r"[a-z][a-z0-9_-]+", name, re.IGNORECASE):
         raise PveError(f"invalid configuration ID '{name}'")
     return name
 
 
-def _shown(model: Document) -> dict[str, Any]:
+def _format_model(model: Document) -> dict[str, Any]:
     return {key: value for key, value in model.items() if key != "type"}

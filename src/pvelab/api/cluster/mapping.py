@@ -69,8 +69,8 @@ def _read(kind: str, call: Call) -> Any:
 
 def _create(kind: str, call: Call) -> Any:
     """Add a mapping."""
-    ident, section = call.params["id"], _checked(call, kind)
-    with call.world.cluster.locked(_lock(kind), f"create {_WORDS[kind]} mapping failed"):
+    ident, section = call.params["id"], _check_mapping(call, kind)
+    with call.world.cluster.lock_file(_lock(kind), f"create {_WORDS[kind]} mapping failed"):
         file = _file(call, kind)
         if file.get(ident) is not None:
             raise PveError(f"{kind} ID '{ident}' already defined")
@@ -80,20 +80,20 @@ def _create(kind: str, call: Call) -> Any:
 def _update(kind: str, call: Call) -> Any:
     """Change a mapping; its list of devices is replaced as a whole."""
     ident = call.params["id"]
-    with call.world.cluster.locked(_lock(kind), f"update {_WORDS[kind]} mapping failed"):
+    with call.world.cluster.lock_file(_lock(kind), f"update {_WORDS[kind]} mapping failed"):
         file = _file(call, kind)
         file.check_digest(call.params.get("digest"))
         old = file.get(ident)
         if old is None:
             raise PveError(f"{kind} ID '{ident}' does not exist")
-        given = _checked(call, kind)
+        given = _check_mapping(call, kind)
         kept = _KINDS[kind].without(old, split_list(call.params.get("delete", "")), given)
         file.put(ident, {**kept, **given})
 
 
 def _delete(kind: str, call: Call) -> Any:
     """Remove a mapping, if it is there."""
-    with call.world.cluster.locked(_lock(kind), f"delete {kind} mapping failed"):
+    with call.world.cluster.lock_file(_lock(kind), f"delete {kind} mapping failed"):
         _file(call, kind).remove(call.params["id"])
 
 
@@ -121,9 +121,9 @@ def _lock(kind: str) -> str:
     return f"file-mapping_{_FILES[kind]}_cfg"
 
 
-def _checked(call: Call, kind: str) -> dict[str, Any]:
+def _check_mapping(call: Call, kind: str) -> dict[str, Any]:
     given = {key: value for key, value in call.params.items() if key not in _NOT_SETTINGS}
-    section = _KINDS[kind].checked(given, create=True)
+    section = _KINDS[kind].validate(given, create=True)
     if kind == "dir":
         counts = collections.Counter(entry["node"] for entry in _entries(call.world, kind, section["map"]))
         for node, count in counts.items():
@@ -133,7 +133,7 @@ def _checked(call: Call, kind: str) -> dict[str, Any]:
 
 
 def entries_on(world: World, kind: str, ident: str, node: str) -> list[Mapping[str, Any]] | None:
-    """Return what a mapping stands for on a node; None if there is no such mapping.
+    """Return what a mapping represents on a node; None if there is no such mapping.
 
     Args:
         world: The lab.

@@ -85,10 +85,10 @@ def read_server(call: Call) -> Any:
 def create_server(call: Call) -> Any:
     """Add a server."""
     ident = call.params["id"]
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if _file(call).get(ident) is not None:
             raise PveError(f"Metric server '{ident}' already exists")
-        _file(call).put(ident, _KINDS[call.params["type"]].checked(_settings(call), create=True))
+        _file(call).put(ident, _KINDS[call.params["type"]].validate(_settings(call), create=True))
         if call.params.get("token"):
             call.store.put(TOKENS, ident, {"token": call.params["token"]})
 
@@ -98,13 +98,13 @@ def update_server(call: Call) -> Any:
     """Change a server."""
     ident = call.params["id"]
     removed = split_list(call.params.get("delete", ""))
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         _file(call).check_digest(call.params.get("digest"))
         old = _file(call).get(ident)
         if old is None:
             raise PveError(f"no such server '{ident}'")
         kind = _KINDS[old["type"]]
-        given = kind.checked(_settings(call), create=False)
+        given = kind.validate(_settings(call), create=False)
         _file(call).put(ident, {**kind.without(old, removed, given), **given})
         if call.params.get("token"):
             call.store.put(TOKENS, ident, {"token": call.params["token"]})
@@ -115,7 +115,7 @@ def update_server(call: Call) -> Any:
 @route("DELETE /cluster/metrics/server/{id}")
 def delete_server(call: Call) -> Any:
     """Remove a server."""
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if _file(call).get(call.params["id"]) is None:
             # Proxmox asks for the type of the missing server.
             raise PveError("cannot lookup undefined type!")

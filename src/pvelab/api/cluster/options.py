@@ -28,7 +28,7 @@ _LOWER, _UPPER = 100, 1_000_000
 
 @route("GET /cluster/options")
 def read_options(call: Call) -> Any:
-    """Answer the options that are set, of which only those for its looks go to everybody."""
+    """Answer the options that are set, of which only those for its looks go to everyone."""
     kept = call.store.get("cluster", "options") or {}
     tags = sorted(allowed_tags(call))
     if not call.may("/", "Sys.Audit"):
@@ -40,12 +40,14 @@ def read_options(call: Call) -> Any:
 @route(_ROUTE)
 def update_options(call: Call) -> None:
     """Set options, then unset those named by `delete`."""
-    with call.world.cluster.locked("file-datacenter_cfg"):
+    with call.world.cluster.lock_file("file-datacenter_cfg"):
         options = dict(call.store.get("cluster", "options") or {})
-        options |= {key: _parsed(call, key, value) for key, value in call.params.items() if key != "delete"}
+        options |= {
+            key: _parse_option(call, key, value) for key, value in call.params.items() if key != "delete"
+        }
         for name in split_list(call.params.get("delete", "")):
             options.pop(name, None)
-        call.store.put("cluster", "options", _kept(options))
+        call.store.put("cluster", "options", _normalize(options))
 
 
 def allowed_tags(call: Call) -> set[str]:
@@ -64,7 +66,7 @@ def allowed_tags(call: Call) -> set[str]:
     return tags | registered if privileged else tags - registered
 
 
-def _parsed(call: Call, key: str, value: Any) -> Any:
+def _parse_option(call: Call, key: str, value: Any) -> Any:
     schema = call.world.facts.schema(_ROUTE, key)
     if key == "registered-tags":
         return sorted(split_list(value))
@@ -76,7 +78,7 @@ def _parsed(call: Call, key: str, value: Any) -> Any:
     return parsed
 
 
-def _kept(options: dict[str, Any]) -> dict[str, Any]:
+def _normalize(options: dict[str, Any]) -> dict[str, Any]:
     """Return options as the file keeps them."""
     kept = {key: value for key, value in options.items() if value not in ("", {}, [])}
     if str(kept.get("mac_prefix", "")).upper() == DEFAULT_MAC_PREFIX:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.firewall.config import Entry, FirewallConfig, editing, reading, with_digest
+from pvelab.api.firewall.config import Entry, FirewallConfig, edit_config, read_config, with_digest
 from pvelab.api.firewall.paths import with_sets
 from pvelab.server.problems import bad_parameter
 from pvelab.server.routing import route
@@ -19,29 +19,29 @@ __all__ = ["create_alias", "delete_alias", "list_aliases", "read_alias", "update
 @route(*with_sets("GET aliases"))
 def list_aliases(call: Call) -> Any:
     """List the aliases by name."""
-    return with_digest(_listed(reading(call)))[0]
+    return with_digest(_list_entries(read_config(call)))[0]
 
 
 @route(*with_sets("GET aliases/{name}"))
 def read_alias(call: Call) -> Any:
     """Answer one alias."""
-    return _require(call, reading(call))
+    return _require(call, read_config(call))
 
 
 @route(*with_sets("POST aliases"))
 def create_alias(call: Call) -> None:
     """Add an alias."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         name = call.params["name"]
         if name.lower() in config.aliases:
             raise bad_parameter("name", f"alias '{name}' already exists")
-        config.aliases[name.lower()] = _given(call)
+        config.aliases[name.lower()] = _read_alias(call)
 
 
 @route(*with_sets("PUT aliases/{name}"))
 def update_alias(call: Call) -> None:
     """Replace an alias, and give it another name if one is sent."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         _check_unchanged(call, config)
         _require(call, config)
         old, new = call.params["name"], call.params.get("rename", call.params["name"])
@@ -49,18 +49,18 @@ def update_alias(call: Call) -> None:
         if new.lower() != old.lower() and new.lower() in config.aliases:
             raise bad_parameter("name", f"alias '{new}' already exists")
         name = new if new.lower() != old.lower() else old
-        config.aliases[new.lower()] = {**_given(call), "name": name}
+        config.aliases[new.lower()] = {**_read_alias(call), "name": name}
 
 
 @route(*with_sets("DELETE aliases/{name}"))
 def delete_alias(call: Call) -> None:
     """Remove an alias, if it is there."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         _check_unchanged(call, config)
         config.aliases.pop(call.params["name"].lower(), None)
 
 
-def _listed(config: FirewallConfig) -> list[Entry]:
+def _list_entries(config: FirewallConfig) -> list[Entry]:
     return [config.aliases[key] for key in sorted(config.aliases)]
 
 
@@ -72,8 +72,8 @@ def _require(call: Call, config: FirewallConfig) -> Entry:
 
 
 def _check_unchanged(call: Call, config: FirewallConfig) -> None:
-    check_digest(with_digest(_listed(config))[1], call.params.get("digest"))
+    check_digest(with_digest(_list_entries(config))[1], call.params.get("digest"))
 
 
-def _given(call: Call) -> Entry:
+def _read_alias(call: Call) -> Entry:
     return {key: call.params[key] for key in ("name", "cidr", "comment") if key in call.params}

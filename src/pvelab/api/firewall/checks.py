@@ -54,7 +54,7 @@ class RuleCheck:
     environment: str
     configs: tuple[FirewallConfig, ...]
 
-    def verified(self, rule: Mapping[str, Any]) -> dict[str, Any]:
+    def verify(self, rule: Mapping[str, Any]) -> dict[str, Any]:
         """Return a rule with its macro spelt right and the IP version that its addresses have.
 
         Raises:
@@ -81,7 +81,7 @@ class RuleCheck:
     def problems(self, rule: Mapping[str, Any]) -> Mapping[str, str]:
         """Return what is wrong with a rule that is already there, such as an alias that is gone."""
         try:
-            self.verified(rule)
+            self.verify(rule)
         except PveError as err:
             return err.errors or {}
         return {}
@@ -119,13 +119,13 @@ class RuleCheck:
                 found = parse_addresses(rule[name])
             except FormatError as err:
                 raise bad_parameter(name, str(err)) from err
-            found = found or self._referred(name, rule[name])
+            found = found or self._check_reference(name, rule[name])
             if version and found and found != version:
                 raise bad_parameter(name, "detected mixed ipv4/ipv6 addresses in rule")
             version = version or found
         return version
 
-    def _referred(self, name: str, value: str) -> int | None:
+    def _check_reference(self, name: str, value: str) -> int | None:
         """Check that an IP set or alias exists; return the IP version of an alias."""
         if value.startswith("+"):
             found = _IPSET.fullmatch(value)

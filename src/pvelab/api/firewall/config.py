@@ -12,7 +12,7 @@ import copy
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import running
+from pvelab.api.cluster.sdn.applied import read_applied
 from pvelab.server.params.firewall_formats import ip_version, strip_full_prefix
 from pvelab.server.problems import PveError
 from pvelab.world.guests.guests import digest_of
@@ -29,9 +29,9 @@ __all__ = [
     "FirewallConfig",
     "Scope",
     "comment_line",
-    "editing",
+    "edit_config",
     "load",
-    "reading",
+    "read_config",
     "save",
     "scope_of",
     "with_digest",
@@ -121,15 +121,17 @@ def load(store: Store, key: str) -> FirewallConfig:
 
 def save(store: Store, key: str, config: FirewallConfig) -> None:
     """Write a configuration as its file would give it back, in the running transaction."""
-    config.rules = [_kept_rule(rule, iface=True) for rule in config.rules]
-    config.aliases = {key: _kept_alias(alias) for key, alias in sorted(config.aliases.items())}
-    config.ipset = {name: _kept_entries(config.ipset[spelt]) for name, spelt in _lowered(config.ipset)}
-    config.groups = {
-        name: [_kept_rule(rule, iface=False) for rule in config.groups[spelt]]
-        for name, spelt in _lowered(config.groups)
+    config.rules = [_normalize_rule(rule, iface=True) for rule in config.rules]
+    config.aliases = {key: _normalize_alias(alias) for key, alias in sorted(config.aliases.items())}
+    config.ipset = {
+        name: _normalize_entries(config.ipset[spelt]) for name, spelt in _lower_names(config.ipset)
     }
-    config.ipset_comments = _kept_comments(config.ipset_comments, config.ipset)
-    config.group_comments = _kept_comments(config.group_comments, config.groups)
+    config.groups = {
+        name: [_normalize_rule(rule, iface=False) for rule in config.groups[spelt]]
+        for name, spelt in _lower_names(config.groups)
+    }
+    config.ipset_comments = _normalize_comments(config.ipset_comments, config.ipset)
+    config.group_comments = _normalize_comments(config.group_comments, config.groups)
     parts = {part.name: getattr(config, part.name) for part in fields(config)}
     document = {name: part for name, part in parts.items() if part}
     if document:
@@ -138,18 +140,18 @@ def save(store: Store, key: str, config: FirewallConfig) -> None:
         store.delete(_COLLECTION, key)
 
 
-def reading(call: Call) -> FirewallConfig:
+def read_config(call: Call) -> FirewallConfig:
     """Return the configuration of a call's scope."""
     _check_vnet(call, "SDN.Audit", "SDN.Allocate")
     return load(call.store, scope_of(call).key)
 
 
 @contextlib.contextmanager
-def editing(call: Call) -> Iterator[FirewallConfig]:
+def edit_config(call: Call) -> Iterator[FirewallConfig]:
     """Hand out the configuration of a call's scope under its lock, and keep what the block makes of it."""
     _check_vnet(call, "SDN.Allocate")
     scope = scope_of(call)
-    with call.world.cluster.locked(scope.lock):
+    with call.world.cluster.lock_file(scope.lock):
         config = load(call.store, scope.key)
         yield config
         save(call.store, scope.key, config)
@@ -171,13 +173,13 @@ def _check_vnet(call: Call, *privileges: str) -> None:
     name = call.params.get("vnet")
     if name is None:
         return
-    vnet = running(call.store, "vnets").get(name)
+    vnet = read_applied(call.store, "vnets").get(name)
     if vnet is None:
         raise PveError("invalid vnet specified")
     call.check(f"/sdn/zones/{vnet['zone']}/{name}", *privileges, any_of=True)
 
 
-def _kept_rule(rule: Entry, *, iface: bool) -> Entry:
+def _normalize_rule(rule: Entry, *, iface: bool) -> Entry:
     # The line of a rule that names a group has no place for conditions.
     dropped = {"pos", "digest", "errors", "enable", "comment"} | (set() if iface else {"iface"})
     if rule["type"] == "group":
@@ -188,14 +190,14 @@ def _kept_rule(rule: Entry, *, iface: bool) -> Entry:
     return {**kept, "comment": comment} if comment else kept
 
 
-def _kept_alias(alias: Entry) -> Entry:
+def _normalize_alias(alias: Entry) -> Entry:
     cidr = strip_full_prefix(str(alias["cidr"]))
     kept = {"name": alias["name"], "cidr": cidr, "ipversion": ip_version(cidr)}
     comment = comment_line(alias.get("comment"))
     return {**kept, "comment": comment} if comment else kept
 
 
-def _kept_entries(entries: list[Entry]) -> list[Entry]:
+def _normalize_entries(entries: list[Entry]) -> list[Entry]:
     kept: dict[str, Entry] = {}
     for entry in entries:
         line: Entry = {"cidr": entry["cidr"]}
@@ -208,12 +210,12 @@ def _kept_entries(entries: list[Entry]) -> list[Entry]:
     return [kept[cidr] for cidr in sorted(kept)]
 
 
-def _lowered(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _lower_names(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield names in small letters, as they are read back; of two that fall together the last stays."""
     for spelt in sorted(named):
         yield spelt.lower(), spelt
 
 
-def _kept_comments(comments: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, str]:
-    kept = {name: comment_line(comments[spelt]) for name, spelt in _lowered(comments)}
+def _normalize_comments(comments: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, str]:
+    kept = {name: comment_line(comments[spelt]) for name, spelt in _lower_names(comments)}
     return {name: comment for name, comment in kept.items() if comment and name in named}

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.firewall.config import Entry, FirewallConfig, editing, load, reading, save, with_digest
+from pvelab.api.firewall.config import (
+    Entry,
+    FirewallConfig,
+    edit_config,
+    load,
+    read_config,
+    save,
+    with_digest,
+)
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
 from pvelab.world.sections import check_digest
@@ -18,16 +26,16 @@ __all__ = ["create_group", "delete_group", "list_groups"]
 @route("GET /cluster/firewall/groups")
 def list_groups(call: Call) -> Any:
     """List the security groups by name."""
-    return with_digest(_listed(reading(call)))[0]
+    return with_digest(_list_groups(read_config(call)))[0]
 
 
 @route("POST /cluster/firewall/groups")
 def create_group(call: Call) -> None:
     """Add a security group; with `rename`, give an existing one another name or comment."""
     name, old = call.params["group"], call.params.get("rename")
-    with editing(call) as config:
+    with edit_config(call) as config:
         if old is not None:
-            check_digest(with_digest(_listed(config))[1], call.params.get("digest"))
+            check_digest(with_digest(_list_groups(config))[1], call.params.get("digest"))
             _rename(call, config, old, name)
         elif name in config.groups:
             raise bad_parameter("group", f"Security group '{name}' already exists")
@@ -41,13 +49,13 @@ def create_group(call: Call) -> None:
 def delete_group(call: Call) -> None:
     """Remove a security group without rules."""
     name = call.params["group"]
-    with editing(call) as config:
+    with edit_config(call) as config:
         if config.require_group(name):
             raise PveError(f"Security group '{name}' is not empty")
         del config.groups[name]
 
 
-def _listed(config: FirewallConfig) -> list[Entry]:
+def _list_groups(config: FirewallConfig) -> list[Entry]:
     comments = config.group_comments
     return [
         {"group": name, **({"comment": comments[name]} if name in comments else {})}

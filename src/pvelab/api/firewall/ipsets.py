@@ -8,9 +8,9 @@ from pvelab.api.firewall.config import (
     CLUSTER,
     Entry,
     FirewallConfig,
-    editing,
+    edit_config,
     load,
-    reading,
+    read_config,
     scope_of,
     with_digest,
 )
@@ -38,16 +38,16 @@ __all__ = [
 @route(*with_sets("GET ipset"))
 def list_ipsets(call: Call) -> Any:
     """List the IP sets by name."""
-    return with_digest(_listed(reading(call)))[0]
+    return with_digest(_list_sets(read_config(call)))[0]
 
 
 @route(*with_sets("POST ipset"))
 def create_ipset(call: Call) -> None:
     """Add an IP set; with `rename`, give an existing one another name or comment."""
     name, old = call.params["name"], call.params.get("rename")
-    with editing(call) as config:
+    with edit_config(call) as config:
         if old is not None:
-            check_digest(with_digest(_listed(config))[1], call.params.get("digest"))
+            check_digest(with_digest(_list_sets(config))[1], call.params.get("digest"))
             _rename(config, old, name)
         elif name in config.ipset:
             raise bad_parameter("name", f"IPSet '{name}' already exists")
@@ -61,7 +61,7 @@ def create_ipset(call: Call) -> None:
 def delete_ipset(call: Call) -> None:
     """Remove an IP set that is empty, or any with `force`."""
     name = call.params["name"]
-    with editing(call) as config:
+    with edit_config(call) as config:
         if config.require_ipset(name) and not call.params.get("force"):
             raise PveError(f"IPSet '{name}' is not empty")
         del config.ipset[name]
@@ -76,9 +76,9 @@ def list_entries(call: Call) -> Any:
 @route(*with_sets("POST ipset/{name}"))
 def add_entry(call: Call) -> None:
     """Add an entry to an IP set."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         entries = config.require_ipset(call.params["name"])
-        cidr = _resolved(call, config)
+        cidr = _resolve_entry(call, config)
         if any(entry["cidr"] == cidr for entry in entries):
             raise bad_parameter("cidr", f"address '{cidr}' already exists")
         if cidr.endswith("/0"):
@@ -95,7 +95,7 @@ def read_entry(call: Call) -> Any:
 @route(*with_sets("PUT ipset/{name}/{cidr}"))
 def update_entry(call: Call) -> None:
     """Replace comment and `nomatch` of an entry; what is not sent is unset."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         entries = config.require_ipset(call.params["name"])
         _check_unchanged(call, entries)
         entry = _find(entries, call)
@@ -106,13 +106,13 @@ def update_entry(call: Call) -> None:
 def delete_entry(call: Call) -> None:
     """Remove an entry, if it is there."""
     name = call.params["name"]
-    with editing(call) as config:
+    with edit_config(call) as config:
         entries = config.require_ipset(name)
         _check_unchanged(call, entries)
         config.ipset[name] = [entry for entry in entries if entry["cidr"] != call.params["cidr"]]
 
 
-def _listed(config: FirewallConfig) -> list[Entry]:
+def _list_sets(config: FirewallConfig) -> list[Entry]:
     comments = config.ipset_comments
     return [
         {"name": name, **({"comment": comments[name]} if name in comments else {})}
@@ -132,7 +132,7 @@ def _rename(config: FirewallConfig, old: str, new: str) -> None:
 
 
 def _entries(call: Call) -> list[Entry]:
-    config = reading(call)
+    config = read_config(call)
     return with_digest(config.require_ipset(call.params["name"]))[0]
 
 
@@ -151,7 +151,7 @@ def _properties(call: Call) -> Entry:
     return {key: call.params[key] for key in ("comment", "nomatch") if call.params.get(key)}
 
 
-def _resolved(call: Call, config: FirewallConfig) -> str:
+def _resolve_entry(call: Call, config: FirewallConfig) -> str:
     """Return an entry as the set keeps it: an alias that exists, or an address or network in plain form."""
     cidr = str(call.params["cidr"])
     parts = ALIAS.fullmatch(cidr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.firewall.config import CLUSTER, Entry, editing, reading, scope_of
+from pvelab.api.firewall.config import CLUSTER, Entry, edit_config, read_config, scope_of
 from pvelab.api.firewall.paths import SCOPES, everywhere
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import bad_parameter
@@ -25,7 +25,7 @@ _TRIAL_S = 60
 @route(*everywhere("GET options"))
 def read_options(call: Call) -> Any:
     """Answer the options that are set, and their digest."""
-    options = _current(call, reading(call).options)
+    options = _current(call, read_config(call).options)
     return {**options, "digest": digest_of(options)}
 
 
@@ -38,7 +38,7 @@ def update_options(call: Call) -> None:
     given = {key: value for key, value in call.params.items() if key in known}
     if scope is CLUSTER and given.get("enable", 0) > 1:
         given["enable"] = call.now()
-    with editing(call) as config:
+    with edit_config(call) as config:
         options = _current(call, config.options)
         check_digest(digest_of(options), call.params.get("digest"))
         for name in split_list(call.params.get("delete", "")):

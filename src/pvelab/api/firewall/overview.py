@@ -27,25 +27,25 @@ __all__ = [
 @route("GET /cluster/firewall")
 def show_cluster(_call: Call) -> Any:
     """List what the firewall of the cluster has."""
-    return _named("aliases", "rules", "options", "groups", "ipset", "macros", "refs")
+    return _make_index("aliases", "rules", "options", "groups", "ipset", "macros", "refs")
 
 
 @route("GET /nodes/{node}/firewall")
 def show_node(_call: Call) -> Any:
     """List what the firewall of a node has."""
-    return _named("rules", "options", "log")
+    return _make_index("rules", "options", "log")
 
 
 @route("GET /nodes/{node}/qemu/{vmid}/firewall", "GET /nodes/{node}/lxc/{vmid}/firewall")
 def show_guest(_call: Call) -> Any:
     """List what the firewall of a guest has."""
-    return _named("rules", "aliases", "ipset", "refs", "options")
+    return _make_index("rules", "aliases", "ipset", "refs", "options")
 
 
 @route("GET /cluster/sdn/vnets/{vnet}/firewall")
 def show_vnet(_call: Call) -> Any:
     """List what the firewall of a virtual network has."""
-    return _named("rules", "options")
+    return _make_index("rules", "options")
 
 
 @route("GET /cluster/firewall/macros")
@@ -76,7 +76,7 @@ def read_log(call: Call) -> Any:
     return [{"n": 1, "t": "no content"}]
 
 
-def _named(*names: str) -> list[dict[str, str]]:
+def _make_index(*names: str) -> list[dict[str, str]]:
     return [{"name": name} for name in names]
 
 

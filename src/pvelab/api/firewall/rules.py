@@ -9,9 +9,9 @@ from pvelab.api.firewall.config import (
     CLUSTER,
     Entry,
     FirewallConfig,
-    editing,
+    edit_config,
     load,
-    reading,
+    read_config,
     scope_of,
     with_digest,
 )
@@ -38,27 +38,27 @@ _PROPERTIES = frozenset(
 @route(*everywhere("GET rules"), "GET /cluster/firewall/groups/{group}")
 def list_rules(call: Call) -> Any:
     """List the rules in the order in which they apply."""
-    return [{**rule, "pos": position} for position, rule in enumerate(_shown(call))]
+    return [{**rule, "pos": position} for position, rule in enumerate(_format_rules(call))]
 
 
 @route(*everywhere("GET rules/{pos}"), "GET /cluster/firewall/groups/{group}/{pos}")
 def read_rule(call: Call) -> Any:
     """Answer one rule; its position is text here, as it came in the path."""
-    return {**_at(_shown(call), call), "pos": str(call.params["pos"])}
+    return {**_at(_format_rules(call), call), "pos": str(call.params["pos"])}
 
 
 @route(*everywhere("POST rules"), "POST /cluster/firewall/groups/{group}")
 def create_rule(call: Call) -> None:
     """Put a rule before all others, switched off unless told otherwise."""
-    with editing(call) as config:
-        rule = _check(call, config, visible_sets(call)).verified(_changed({"enable": 0}, call))
+    with edit_config(call) as config:
+        rule = _check(call, config, visible_sets(call)).verify(_change_rule({"enable": 0}, call))
         _rules(call, config).insert(0, rule)
 
 
 @route(*everywhere("PUT rules/{pos}"), "PUT /cluster/firewall/groups/{group}/{pos}")
 def update_rule(call: Call) -> None:
     """Move a rule, or else change its properties."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         rules = _rules(call, config)
         _check_unchanged(call, rules)
         rule, position = _at(rules, call), int(call.params["pos"])
@@ -67,15 +67,15 @@ def update_rule(call: Call) -> None:
             rules.insert(target, rule)
             del rules[position + (target < position)]
             return
-        rules[position] = _check(call, config, visible_sets(call)).verified(
-            _without(_changed(rule, call), call)
+        rules[position] = _check(call, config, visible_sets(call)).verify(
+            _without(_change_rule(rule, call), call)
         )
 
 
 @route(*everywhere("DELETE rules/{pos}"), "DELETE /cluster/firewall/groups/{group}/{pos}")
 def delete_rule(call: Call) -> None:
     """Remove a rule; those behind it move up."""
-    with editing(call) as config:
+    with edit_config(call) as config:
         rules = _rules(call, config)
         _check_unchanged(call, rules)
         _at(rules, call)
@@ -96,9 +96,9 @@ def _check(call: Call, config: FirewallConfig, sets: FirewallConfig) -> RuleChec
     return RuleCheck(environment=scope.environment, configs=(config, cluster, sets))
 
 
-def _shown(call: Call) -> list[Entry]:
+def _format_rules(call: Call) -> list[Entry]:
     """Return the rules with their digest, and with what is wrong with those that refer to nothing."""
-    config = reading(call)
+    config = read_config(call)
     check = _check(call, config, all_sets(call))
     rules, _ = with_digest(_rules(call, config))
     for rule in rules:
@@ -119,7 +119,7 @@ def _at(rules: list[Entry], call: Call) -> Entry:
     return rules[position]
 
 
-def _changed(rule: Entry, call: Call) -> Entry:
+def _change_rule(rule: Entry, call: Call) -> Entry:
     """Return a rule with the properties of a call; an empty text or a dash unsets one."""
     given = {key: value for key, value in call.params.items() if key in _PROPERTIES - {"pos", "digest"}}
     merged = {**rule, **given}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pvelab.api.cluster.sdn.applied import running
+from pvelab.api.cluster.sdn.applied import read_applied
 from pvelab.api.firewall.config import FirewallConfig
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _SETS = ("all", "gateway", "no-gateway", "dhcp")
 
 def all_sets(call: Call) -> FirewallConfig:
     """Return the sets of all virtual networks in force, without their addresses."""
-    return _sets(list(running(call.store, "vnets")))
+    return _sets(list(read_applied(call.store, "vnets")))
 
 
 def visible_sets(call: Call) -> FirewallConfig:
@@ -25,7 +25,7 @@ def visible_sets(call: Call) -> FirewallConfig:
     return _sets(
         [
             name
-            for name, vnet in running(call.store, "vnets").items()
+            for name, vnet in read_applied(call.store, "vnets").items()
             if call.may(f"/sdn/zones/{vnet['zone']}/{name}", "SDN.Audit", "SDN.Allocate", any_of=True)
         ]
     )

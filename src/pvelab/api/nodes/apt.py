@@ -98,11 +98,11 @@ def add_repository(call: Call) -> Any:
 
 def _files(call: Call) -> Files:
     kept = call.store.get("apt", call.node)
-    found: Mapping[str, list[Repository]] = _fresh() if kept is None else kept["files"]
+    found: Mapping[str, list[Repository]] = _make_default_files() if kept is None else kept["files"]
     return {path: list(repositories) for path, repositories in found.items()}
 
 
-def _fresh() -> Files:
+def _make_default_files() -> Files:
     return {
         f"{_FOLDER}/ceph.sources": [_repository("ceph-squid-enterprise")],
         f"{_FOLDER}/debian.sources": [

@@ -111,7 +111,7 @@ def renew_certificate(call: Call) -> Any:
 def revoke_certificate(call: Call) -> Any:
     """Revoke the certificate and remove it, in a task."""
     store, node = call.store, call.node
-    account, _ = _ordered(call)
+    account, _ = _read_acme_config(call)
 
     async def work(task: Task) -> None:
         _require_account(call, account)
@@ -132,7 +132,7 @@ def revoke_certificate(call: Call) -> Any:
 
 def _order(call: Call, kind: str) -> str:
     store, node = call.store, call.node
-    account, domains = _ordered(call)
+    account, domains = _read_acme_config(call)
 
     async def work(task: Task) -> None:
         _require_account(call, account)
@@ -156,7 +156,7 @@ def _order(call: Call, kind: str) -> str:
     return call.start_task(kind, "", work)
 
 
-def _ordered(call: Call) -> tuple[str, list[str]]:
+def _read_acme_config(call: Call) -> tuple[str, list[str]]:
     """Return the account and the domains of the node's configuration."""
     config, facts = load_config(call, call.node), call.world.facts
     acme = properties.parse(facts.schema(_DECLARED_AT, "acme")["format"], str(config.get("acme", "")))

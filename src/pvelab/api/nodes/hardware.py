@@ -103,7 +103,7 @@ def index_hardware(_call: Call) -> Any:
 
 @route("GET /nodes/{node}/hardware/pci")
 def list_pci(call: Call) -> Any:
-    """List the PCI devices, but for classes that nobody passes through."""
+    """List the PCI devices, but for classes that no one passes through."""
     hidden = split_list(call.params.get("pci-class-blacklist", _MEMORY_BRIDGES_CPUS))
     verbose = call.params.get("verbose", 1)
     return [

@@ -103,7 +103,7 @@ def _require(call: Call, privilege: str) -> Mapping[str, Any]:
 
 
 def _is_own(call: Call, task: Mapping[str, Any]) -> bool:
-    """Tell whether the caller started a task: a user sees what its tokens did, a token only its own."""
+    """Return whether the caller started a task: a user sees what its tokens did, a token only its own."""
     user = str(task["user"])
     if "tokenid" in task:
         return call.authid in (user, f"{user}!{task['tokenid']}")

@@ -20,7 +20,7 @@ __all__ = [
     "groups",
     "groups_of",
     "hash_password",
-    "locked",
+    "lock_records",
     "password_fits",
     "replace_file",
     "save_groups",
@@ -53,7 +53,7 @@ class Group(NamedTuple):
 
 
 @contextlib.contextmanager
-def locked(name: str = "accounts") -> Iterator[None]:
+def lock_records(name: str = "accounts") -> Iterator[None]:
     """Keep others from changing the same records for the length of the block."""
     folder = "/var/lib/stackyard-lab"
     os.makedirs(folder, exist_ok=True)
@@ -104,7 +104,7 @@ def groups_of(user: User) -> list[int]:
 
 
 def shadow() -> dict[str, list[str]]:
-    """Return the fields after the name, by name; empty for whoever may not read them."""
+    """Return the fields after the name, by name; empty for those who may not read them."""
     with contextlib.suppress(PermissionError):
         return {fields[0]: fields[1:] for fields in _rows("/etc/shadow", 9)}
     return {}
@@ -140,7 +140,7 @@ def hash_password(password: str) -> str:
 
 
 def password_fits(name: str, password: str) -> bool:
-    """Tell whether a password is the user's."""
+    """Return whether a password is the user's."""
     kept = shadow().get(name, ["!"])[0]
     if not kept or kept[0] in "!*":
         return False

@@ -10,7 +10,7 @@ from . import accounts, sudoers
 from .skeleton import set_hostname
 
 if TYPE_CHECKING:
-    from .spawning import Wanted
+    from .spawning import ProgramRequest
 
 __all__ = ["answer", "answer_user", "refusal"]
 
@@ -43,12 +43,12 @@ def answer_user(uid: int, message: dict[str, Any]) -> Any:
         return True
     if what == "sudo-rules":
         found = accounts.find_user(str(uid))
-        return [] if found is None else [rule.shown() for rule in sudoers.rules_of(found)]
+        return [] if found is None else [rule.format() for rule in sudoers.rules_of(found)]
     return None
 
 
-def refusal(uid: int, wanted: Wanted, message: dict[str, Any]) -> Optional[str]:
-    """Say why somebody may not run a program as somebody else; None if that is allowed.
+def refusal(uid: int, wanted: ProgramRequest, message: dict[str, Any]) -> Optional[str]:
+    """Say why someone may not run a program as someone else; None if that is allowed.
 
     `how` is `sudo` (the sudoers count, and the caller's password where they want one) or `su` (the password
     of the other user); root needs neither.
@@ -68,7 +68,7 @@ def refusal(uid: int, wanted: Wanted, message: dict[str, Any]) -> Optional[str]:
             if password is not None and accounts.password_fits(target.name, str(password))
             else "password"
         )
-    rule = sudoers.allowed(caller, target, wanted.argv or [])
+    rule = sudoers.find_rule(caller, target, wanted.argv or [])
     if rule is None:
         return "not-allowed"
     if rule.nopasswd:

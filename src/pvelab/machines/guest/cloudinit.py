@@ -26,7 +26,7 @@ def apply_container(data: Config) -> None:
     """Do what Proxmox does to a container before it starts: its name, the password and keys of root."""
     _write_names(str(data["hostname"]), str(data["hostname"]), manages_hosts=False)
     hashed = data.get("password")
-    with accounts.locked():
+    with accounts.lock_records():
         if hashed and accounts.shadow().get("root", ["*"])[0] in ("*", "!"):
             cloudusers.give_password("root", str(hashed))
             # Proxmox's templates let root in with a password.
@@ -35,15 +35,15 @@ def apply_container(data: Config) -> None:
 
 
 def apply(data: Config, journal: Journal, *, is_new: bool) -> None:
-    """Apply user and vendor data; what fails is logged and the rest goes on."""
-    config, scripts, hooks = _merged(data, journal)
+    """Apply user and vendor data; what fails is logged and the rest continues."""
+    config, scripts, hooks = _merge(data, journal)
     steps: list[tuple[str, Callable[[Config, Journal], None]]] = []
     if is_new:
         steps += [("boothook", lambda *_: _run_scripts(hooks, "boothooks", journal))]
     steps += [("bootcmd", _bootcmd)]
     if is_new:
         steps += [
-            ("growpart", _ignored),
+            ("growpart", _ignore),
             ("set-hostname", lambda found, _: _hostname(found, data)),
             ("write-files", lambda found, log: _write_files(found, log, deferred=False)),
             ("users-groups", cloudusers.users_and_groups),
@@ -69,7 +69,7 @@ def apply(data: Config, journal: Journal, *, is_new: bool) -> None:
             journal.debug("modules", f"Ran module {name}")
 
 
-def _merged(data: Config, journal: Journal) -> tuple[Config, list[Config], list[Config]]:
+def _merge(data: Config, journal: Journal) -> tuple[Config, list[Config], list[Config]]:
     config: Config = {}
     scripts: list[Config] = []
     hooks: list[Config] = []
@@ -93,7 +93,7 @@ def _merged(data: Config, journal: Journal) -> tuple[Config, list[Config], list[
     return config, scripts, hooks
 
 
-def _ignored(_config: Config, _journal: Journal) -> None:
+def _ignore(_config: Config, _journal: Journal) -> None:
     """Leave disks alone."""
 
 
@@ -136,7 +136,7 @@ def _write_files(config: Config, journal: Journal, *, deferred: bool) -> None:
 
 
 def _write_file(path: str, entry: Config) -> None:
-    content = _decoded(entry.get("content", ""), str(entry.get("encoding", "")))
+    content = _decode(entry.get("content", ""), str(entry.get("encoding", "")))
     os.makedirs(os.path.dirname(path) or "/", exist_ok=True)
     with open(path, "ab" if entry.get("append") else "wb") as stream:
         stream.write(content)
@@ -153,7 +153,7 @@ def _write_file(path: str, entry: Config) -> None:
         os.chown(path, user.uid, found)
 
 
-def _decoded(content: Any, encoding: str) -> bytes:
+def _decode(content: Any, encoding: str) -> bytes:
     data = (
         content.encode() if isinstance(content, str) else str(content if content is not None else "").encode()
     )
@@ -202,7 +202,7 @@ def _runcmd(config: Config, journal: Journal) -> None:
     lines = ["#!/bin/sh"]
     for command in commands:
         if isinstance(command, list):
-            lines.append(" ".join(_quoted(str(word)) for word in command))
+            lines.append(" ".join(_quote(str(word)) for word in command))
         elif isinstance(command, str):
             lines.append(command)
         else:
@@ -286,7 +286,7 @@ def _power(config: Config, journal: Journal) -> None:
         journal.run([mode])
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return "'" + word.replace("'", "'\"'\"'") + "'"
 
 

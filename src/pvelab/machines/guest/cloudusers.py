@@ -25,7 +25,7 @@ _SUDOERS = "/etc/sudoers.d/90-cloud-init-users"
 def users_and_groups(config: Config, journal: Journal) -> None:
     """Make the groups and the users that are listed; the default user where nothing is."""
     for name, members in _groups(config.get("groups")):
-        with accounts.locked():
+        with accounts.lock_records():
             if not any(one.name == name for one in accounts.groups()):
                 making.add_group(name)
             for member in members:
@@ -33,7 +33,7 @@ def users_and_groups(config: Config, journal: Journal) -> None:
                     making.set_groups(member, [name], append=True)
     for entry in _entries(config):
         try:
-            with accounts.locked():
+            with accounts.lock_records():
                 _make(entry, journal)
         except making.Refused as err:
             journal.warn("__init__.py", f"Failed to create user {entry.get('name')}: {err}")
@@ -43,7 +43,7 @@ def ssh(config: Config, journal: Journal) -> None:
     """Give out keys, and set what root is told."""
     keys = [str(key) for key in _list(config.get("ssh_authorized_keys"))]
     name = _default_name(config)
-    with accounts.locked():
+    with accounts.lock_records():
         if name and keys:
             give_keys(name, keys)
     found = config.get("ssh_keys")
@@ -80,7 +80,7 @@ def set_passwords(config: Config, journal: Journal) -> None:
         if is_random:
             password = "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(20))
             journal.say(f"Set the following 'random' passwords\n{user}:{password}")
-        with accounts.locked():
+        with accounts.lock_records():
             give_password(user, password)
     allows = config.get("ssh_pwauth")
     if allows is not None and str(allows).lower() != "unchanged":
@@ -132,7 +132,7 @@ def _entries(config: Config) -> list[Config]:
             found.append(dict(listed))
         else:
             found += [{"name": name.strip()} for name in str(listed).split(",") if name.strip()]
-    # `user: root` without a list still means somebody.
+    # `user: root` without a list still means someone.
     if "users" not in config and not any(one.get("name") == default["name"] for one in found):
         found.append(default)
     return found

@@ -13,7 +13,7 @@ from . import seccomp
 if TYPE_CHECKING:
     from .accounts import User
 
-__all__ = ["LIMITS", "become", "become_root", "call_itself", "is_alone", "limit", "peer_uid"]
+__all__ = ["LIMITS", "become_root", "call_itself", "is_alone", "limit", "peer_uid", "switch_user"]
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWUTS = 0x04000000
@@ -37,7 +37,7 @@ LIMITS = {
 
 
 def is_alone() -> bool:
-    """Tell whether the sandbox has one user number only, because an ordinary user started it."""
+    """Return whether the sandbox has one user number only, because an ordinary user started it."""
     with open("/proc/self/uid_map", encoding="ascii") as stream:
         return int(stream.readline().split()[2]) == 1
 
@@ -50,7 +50,7 @@ def call_itself(name: str) -> None:
 def become_root() -> None:
     """Become root of the guest, in a user namespace without the number that the sandbox was set up with.
 
-    That number is root of the machine; from here on nobody in the guest can have it.
+    That number is root of the machine; from here on no one in the guest can have it.
 
     Raises:
         OSError: The system refuses it.
@@ -67,7 +67,7 @@ def become_root() -> None:
     begun, begin = os.pipe()
     helper = os.fork()
     if not helper:
-        # Only somebody outside of the new namespace may give it more than one number.
+        # Only someone outside of the new namespace may give it more than one number.
         os.close(begin)
         os.read(begun, 1)
         try:
@@ -95,7 +95,7 @@ def limit() -> None:
         resource.setrlimit(which, (most, most))
 
 
-def become(user: User, groups: list[int]) -> None:
+def switch_user(user: User, groups: list[int]) -> None:
     """Take the numbers of a user, and give up whatever is not needed to run programs.
 
     Where there is one number only, a user namespace shows it as the wanted one.

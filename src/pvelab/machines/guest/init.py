@@ -17,7 +17,7 @@ import sys
 from typing import Any, Optional
 
 from . import accounts, asking, identity, skeleton, switch
-from .spawning import Wanted, exit_status, spawn
+from .spawning import ProgramRequest, exit_status, spawn
 from .wire import BROKER, Message, receive, send
 
 __all__ = ["main"]
@@ -97,7 +97,7 @@ class Init:
             return False
         what, name = message.get("do"), message.get("id")
         if what == "run":
-            wanted = Wanted.of(message)
+            wanted = ProgramRequest.of(message)
             self._start(self._lab, name, wanted, descriptors)
         elif what == "signal":
             self._signal(self._lab, name, int(message["number"]))
@@ -118,7 +118,7 @@ class Init:
         except OSError:
             message, descriptors = None, []
         if message is None:
-            # Whoever asked for a program is gone: the program goes too.
+            # Anyone who asked for a program is gone: the program goes too.
             self._signal(sock, None, signal.SIGHUP)
             self._drop(sock)
             return
@@ -136,7 +136,7 @@ class Init:
             self._signal(sock, None, int(message["number"]))
             return
         if what == "run":
-            wanted = Wanted.of(message)
+            wanted = ProgramRequest.of(message)
             refusal = asking.refusal(uid, wanted, message)
             if refusal is not None:
                 self._tell(sock, {"refused": refusal})
@@ -150,7 +150,7 @@ class Init:
         else:
             self._tell(sock, {"answer": asking.answer_user(uid, message)})
 
-    def _start(self, sock: socket.socket, name: Any, wanted: Wanted, descriptors: list[int]) -> None:
+    def _start(self, sock: socket.socket, name: Any, wanted: ProgramRequest, descriptors: list[int]) -> None:
         try:
             pid, terminal = spawn(wanted, descriptors, keep=self._own)
         except (OSError, LookupError, ValueError) as err:
@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> Optional[int]:
     os.set_inheritable(lab.fileno(), False)
     # While it still may: what it becomes next has no say over the network.
     network = _start_network(facts)
-    # Whoever wants to know which init this is looks here.
+    # Anyone who wants to know which init this is looks here.
     identity.call_itself("systemd")
     identity.become_root()
     skeleton.prepare(facts)

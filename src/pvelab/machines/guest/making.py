@@ -49,7 +49,7 @@ def add_group(name: str, gid: Optional[int] = None, *, system: bool = False) -> 
 
 
 class NewUser(NamedTuple):
-    """A user who is to be made; with a group of the same name if none is given."""
+    """A user who is to be created; with a group of the same name if none is given."""
 
     name: str
     uid: Optional[int] = None
@@ -99,7 +99,7 @@ def make_home(user: User) -> None:
 
 
 def own(path: str, uid: int, gid: int) -> None:
-    """Give a file to somebody, where the sandbox has such numbers."""
+    """Give a file to someone, where the sandbox has such numbers."""
     with contextlib.suppress(OSError):
         os.lchown(path, uid, gid)
 

@@ -24,7 +24,7 @@ _ERROR = 2
 
 
 class Netlink:
-    """A socket to the kernel, in the network namespace that it was made in."""
+    """A socket to the kernel, in the network namespace that it was created in."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
@@ -64,7 +64,7 @@ class Netlink:
         Raises:
             OSError: The kernel refuses.
         """
-        family, packed = _packed(address)
+        family, packed = _pack_address(address)
         head = struct.pack("BBBBI", family, prefix, 0, 0, socket.if_nametoindex(name))
         content = head + _attribute(_IFA_LOCAL, packed) + _attribute(_IFA_ADDRESS, packed)
         self._ask(_NEW_ADDRESS, content, _CREATE | _EXCLUSIVE)
@@ -79,7 +79,7 @@ class Netlink:
         content = _route(destination, prefix, _MAIN_TABLE, _UNICAST, scope)
         content += _attribute(_RTA_OUTPUT, struct.pack("I", socket.if_nametoindex(name)))
         if gateway:
-            content += _attribute(_RTA_GATEWAY, _packed(gateway)[1])
+            content += _attribute(_RTA_GATEWAY, _pack_address(gateway)[1])
         self._ask(_NEW_ROUTE, content, _CREATE)
 
     def own(self, address: str) -> None:
@@ -88,7 +88,7 @@ class Netlink:
         Raises:
             OSError: The kernel refuses.
         """
-        self._ask(_NEW_ROUTE, _owned(address), _CREATE)
+        self._ask(_NEW_ROUTE, _own_address(address), _CREATE)
 
     def disown(self, address: str) -> None:
         """Undo `own`.
@@ -96,7 +96,7 @@ class Netlink:
         Raises:
             OSError: It was not ours.
         """
-        self._ask(_DELETE_ROUTE, _owned(address), 0)
+        self._ask(_DELETE_ROUTE, _own_address(address), 0)
 
     def _ask(self, kind: int, content: bytes, flags: int) -> None:
         self._sequence += 1
@@ -110,8 +110,8 @@ class Netlink:
             raise OSError(number, os.strerror(number))
 
 
-def _owned(address: str) -> bytes:
-    family, _ = _packed(address)
+def _own_address(address: str) -> bytes:
+    family, _ = _pack_address(address)
     content = _route(address, 32 if family == socket.AF_INET else 128, _LOCAL_TABLE, _LOCAL, _HOST)
     return content + _attribute(_RTA_OUTPUT, struct.pack("I", socket.if_nametoindex("lo")))
 
@@ -121,7 +121,7 @@ def _link(index: int, flags: int, change: int = 0) -> bytes:
 
 
 def _route(destination: str, prefix: int, table: int, kind: int, scope: int) -> bytes:
-    family, packed = _packed(destination)
+    family, packed = _pack_address(destination)
     head = struct.pack("BBBBBBBBI", family, prefix, 0, 0, table, _STATIC, scope, kind, 0)
     return head + (_attribute(_RTA_DESTINATION, packed) if prefix else b"")
 
@@ -131,7 +131,7 @@ def _attribute(kind: int, content: bytes) -> bytes:
     return struct.pack("HH", length, kind) + content + bytes(-length % 4)
 
 
-def _packed(address: str) -> tuple[int, bytes]:
+def _pack_address(address: str) -> tuple[int, bytes]:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return family, socket.inet_pton(family, address)
 

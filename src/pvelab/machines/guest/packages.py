@@ -1,7 +1,7 @@
 """The packages of a guest: which are known, which are installed, and what that brings.
 
 The record is `packages.json`; the status file of dpkg is written from it, for whoever reads that. Nothing is
-downloaded: a program that the machine does not have becomes a small script that says what it stands for.
+downloaded: a program that the machine does not have becomes a small script that says what it represents.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
-    "Known",
+    "AvailablePackage",
     "Plan",
     "apply",
     "catalogue",
     "compare_versions",
     "files_of",
-    "installed",
+    "list_installed",
+    "list_unneeded",
     "plan_install",
     "plan_remove",
     "plant",
-    "unneeded",
 ]
 
 _RECORD = "packages"
@@ -49,7 +49,7 @@ _FOLDERS = {
 }
 
 
-class Known(NamedTuple):
+class AvailablePackage(NamedTuple):
     """A package that can be installed."""
 
     name: str
@@ -78,14 +78,14 @@ class Plan(NamedTuple):
     asked: list[str]
 
 
-def catalogue() -> dict[str, Known]:
+def catalogue() -> dict[str, AvailablePackage]:
     """Return all packages that are known, by name."""
-    found: dict[str, Known] = {}
+    found: dict[str, AvailablePackage] = {}
     path = os.path.join(os.path.dirname(__file__), "catalogue.tsv")
     with open(path, encoding="utf-8") as stream:
         for line in stream:
             name, version, section, size, arch, base, deps, units, programs = line.rstrip("\n").split("\t")
-            found[name] = Known(
+            found[name] = AvailablePackage(
                 name,
                 version,
                 section,
@@ -99,7 +99,7 @@ def catalogue() -> dict[str, Known]:
     return found
 
 
-def installed() -> dict[str, dict[str, Any]]:
+def list_installed() -> dict[str, dict[str, Any]]:
     """Return the records of packages by name: `version`, `state` (`ii`, `rc`), `auto`, `held`."""
     return records.load(_RECORD)
 
@@ -119,7 +119,7 @@ def plan_install(
     Raises:
         LookupError: One of them is not known; the text is what apt says.
     """
-    known, have = catalogue(), installed()
+    known, have = catalogue(), list_installed()
     plan = Plan([], [], [], {}, list(names))
     for name in plan.asked:
         if name not in known:
@@ -137,7 +137,7 @@ def plan_remove(names: Iterable[str], *, purge: bool = False) -> Plan:
     Raises:
         LookupError: One of them is not known.
     """
-    known, have = catalogue(), installed()
+    known, have = catalogue(), list_installed()
     asked = list(names)
     gone: list[str] = []
     for name in asked:
@@ -159,7 +159,7 @@ def plan_remove(names: Iterable[str], *, purge: bool = False) -> Plan:
 
 def apply(plan: Plan, *, purge: bool = False) -> None:
     """Make a plan true: records, services, programs, configuration folders."""
-    known, have = catalogue(), installed()
+    known, have = catalogue(), list_installed()
     for name in plan.removed:
         _take_away(known.get(name), name, have, purge=purge)
     for name in [*plan.new, *plan.upgraded]:
@@ -174,9 +174,9 @@ def apply(plan: Plan, *, purge: bool = False) -> None:
     _note(plan)
 
 
-def unneeded() -> list[str]:
+def list_unneeded() -> list[str]:
     """Return packages that were installed for others and that nothing needs any more."""
-    known, have = catalogue(), installed()
+    known, have = catalogue(), list_installed()
     there = [name for name in have if is_there(have, name)]
     needed = [name for name in there if not have[name].get("auto")]
     seen = set(needed)
@@ -190,13 +190,13 @@ def unneeded() -> list[str]:
 
 
 def is_there(have: dict[str, dict[str, Any]], name: str) -> bool:
-    """Tell whether a package is installed, not only its configuration."""
+    """Return whether a package is installed, not only its configuration."""
     return have.get(name, {}).get("state") == "ii"
 
 
 def set_flags(names: Iterable[str], **flags: bool) -> None:
     """Mark installed packages: `auto`, `held`."""
-    have = installed()
+    have = list_installed()
     for name in names:
         if name in have:
             have[name].update(flags)
@@ -234,7 +234,7 @@ def compare_versions(left: str, right: str) -> int:
 def _add(
     name: str,
     wanted: Optional[str],
-    state: tuple[dict[str, Known], dict[str, dict[str, Any]]],
+    state: tuple[dict[str, AvailablePackage], dict[str, dict[str, Any]]],
     plan: Plan,
     *,
     only_upgrade: bool = False,
@@ -257,7 +257,7 @@ def _add(
     plan.versions[name] = version
 
 
-def _bring(one: Known, version: str) -> None:
+def _bring(one: AvailablePackage, version: str) -> None:
     for unit in one.services:
         services.bring(unit, one.name)
     folders = [f"/etc/{one.services[0].partition('@')[0]}"] if one.services else []
@@ -282,7 +282,9 @@ def _stub(package: str, program: str, version: str) -> str:
     )
 
 
-def _take_away(one: Optional[Known], name: str, have: dict[str, dict[str, Any]], *, purge: bool) -> None:
+def _take_away(
+    one: Optional[AvailablePackage], name: str, have: dict[str, dict[str, Any]], *, purge: bool
+) -> None:
     if purge:
         have.pop(name, None)
     elif name in have:
@@ -310,7 +312,7 @@ def _save(have: dict[str, dict[str, Any]]) -> None:
     )
 
 
-def stanza(name: str, record: dict[str, Any], one: Optional[Known]) -> str:
+def stanza(name: str, record: dict[str, Any], one: Optional[AvailablePackage]) -> str:
     """Return what dpkg's status file has of a package."""
     wish = "hold" if record.get("held") else "install" if record["state"] == "ii" else "deinstall"
     state = "ok installed" if record["state"] == "ii" else "ok config-files"

@@ -171,13 +171,13 @@ def _program(machine: _Machine, *, pretends_chown: bool) -> bytes:
     namespaces = [_step(_ANY_SET, 0, 1, _NAMESPACES), _step(_RETURN, 0, 0, _ERRNO | _EPERM)]
     typing = [_refuse(request) for request in _TERMINAL_INPUT]
     known = [_step(_EQUAL, len(_PERSONALITIES) - number, 0, one) for number, one in enumerate(_PERSONALITIES)]
-    steps += _looking_at(machine.clone, _FIRST, namespaces)
-    steps += _looking_at(machine.ioctl, _SECOND, typing)
-    steps += _looking_at(machine.personality, _FIRST, [*known, _step(_RETURN, 0, 0, _ERRNO | _EPERM)])
+    steps += _inspect_argument(machine.clone, _FIRST, namespaces)
+    steps += _inspect_argument(machine.ioctl, _SECOND, typing)
+    steps += _inspect_argument(machine.personality, _FIRST, [*known, _step(_RETURN, 0, 0, _ERRNO | _EPERM)])
     return b"".join([*steps, _step(_RETURN, 0, 0, _ALLOW)])
 
 
-def _looking_at(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
+def _inspect_argument(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
     """Return steps that look at an argument of one call; what they do not refuse is allowed."""
     rest = [_step(_LOAD, 0, 0, argument), *steps, _step(_RETURN, 0, 0, _ALLOW)]
     length = sum(len(step) for step in rest) // 8

@@ -35,7 +35,7 @@ def full_name(name: str) -> str:
 
 def plant() -> None:
     """Record the targets; packages bring the rest."""
-    from . import packages  # lazy: it stands on this module
+    from . import packages  # lazy: it depends on this module
 
     record = records.load(_RECORD)
     for target in _TARGETS:

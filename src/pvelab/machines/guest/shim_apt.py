@@ -10,8 +10,8 @@ import time
 from typing import Any, Callable
 
 from . import packages
-from .accounts import locked
-from .packages import Known, Plan
+from .accounts import lock_records
+from .packages import AvailablePackage, Plan
 
 __all__ = ["run"]
 
@@ -65,7 +65,7 @@ def _get(verb: str, names: list[str], flags: set[str]) -> int:
         "full-upgrade",
         "build-dep",
     ):
-        with locked("dpkg") if not simulate else contextlib.nullcontext():
+        with lock_records("dpkg") if not simulate else contextlib.nullcontext():
             return _change(verb, names, flags, simulate=simulate)
     if verb in ("clean", "autoclean", "check", "auto-clean", "dist-clean"):
         return 0
@@ -94,7 +94,7 @@ def _change(verb: str, names: list[str], flags: set[str], *, simulate: bool) -> 
     print("Reading package lists...\nBuilding dependency tree...\nReading state information...")
     purge = verb in ("purge", "autopurge") or "--purge" in flags
     try:
-        plan = _planned(verb, names, flags, purge=purge)
+        plan = _make_plan(verb, names, flags, purge=purge)
     except LookupError as err:
         sys.stdout.flush()
         sys.stderr.write(f"E: {err.args[0]}\n")
@@ -123,14 +123,14 @@ def _change(verb: str, names: list[str], flags: set[str], *, simulate: bool) -> 
     return 0
 
 
-def _planned(verb: str, names: list[str], flags: set[str], *, purge: bool) -> Plan:
+def _make_plan(verb: str, names: list[str], flags: set[str], *, purge: bool) -> Plan:
     if verb in ("remove", "purge"):
         return packages.plan_remove([name.rstrip("+-") for name in _plain(names)], purge=purge)
     if verb in ("autoremove", "autopurge"):
         gone = packages.plan_remove(_plain(names), purge=purge).removed if names else []
-        return Plan([], [], [*gone, *(one for one in packages.unneeded() if one not in gone)], {}, [])
+        return Plan([], [], [*gone, *(one for one in packages.list_unneeded() if one not in gone)], {}, [])
     if verb in ("upgrade", "dist-upgrade", "full-upgrade"):
-        have, known = packages.installed(), packages.catalogue()
+        have, known = packages.list_installed(), packages.catalogue()
         old = [
             name
             for name, record in have.items()
@@ -153,11 +153,13 @@ def _plan_install(verb: str, names: list[str], flags: set[str]) -> Plan:
             continue
         name, _, version = word.partition("=")
         name = name.partition("/")[0].partition(":")[0]
-        found = _matching(name)
+        found = _match_packages(name)
         wanted += found
         if version:
             versions.update(
-                dict.fromkeys(found, version.rstrip("*") if "*" not in version else _wild(name, version))
+                dict.fromkeys(
+                    found, version.rstrip("*") if "*" not in version else _expand_version(name, version)
+                )
             )
     plan = packages.plan_install(
         dict.fromkeys(wanted),
@@ -168,12 +170,12 @@ def _plan_install(verb: str, names: list[str], flags: set[str]) -> Plan:
     return plan._replace(removed=packages.plan_remove(gone).removed if gone else [])
 
 
-def _wild(name: str, pattern: str) -> str:
+def _expand_version(name: str, pattern: str) -> str:
     known = packages.catalogue().get(name)
     return known.version if known and fnmatch.fnmatchcase(known.version, pattern) else pattern
 
 
-def _matching(name: str) -> list[str]:
+def _match_packages(name: str) -> list[str]:
     if "*" in name or "?" in name:
         found = fnmatch.filter(packages.catalogue(), name)
         if not found:
@@ -183,11 +185,11 @@ def _matching(name: str) -> list[str]:
 
 
 def _plain(names: list[str]) -> list[str]:
-    return [one for name in names for one in _matching(name.partition("=")[0].partition(":")[0])]
+    return [one for name in names for one in _match_packages(name.partition("=")[0].partition(":")[0])]
 
 
 def _announce(plan: Plan, verb: str, *, purge: bool) -> None:
-    have = packages.installed()
+    have = packages.list_installed()
     for name in plan.asked:
         if verb in ("install", "reinstall") and name not in plan.new and name not in plan.upgraded:
             if packages.is_there(have, name):
@@ -215,11 +217,10 @@ def _list_names(title: str, names: list[str]) -> None:
 
 def _simulate(plan: Plan, *, purge: bool) -> None:
     for name in plan.removed:
-        print(
-            f"{'Purg' if purge else 'Remv'} {name} [{packages.installed().get(name, {}).get('version', '')}]"
-        )
+        version = packages.list_installed().get(name, {}).get("version", "")
+        print(f"{'Purg' if purge else 'Remv'} {name} [{version}]")
     for name in [*plan.new, *plan.upgraded]:
-        old = packages.installed().get(name, {})
+        old = packages.list_installed().get(name, {})
         shown = f"[{old['version']}] " if old and name in plan.upgraded else ""
         print(f"Inst {name} {shown}({plan.versions[name]} Debian:12.9/stable [amd64])")
     for name in [*plan.new, *plan.upgraded]:
@@ -228,7 +229,7 @@ def _simulate(plan: Plan, *, purge: bool) -> None:
 
 def _perform(plan: Plan, *, purge: bool) -> None:
     known = packages.catalogue()
-    have = packages.installed()
+    have = packages.list_installed()
     for number, name in enumerate([*plan.new, *plan.upgraded], 1):
         print(
             f"Get:{number} http://mirror.lab/debian bookworm/main amd64 {name} amd64"
@@ -251,7 +252,7 @@ def _perform(plan: Plan, *, purge: bool) -> None:
 
 
 def _cache(verb: str, names: list[str], flags: set[str]) -> int:
-    known, have = packages.catalogue(), packages.installed()
+    known, have = packages.catalogue(), packages.list_installed()
     if verb == "policy":
         for name in names:
             if name in known or name in have:
@@ -269,7 +270,7 @@ def _cache(verb: str, names: list[str], flags: set[str]) -> int:
     return 0
 
 
-def _tell(verb: str, name: str, known: dict[str, Known]) -> int:
+def _tell(verb: str, name: str, known: dict[str, AvailablePackage]) -> int:
     if name not in known:
         sys.stderr.write(
             "E: No packages found\n" if verb == "show" else f"E: Unable to locate package {name}\n"
@@ -286,7 +287,7 @@ def _tell(verb: str, name: str, known: dict[str, Known]) -> int:
 
 
 def _policy(name: str, one: object, have: dict[str, dict[str, object]]) -> None:
-    candidate = one.version if isinstance(one, Known) else "(none)"
+    candidate = one.version if isinstance(one, AvailablePackage) else "(none)"
     there = have.get(name, {}).get("version") if packages.is_there(have, name) else None
     print(f"{name}:\n  Installed: {there or '(none)'}\n  Candidate: {candidate}\n  Version table:")
     mark = "***" if there == candidate else "   "
@@ -295,7 +296,7 @@ def _policy(name: str, one: object, have: dict[str, dict[str, object]]) -> None:
         print("        100 /var/lib/dpkg/status")
 
 
-def _show(one: Known) -> None:
+def _show(one: AvailablePackage) -> None:
     print(
         f"Package: {one.name}\nVersion: {one.version}\nInstalled-Size: {one.size}\n"
         f"Maintainer: Stackyard Lab <lab@stackyard.invalid>\nArchitecture: {one.architecture}"
@@ -305,7 +306,9 @@ def _show(one: Known) -> None:
     print(f"Description: {one.summary}\nSection: {one.section}\nPriority: optional\n")
 
 
-def _list_one(one: Known, have: dict[str, dict[str, object]], names: list[str], flags: set[str]) -> None:
+def _list_one(
+    one: AvailablePackage, have: dict[str, dict[str, object]], names: list[str], flags: set[str]
+) -> None:
     there = packages.is_there(have, one.name)
     if names and not any(fnmatch.fnmatch(one.name, name) for name in names):
         return
@@ -319,7 +322,7 @@ def _list_one(one: Known, have: dict[str, dict[str, object]], names: list[str], 
 
 def _mark(rest: list[str]) -> int:
     verb, names = (rest[0] if rest else ""), rest[1:]
-    have = packages.installed()
+    have = packages.list_installed()
     shown: dict[str, Callable[[str], Any]] = {
         "showauto": lambda name: have[name].get("auto"),
         "showmanual": lambda name: not have[name].get("auto"),
@@ -344,7 +347,7 @@ def _mark(rest: list[str]) -> int:
         if name not in have:
             sys.stderr.write(f"E: Unable to locate package {name}\n")
             return 100
-    with locked("dpkg"):
+    with lock_records("dpkg"):
         packages.set_flags(names, **flags)
     for name in names:
         print(f"Canceled hold on {name}." if verb == "unhold" else f"{name} {text}")

@@ -1,4 +1,4 @@
-"""`cloud-init`: applies what the lab hands in (once for each instance), and tells how that went."""
+"""`cloud-init`: applies what the lab hands in (once for each instance), and shows how that went."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _act(verb: str, rest: list[str], form: str) -> int:
 
 
 def _selections(_rest: list[str]) -> int:
-    for name, record in sorted(packages.installed().items()):
+    for name, record in sorted(packages.list_installed().items()):
         wish = "hold" if record.get("held") else "install" if record["state"] == "ii" else "deinstall"
         print(f"{name}\t\t\t\t{wish}")
     return 0
@@ -109,8 +109,8 @@ def _select(_rest: list[str]) -> int:
     return 0
 
 
-def _matching(patterns: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    have = packages.installed()
+def _match_packages(patterns: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    have = packages.list_installed()
     if not patterns:
         return sorted(have.items())
     found: dict[str, dict[str, Any]] = {}
@@ -121,12 +121,12 @@ def _matching(patterns: list[str]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _missing(patterns: list[str]) -> list[str]:
-    have = packages.installed()
+    have = packages.list_installed()
     return [one for one in patterns if not fnmatch.filter(have, one.partition(":")[0])]
 
 
 def _list(patterns: list[str]) -> int:
-    rows = _matching(patterns)
+    rows = _match_packages(patterns)
     if rows:
         print(_HEAD)
     known = packages.catalogue()
@@ -143,7 +143,7 @@ def _list(patterns: list[str]) -> int:
 
 
 def _status(names: list[str]) -> int:
-    have, known = packages.installed(), packages.catalogue()
+    have, known = packages.list_installed(), packages.catalogue()
     if not names:
         with open("/var/lib/dpkg/status", encoding="utf-8") as stream:
             sys.stdout.write(stream.read())
@@ -164,7 +164,7 @@ def _status(names: list[str]) -> int:
 
 def _show(patterns: list[str], form: str) -> int:
     known = packages.catalogue()
-    for name, record in _matching(patterns):
+    for name, record in _match_packages(patterns):
         one = known.get(name)
         text = packages.stanza(name, record, one)
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
@@ -179,13 +179,13 @@ def _show(patterns: list[str], form: str) -> int:
             "source:Version": str(record["version"]),
             "Essential": "no",
         }
-        sys.stdout.write(_filled(form, fields))
+        sys.stdout.write(_fill_form(form, fields))
     for name in _missing(patterns):
         sys.stderr.write(f"dpkg-query: no packages found matching {name}\n")
     return 1 if _missing(patterns) else 0
 
 
-def _filled(form: str, fields: dict[str, str]) -> str:
+def _fill_form(form: str, fields: dict[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         width = int(found[2] or 0)
         text = fields.get(found[1], "")
@@ -196,7 +196,7 @@ def _filled(form: str, fields: dict[str, str]) -> str:
 
 
 def _files(names: list[str]) -> int:
-    have = packages.installed()
+    have = packages.list_installed()
     for name in names:
         if not packages.is_there(have, name):
             sys.stderr.write(f"dpkg-query: package '{name}' is not installed\n")
@@ -206,7 +206,7 @@ def _files(names: list[str]) -> int:
 
 
 def _search(patterns: list[str]) -> int:
-    have = packages.installed()
+    have = packages.list_installed()
     hits = 0
     for pattern in patterns:
         for name in have:

@@ -27,7 +27,7 @@ def run(_name: str, words: list[str]) -> int:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open a file, but nothing that waits for somebody else or never ends: a FIFO, a device, a terminal."""
+    """Open a file, but nothing that waits for someone else or never ends: a FIFO, a device, a terminal."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

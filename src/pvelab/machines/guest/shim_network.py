@@ -55,9 +55,9 @@ def _ip(words: list[str]) -> int:
         return _REFUSED
     family = "inet" if "-4" in flags else "inet6" if "-6" in flags else None
     if what.startswith("a"):
-        return _addresses(_named(rest), family, as_json=as_json, brief=bool(flags & {"-br", "-brief"}))
+        return _addresses(_read_device(rest), family, as_json=as_json, brief=bool(flags & {"-br", "-brief"}))
     if what.startswith("l"):
-        return _links(_named(rest), as_json=as_json)
+        return _links(_read_device(rest), as_json=as_json)
     if what.startswith("r"):
         return _routes(rest, family, as_json=as_json)
     if what.startswith("n"):
@@ -67,7 +67,7 @@ def _ip(words: list[str]) -> int:
     return 1
 
 
-def _named(rest: list[str]) -> str:
+def _read_device(rest: list[str]) -> str:
     if "dev" in rest[:-1]:
         return rest[rest.index("dev") + 1]
     words = [

@@ -80,7 +80,7 @@ class _Server:
             18: self._rename,
             19: lambda request: _names([(os.readlink(request.text()), None)]),
             20: self._symlink,
-            200: self._extended,
+            200: self._answer_extended,
         }
 
     def serve(self) -> int:
@@ -142,7 +142,7 @@ class _Server:
             raise _Problem(_FAILURE, "Failure")
         if isinstance(found, int):
             os.close(found)
-        return _done()
+        return _report_success()
 
     def _read(self, request: _Reader) -> tuple[int, bytes]:
         handle, offset, size = self._file(request.text()), request.number(">Q"), request.number()
@@ -156,7 +156,7 @@ class _Server:
         while data:
             written = os.pwrite(handle, data, offset)
             data, offset = data[written:], offset + written
-        return _done()
+        return _report_success()
 
     def _setstat(self, request: _Reader) -> tuple[int, bytes]:
         return _change(request.text(), request.attributes())
@@ -183,35 +183,35 @@ class _Server:
 
     def _unlink(self, request: _Reader) -> tuple[int, bytes]:
         os.unlink(request.text())
-        return _done()
+        return _report_success()
 
     def _rmdir(self, request: _Reader) -> tuple[int, bytes]:
         os.rmdir(request.text())
-        return _done()
+        return _report_success()
 
     def _mkdir(self, request: _Reader) -> tuple[int, bytes]:
         path, attributes = request.text(), request.attributes()
         os.mkdir(path, stat.S_IMODE(attributes.get("mode", 0o777)))
-        return _done()
+        return _report_success()
 
     def _rename(self, request: _Reader) -> tuple[int, bytes]:
         source, target = request.text(), request.text()
         if os.path.lexists(target):
             raise _Problem(_FAILURE, "Failure")
         os.rename(source, target)
-        return _done()
+        return _report_success()
 
     def _symlink(self, request: _Reader) -> tuple[int, bytes]:
         # OpenSSH has the two the other way round than the draft, and all clients follow it.
         target, link = request.text(), request.text()
         os.symlink(target, link)
-        return _done()
+        return _report_success()
 
-    def _extended(self, request: _Reader) -> tuple[int, bytes]:
+    def _answer_extended(self, request: _Reader) -> tuple[int, bytes]:
         if request.text() != b"posix-rename@openssh.com":
             raise _Problem(_UNSUPPORTED, "Operation unsupported")
         os.replace(request.text(), request.text())
-        return _done()
+        return _report_success()
 
 
 def _change(what: Any, attributes: dict[str, Any]) -> tuple[int, bytes]:
@@ -223,18 +223,18 @@ def _change(what: Any, attributes: dict[str, Any]) -> tuple[int, bytes]:
         os.chmod(what, stat.S_IMODE(attributes["mode"]))
     if "times" in attributes:
         os.utime(what, attributes["times"])
-    return _done()
+    return _report_success()
 
 
-def _done() -> tuple[int, bytes]:
+def _report_success() -> tuple[int, bytes]:
     return _STATUS, _status(_OK, "Success")
 
 
 def _attrs(found: os.stat_result) -> tuple[int, bytes]:
-    return _ATTRS, _packed(found)
+    return _ATTRS, _pack_attributes(found)
 
 
-def _packed(found: os.stat_result) -> bytes:
+def _pack_attributes(found: os.stat_result) -> bytes:
     return struct.pack(
         ">IQIIIII",
         15,
@@ -256,7 +256,7 @@ def _names(rows: list[Any]) -> tuple[int, bytes]:
             when = time.strftime("%b %d %H:%M", time.localtime(found.st_mtime))
             who = f"{found.st_uid:<8} {found.st_gid:<8} {found.st_size:>8}"
             line = f"{stat.filemode(found.st_mode)} {found.st_nlink:>3} {who} {when} ".encode() + name
-            parts += [_text(name), _text(line), _packed(found)]
+            parts += [_text(name), _text(line), _pack_attributes(found)]
     return _NAME, b"".join(parts)
 
 

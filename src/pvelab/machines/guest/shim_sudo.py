@@ -19,7 +19,7 @@ _TRIES = 3
 
 
 def run(name: str, words: list[str]) -> int:
-    """Become somebody else."""
+    """Become someone else."""
     if name == "visudo":
         return 0
     if name == "sudoedit":
@@ -62,7 +62,7 @@ def _start_sudo(options: dict[str, str], rest: list[str], env: dict[str, str]) -
     argv = rest
     if {"i", "s"} & set(options):
         shell = user.shell or "/bin/sh"
-        argv = [shell, *(["-l"] if "i" in options else []), *(["-c", _joined(rest)] if rest else [])]
+        argv = [shell, *(["-l"] if "i" in options else []), *(["-c", _join_words(rest)] if rest else [])]
     kept = dict(os.environ) if "E" in options else {}
     kept |= {
         key: os.environ[key] for key in ("TERM", "LANG", "DISPLAY", "SSH_AUTH_SOCK") if key in os.environ
@@ -74,7 +74,7 @@ def _start_sudo(options: dict[str, str], rest: list[str], env: dict[str, str]) -
         "SUDO_USER": caller,
         "SUDO_UID": uid,
         "SUDO_GID": str(os.getegid()),
-        "SUDO_COMMAND": _joined(rest),
+        "SUDO_COMMAND": _join_words(rest),
     }
     kept["PATH"] = _SECURE_PATH
     kept["HOME"] = user.home
@@ -274,7 +274,7 @@ def _short(letters: str, rest: list[str], options: dict[str, str]) -> None:
         options[letter] = ""
 
 
-def _joined(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return " ".join(
         word
         if word.replace("/", "").replace("-", "").replace(".", "").isalnum()

@@ -10,7 +10,7 @@ import time
 from typing import Any, Optional
 
 from . import services
-from .accounts import locked
+from .accounts import lock_records
 
 __all__ = ["run"]
 
@@ -74,7 +74,7 @@ def systemctl(words: list[str]) -> int:
             sys.stderr.write(f"Failed to {verb} {' '.join(units)}: Interactive authentication required.\n")
             sys.stderr.write("See system logs and 'systemctl status' for details.\n")
             return 1
-        with locked("services"):
+        with lock_records("services"):
             return max((_change(verb, unit, flags) for unit in units), default=1)
     return _ask(verb, units, flags, words)
 
@@ -85,7 +85,7 @@ def _ask(verb: str, units: list[str], flags: list[str], words: list[str]) -> int
     if verb == "is-failed":
         return _each(units, flags, lambda found: _state(found), good=("failed",), bad=1)
     if verb == "is-enabled":
-        return _each(units, flags, _enabled, good=("enabled", "static", "alias", "indirect"), bad=1)
+        return _each(units, flags, _read_enablement, good=("enabled", "static", "alias", "indirect"), bad=1)
     if verb == "is-system-running":
         print("running")
         return 0
@@ -194,7 +194,7 @@ def _state(found: Optional[dict[str, Any]]) -> str:
     return "failed" if found.get("failed") else "active" if found.get("active") else "inactive"
 
 
-def _enabled(found: Optional[dict[str, Any]]) -> str:
+def _read_enablement(found: Optional[dict[str, Any]]) -> str:
     if found is None:
         return ""
     return "masked" if found.get("masked") else str(found.get("enabled", "disabled"))
@@ -243,7 +243,7 @@ def _properties(unit: str) -> dict[str, str]:
         "ActiveState": state,
         "SubState": {"active": "running", "failed": "failed"}.get(state, "dead"),
         "FragmentPath": str(found["file"]),
-        "UnitFileState": _enabled(found),
+        "UnitFileState": _read_enablement(found),
         "UnitFilePreset": "enabled",
         "MainPID": str(found.get("pid", 0) if state == "active" else 0),
         "ExecMainStatus": "0",
@@ -305,7 +305,7 @@ def _cat(unit: str) -> int:
     return 0
 
 
-def _chosen(units: list[str], words: list[str]) -> list[str]:
+def _select_units(units: list[str], words: list[str]) -> list[str]:
     kinds = [word.partition("=")[2] for word in words if word.startswith(("--type=", "-t="))]
     kinds += [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-t", "--type")]
     kinds = [kind for one in kinds for kind in one.split(",")]
@@ -315,7 +315,7 @@ def _chosen(units: list[str], words: list[str]) -> list[str]:
 
 
 def _list_files(units: list[str], words: list[str]) -> int:
-    rows = [(name, _enabled(services.find(name))) for name in _chosen(units, words)]
+    rows = [(name, _read_enablement(services.find(name))) for name in _select_units(units, words)]
     states = [word.partition("=")[2] for word in words if word.startswith("--state=")]
     rows = [row for row in rows if not states or row[1] in states[0].split(",")]
     heads = "--no-legend" not in words and "--legend=false" not in words
@@ -334,7 +334,7 @@ def _list_units(units: list[str], words: list[str]) -> int:
     if heads:
         print(f"  {'UNIT':<40} LOAD   ACTIVE   SUB     DESCRIPTION")
     count = 0
-    for name in _chosen(units, words):
+    for name in _select_units(units, words):
         shown = _properties(name)
         if shows_all or shown["ActiveState"] != "inactive":
             load, active, sub = shown["LoadState"], shown["ActiveState"], shown["SubState"]

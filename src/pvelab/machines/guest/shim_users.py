@@ -45,7 +45,11 @@ def run(name: str, words: list[str]) -> int:
         sys.stderr.write(f"{name}: Permission denied.\n{name}: cannot lock /etc/passwd; try again later.\n")
         return 1
     try:
-        with accounts.locked() if name not in ("getent",) and os.geteuid() == 0 else contextlib.nullcontext():
+        with (
+            accounts.lock_records()
+            if name not in ("getent",) and os.geteuid() == 0
+            else contextlib.nullcontext()
+        ):
             return actions[name](words)
     except Refused as err:
         sys.stderr.write(f"{name}: {err}\n")

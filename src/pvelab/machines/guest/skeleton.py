@@ -1,4 +1,4 @@
-"""The files of a guest: what a fresh Debian has before anybody did anything, and what each boot renews."""
+"""The files of a guest: what a fresh Debian has before anyone did anything, and what each boot renews."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Optional
 
 from . import accounts, identity
 
-__all__ = ["PATH", "Wanted", "exit_status", "spawn"]
+__all__ = ["PATH", "ProgramRequest", "exit_status", "spawn"]
 
 SHIMS = "/run/lab/bin"
 PATH = f"{SHIMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class Wanted(NamedTuple):
+class ProgramRequest(NamedTuple):
     """A program to start."""
 
     argv: Optional[list[str]]
@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     login: bool
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> Wanted:
+    def of(cls, message: dict[str, Any]) -> ProgramRequest:
         """Read a message."""
         argv = message.get("argv")
         return cls(
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
         )
 
 
-def spawn(wanted: Wanted, descriptors: list[int], *, keep: set[int]) -> tuple[int, Optional[int]]:
+def spawn(wanted: ProgramRequest, descriptors: list[int], *, keep: set[int]) -> tuple[int, Optional[int]]:
     """Start it; return its number and, if it has a terminal, our end of that.
 
     Raises:
@@ -75,7 +75,7 @@ def spawn(wanted: Wanted, descriptors: list[int], *, keep: set[int]) -> tuple[in
     os._exit(126)
 
 
-def _run(wanted: Wanted, user: accounts.User, own: list[int], keep: set[int]) -> None:
+def _run(wanted: ProgramRequest, user: accounts.User, own: list[int], keep: set[int]) -> None:
     """Become the program; whatever goes wrong is said on its standard error."""
     try:
         signal.set_wakeup_fd(-1)
@@ -90,7 +90,7 @@ def _run(wanted: Wanted, user: accounts.User, own: list[int], keep: set[int]) ->
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         groups = accounts.groups_of(user)
         identity.limit()
-        identity.become(user, groups)
+        identity.switch_user(user, groups)
         _enter(wanted, user)
         env = _environment(wanted, user)
         argv, program = _argv(wanted, user)
@@ -101,7 +101,7 @@ def _run(wanted: Wanted, user: accounts.User, own: list[int], keep: set[int]) ->
         os._exit(127 if isinstance(err, FileNotFoundError) else 126)
 
 
-def _enter(wanted: Wanted, user: accounts.User) -> None:
+def _enter(wanted: ProgramRequest, user: accounts.User) -> None:
     if wanted.cwd is not None:
         with contextlib.suppress(OSError):
             os.chdir(wanted.cwd)
@@ -112,7 +112,7 @@ def _enter(wanted: Wanted, user: accounts.User) -> None:
         os.chdir("/")
 
 
-def _environment(wanted: Wanted, user: accounts.User) -> dict[str, str]:
+def _environment(wanted: ProgramRequest, user: accounts.User) -> dict[str, str]:
     own = {
         "PATH": PATH,
         "HOME": user.home,
@@ -130,7 +130,7 @@ def _environment(wanted: Wanted, user: accounts.User) -> dict[str, str]:
     return {**own, **wanted.env}
 
 
-def _argv(wanted: Wanted, user: accounts.User) -> tuple[list[str], str]:
+def _argv(wanted: ProgramRequest, user: accounts.User) -> tuple[list[str], str]:
     shell = user.shell or "/bin/sh"
     if wanted.argv is not None:
         return wanted.argv, wanted.argv[0]

@@ -12,27 +12,27 @@ from . import accounts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Rule", "allowed", "rules_of"]
+__all__ = ["SudoRule", "find_rule", "rules_of"]
 
 _RULE = re.compile(r"^(\S+)\s+(\S+?)\s*=\s*(?:\(([^)]*)\)\s*)?(.*)$")
 _TAG = re.compile(r"^(NOPASSWD|PASSWD|SETENV|NOSETENV|EXEC|NOEXEC|LOG_\w+|NOLOG_\w+):\s*")
 
 
-class Rule(NamedTuple):
-    """One command, or all of them, that somebody may run."""
+class SudoRule(NamedTuple):
+    """One command, or all of them, that someone may run."""
 
     who: str
     as_users: list[str]
     command: str
     nopasswd: bool
 
-    def shown(self) -> str:
+    def format(self) -> str:
         """Return it as `sudo -l` lists it."""
         tag = "NOPASSWD: " if self.nopasswd else ""
         return f"({' : '.join(self.as_users)}) {tag}{self.command}"
 
 
-def rules_of(user: accounts.User) -> list[Rule]:
+def rules_of(user: accounts.User) -> list[SudoRule]:
     """Return the rules that count for a user, the last of which wins."""
     numbers = set(accounts.groups_of(user))
     names = {one.name for one in accounts.groups() if one.gid in numbers}
@@ -44,7 +44,7 @@ def rules_of(user: accounts.User) -> list[Rule]:
     return found
 
 
-def allowed(user: accounts.User, target: accounts.User, argv: list[str]) -> Optional[Rule]:
+def find_rule(user: accounts.User, target: accounts.User, argv: list[str]) -> Optional[SudoRule]:
     """Return the rule that lets a user run a command as another, or None."""
     line = " ".join(argv)
     chosen = None
@@ -60,7 +60,7 @@ def allowed(user: accounts.User, target: accounts.User, argv: list[str]) -> Opti
     return chosen
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[SudoRule]:
     for line in _lines("/etc/sudoers"):
         if line.startswith(("Defaults", "User_Alias", "Runas_Alias", "Cmnd_Alias", "Host_Alias")):
             continue
@@ -77,7 +77,7 @@ def _rules() -> Iterator[Rule]:
                 command = command[tag.end() :]
             as_users = [one.strip() for one in (runas or "root").split(":")]
             for name in who.split(","):
-                yield Rule(name, as_users, command, nopasswd)
+                yield SudoRule(name, as_users, command, nopasswd)
 
 
 def _lines(path: str) -> Iterator[str]:

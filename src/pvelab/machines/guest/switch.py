@@ -44,7 +44,7 @@ def start(facts: Message) -> int:
         near.close()
         os.close(asking)
         os.close(told)
-        _be_switch(facts, far, asked, telling)
+        _run_switch(facts, far, asked, telling)
     far.close()
     os.close(asked)
     os.close(telling)
@@ -74,7 +74,7 @@ def _connect(facts: Message, pid: int) -> None:
                 kernel.add_route(_ANYWHERE, 0, str(gateway["interface"]), str(gateway["via"]))
 
 
-def _be_switch(facts: Message, lab: socket.socket, asked: int, telling: int) -> None:
+def _run_switch(facts: Message, lab: socket.socket, asked: int, telling: int) -> None:
     """Run the other end, until the lab is gone."""
     try:
         signal.set_wakeup_fd(-1)
@@ -156,7 +156,7 @@ class _Switch:
                     if not self._obey():
                         return
                 else:
-                    self._dialed(sock, key.data)
+                    self._forward_dial(sock, key.data)
 
     def _accept(self, listening: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -195,7 +195,7 @@ class _Switch:
         send(self._lab, {"dialed": message["dial"], "error": number})
         sock.close()
 
-    def _dialed(self, sock: socket.socket, data: tuple[str, Any]) -> None:
+    def _forward_dial(self, sock: socket.socket, data: tuple[str, Any]) -> None:
         self._selector.unregister(sock)
         number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         with sock:

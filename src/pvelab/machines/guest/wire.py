@@ -24,7 +24,7 @@ def send(sock: socket.socket, message: Message, descriptors: tuple[int, ...] = (
     """Send a message.
 
     Raises:
-        OSError: It is too large, or nobody is there.
+        OSError: It is too large, or no one is there.
     """
     beside = []
     if descriptors:

@@ -48,7 +48,7 @@ class Disks:
         """Make the disks of a guest that are not there yet, and return them all by their option.
 
         Raises:
-            MachineError: The lab does not have the bytes of an image, or a disk cannot be made.
+            MachineError: The lab does not have the bytes of an image, or a disk cannot be created.
         """
         place = self.place(int(guest["vmid"]))
         found: dict[str, Path] = {}
@@ -71,7 +71,7 @@ class Disks:
         shutil.rmtree(gone, ignore_errors=True)
 
     async def _prepare_one(self, guest: Document, volume: Document, path: Path) -> None:
-        size, backing = int(volume["size"]), self._backing(guest, volume)
+        size, backing = int(volume["size"]), self._list_backing(guest, volume)
         if _exists(path):
             # The image may be somewhere else than it was: the lab's folder can be moved.
             if backing:
@@ -82,7 +82,7 @@ class Disks:
             )
         await _image("resize", "-q", str(path), str(size), may_fail=True)
 
-    def _backing(self, guest: Document, volume: Document) -> list[str]:
+    def _list_backing(self, guest: Document, volume: Document) -> list[str]:
         image = image_in(volume)
         if image is None:
             return []

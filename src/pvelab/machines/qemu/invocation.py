@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pvelab.api.nodes.qemu import drives
 from pvelab.machines.machine import MachineError
 from pvelab.machines.qemu.programs import EMULATOR, Accelerator
-from pvelab.world.guests.addresses import planned_addresses
+from pvelab.world.guests.addresses import list_planned_addresses
 from pvelab.world.guests.lineage import disk_keys
 from pvelab.world.guests.rows import cpu_count, memory_bytes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["Host", "Plugs", "arguments", "cloudinit_key", "first_address"]
+__all__ = ["HostConnections", "HostResources", "arguments", "cloudinit_key", "first_address"]
 
 _MIB = 2**20
 _CARDS = {"virtio": "virtio-net-pci", "e1000": "e1000", "e1000e": "e1000e", "rtl8139": "rtl8139"}
@@ -35,7 +35,7 @@ _FIRMWARE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class HostResources:
     """What this machine gives to guests.
 
     Attributes:
@@ -50,7 +50,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugs:
+class HostConnections:
     """What is plugged into a VM from outside.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plugs:
     agent: int
 
 
-def arguments(world: World, guest: Document, host: Host, plugs: Plugs) -> tuple[str, ...]:
+def arguments(world: World, guest: Document, host: HostResources, plugs: HostConnections) -> tuple[str, ...]:
     """Return the whole command line.
 
     Raises:
@@ -89,7 +89,7 @@ def arguments(world: World, guest: Document, host: Host, plugs: Plugs) -> tuple[
         ),
         *("-smp", str(cpu_count(guest)), "-device", "virtio-rng-pci"),
         *("-chardev", f"socket,id=qmp,fd={plugs.monitor}", "-mon", "chardev=qmp,mode=control"),
-        *("-chardev", f"file,id=console,path={_quoted(plugs.console)}", "-serial", "chardev:console"),
+        *("-chardev", f"file,id=console,path={_quote(plugs.console)}", "-serial", "chardev:console"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={plugs.agent}"),
         *("-device", "virtserialport,id=agent0,chardev=agent,name=org.qemu.guest_agent.0"),
         *_firmware(config),
@@ -108,7 +108,7 @@ def cloudinit_key(config: Mapping[str, object]) -> str | None:
 
 def first_address(world: World, guest: Document, key: str) -> str | None:
     """Return the IPv4 address of a NIC of a VM, None if it has none."""
-    for interface in planned_addresses(world, guest):
+    for interface in list_planned_addresses(world, guest):
         if interface.key == key:
             return next((one.address for one in interface.addresses if one.family == "inet"), None)
     return None
@@ -126,12 +126,12 @@ def _firmware(config: Mapping[str, object]) -> list[str]:
     return ["-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={found}"]
 
 
-def _drives(config: Mapping[str, object], plugs: Plugs) -> list[str]:
+def _drives(config: Mapping[str, object], plugs: HostConnections) -> list[str]:
     order = {key: number for number, key in enumerate(disk_keys(config), start=1)}
     seed = cloudinit_key(config)
-    found = [(key, f"format=qcow2,file={_quoted(path)}", "hd") for key, path in plugs.disks.items()]
+    found = [(key, f"format=qcow2,file={_quote(path)}", "hd") for key, path in plugs.disks.items()]
     if seed is not None:
-        found.append((seed, f"format=raw,readonly=on,media=cdrom,file={_quoted(plugs.seed)}", "cd"))
+        found.append((seed, f"format=raw,readonly=on,media=cdrom,file={_quote(plugs.seed)}", "cd"))
     wanted: list[str] = []
     buses = {key.rstrip("0123456789") for key, _, _ in found}
     if "scsi" in buses:
@@ -158,16 +158,16 @@ def _device(key: str, kind: str, order: int | None) -> str:
             return f"ide-{kind},bus=ide.{number // 2},unit={number % 2},drive=drive-{key}{boot}"
 
 
-def _networks(world: World, guest: Document, host: Host) -> list[str]:
+def _networks(world: World, guest: Document, host: HostResources) -> list[str]:
     config, wanted = guest["config"], list[str]()
-    for interface in planned_addresses(world, guest):
+    for interface in list_planned_addresses(world, guest):
         model = str(config[interface.key]).partition("=")[0]
         card = f"{_CARDS.get(model, 'virtio-net-pci')},netdev={interface.key},mac={interface.mac}"
         wanted += ["-netdev", _network(world, config, interface, host), "-device", card]
     return wanted
 
 
-def _network(world: World, config: Mapping[str, object], interface: Interface, host: Host) -> str:
+def _network(world: World, config: Mapping[str, object], interface: Interface, host: HostResources) -> str:
     """Return the user-mode network of a NIC: the range and the addresses that the lab says it has."""
     options = [f"user,id={interface.key}", "ipv6=off", f"restrict={'off' if host.is_open else 'on'}"]
     own = next((one for one in interface.addresses if one.family == "inet"), None)
@@ -184,6 +184,6 @@ def _network(world: World, config: Mapping[str, object], interface: Interface, h
     return ",".join(options)
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     """Return a path as an option of QEMU, in which a comma is written twice."""
     return str(path).replace(",", ",,")

@@ -52,11 +52,11 @@ def write_iso(label: str, files: Mapping[str, bytes]) -> bytes:
         bytes(_SYSTEM_SECTORS * SECTOR),
         _descriptor(label.upper().encode().ljust(32), 1, _PRIMARY_ROOT, sector),
         _descriptor(label.encode("utf-16-be")[:32].ljust(32, b"\0"), 2, _JOLIET_ROOT, sector),
-        _padded(b"\xffCD001\x01"),
-        *map(_padded, tables),
+        _pad(b"\xffCD001\x01"),
+        *map(_pad, tables),
         *roots,
     ]
-    return b"".join([*head, *(_padded(content) for *_, content in placed)])
+    return b"".join([*head, *(_pad(content) for *_, content in placed)])
 
 
 def _folder(own: int, entries: list[tuple[bytes, int, int]]) -> bytes:
@@ -65,7 +65,7 @@ def _folder(own: int, entries: list[tuple[bytes, int, int]]) -> bytes:
     content = b"".join(records)
     if len(content) > SECTOR:
         raise ValueError("too many files, or too long names, for one folder of a small CD image")
-    return _padded(content)
+    return _pad(content)
 
 
 def _record(name: bytes, where: int, size: int, *, folder: bool = False) -> bytes:
@@ -92,7 +92,7 @@ def _descriptor(label: bytes, kind: int, root: int, sectors: int) -> bytes:
     """Return a volume descriptor: the primary one (1), or the supplementary one of Joliet (2)."""
     tables = _TABLES[:2] if kind == 1 else _TABLES[2:]
     blank = b" " if kind == 1 else b"\0"
-    return _padded(
+    return _pad(
         bytes([kind])
         + b"CD001\x01\0"
         + blank * 32
@@ -124,5 +124,5 @@ def _number(number: int, size: int, order: str) -> bytes:
     return number.to_bytes(size, "little" if order == "little" else "big")
 
 
-def _padded(content: bytes) -> bytes:
+def _pad(content: bytes) -> bytes:
     return content + bytes(-len(content) % SECTOR)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pvelab.machines.machine import Endpoint, Kind, MachineError
 from pvelab.machines.qemu.cloudinit import seed_image
-from pvelab.machines.qemu.invocation import Plugs, arguments, first_address
+from pvelab.machines.qemu.invocation import HostConnections, arguments, first_address
 from pvelab.machines.qemu.qmp import Agent, AgentRefusedError, Monitor
 from stackyard.base import process
 from stackyard.base.files import replace_file
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pvelab.machines.machine import Execution, Streams
     from pvelab.machines.qemu.disks import Disks
-    from pvelab.machines.qemu.invocation import Host
+    from pvelab.machines.qemu.invocation import HostResources
     from pvelab.world.world import World
 
 __all__ = ["QemuMachine"]
@@ -63,7 +63,7 @@ class QemuMachine:
         world: World,
         vmid: int,
         disks: Disks,
-        find_host: Callable[[], Awaitable[Host]],
+        find_host: Callable[[], Awaitable[HostResources]],
         *,
         on_end: Callable[[int], None],
         before: QemuMachine | None = None,
@@ -74,7 +74,7 @@ class QemuMachine:
         self._find_host = find_host
         self._on_end = on_end
         self._before = before
-        self._monitor = Monitor(self._hear)
+        self._monitor = Monitor(self._handle_event)
         self._has_agent = asyncio.Event()
         self._agent = Agent()
         self._process: process.Attached | None = None
@@ -106,7 +106,7 @@ class QemuMachine:
             with contextlib.ExitStack() as stack:
                 for sock in (monitor[1], agent[1]):
                     stack.callback(sock.close)
-                plugs = Plugs(
+                plugs = HostConnections(
                     disks=files,
                     seed=place / "seed.iso",
                     console=place / "console.log",
@@ -189,7 +189,7 @@ class QemuMachine:
                 await self.ask_agent("guest-file-write", handle=handle, buf_b64=chunk)
 
     async def users(self) -> tuple[str, ...]:
-        """Tell of nobody: the guest has an SSH server of its own, which knows its users."""
+        """Tell of no one: the guest has an SSH server of its own, which knows its users."""
         return ()
 
     async def authorized_keys(self, user: str) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class QemuMachine:
         found: Mapping[str, Any] = await self.execute("query-status")
         return found
 
-    async def ended(self) -> None:
+    async def wait_until_ended(self) -> None:
         """Wait until QEMU has ended."""
         if self._process is not None:
             await asyncio.wait({self._process.exited})
@@ -248,11 +248,11 @@ class QemuMachine:
         await self.execute("stop")
 
     async def resume(self) -> None:
-        """Let the processor go on."""
+        """Let the processor continue."""
         await self.execute("cont")
 
     @contextlib.asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
+    async def freeze(self) -> AsyncIterator[None]:
         """Hold the guest still for the length of the block, with all that it wrote on its disks."""
         status = await self.status() if self.is_running else {}
         if not status.get("running"):
@@ -293,7 +293,7 @@ class QemuMachine:
         await self.kill()
 
     async def kill(self) -> None:
-        """Pull the plug; whoever else does so at the same time waits for the same end."""
+        """Pull the plug; concurrent callers wait for the same end."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._kill())
         await asyncio.shield(self._ending)
@@ -326,7 +326,7 @@ class QemuMachine:
             said = " ".join(self._said[-3:])
             raise MachineError(f"QEMU does not start VM {self._vmid}: {said or err.detail}") from err
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
+    def _handle_event(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "VSERPORT_CHANGE":
             if event["data"]["open"]:
                 self._has_agent.set()

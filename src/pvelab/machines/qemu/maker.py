@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pvelab.api.nodes.qemu.power import stop_guest
 from pvelab.machines.machine import Kind
 from pvelab.machines.qemu.disks import Disks
-from pvelab.machines.qemu.invocation import Host
+from pvelab.machines.qemu.invocation import HostResources
 from pvelab.machines.qemu.machine import QemuMachine
 from pvelab.machines.qemu.programs import find_accelerator
 
@@ -47,7 +47,7 @@ class QemuMaker:
         self._lasting = folder
         self._folder = folder or Path(tempfile.mkdtemp(prefix="stackyard-qemu-"))
         self._disks = Disks(world, self._folder)
-        self._host: Host | None = None
+        self._host: HostResources | None = None
         self._machines: dict[int, QemuMachine] = {}
         self._switching: set[asyncio.Task[None]] = set()
         world.store.watch("guests", self._guest_changed)
@@ -62,7 +62,7 @@ class QemuMaker:
             vmid,
             self._disks,
             self._find_host,
-            on_end=self._ended,
+            on_end=self._note_end,
             before=self._machines.get(vmid),
         )
         self._machines[vmid] = machine
@@ -108,22 +108,22 @@ class QemuMaker:
         if machine is None or not machine.is_running:
             await self._disks.copy(source, target)
             return
-        async with machine.held():
+        async with machine.freeze():
             await self._disks.copy(source, target)
 
-    async def _find_host(self) -> Host:
+    async def _find_host(self) -> HostResources:
         if self._host is None:
             accelerator, exposed = await find_accelerator(), tuple(sorted(self._world.nest.exposed))
-            self._host = Host(accelerator=accelerator, is_open=self._is_open, exposed=exposed)
+            self._host = HostResources(accelerator=accelerator, is_open=self._is_open, exposed=exposed)
         return self._host
 
-    def _ended(self, vmid: int) -> None:
+    def _note_end(self, vmid: int) -> None:
         """Note that a guest has shut down by itself, or that its QEMU failed."""
         with self._world.store.transaction():
             stop_guest(self._world, vmid)
 
     def _guest_changed(self, key: str, old: Document | None, new: Document | None) -> None:
-        """Let QEMU follow when a VM is paused, or goes on."""
+        """Let QEMU follow when a VM is paused, or continues."""
         before, after = _is_paused(old), _is_paused(new)
         machine = self._machines.get(int(key))
         if machine is not None and before != after and new is not None and new["status"] == "running":
@@ -134,9 +134,9 @@ class QemuMaker:
     def _switch(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._switching.add(task)
-        task.add_done_callback(self._switched)
+        task.add_done_callback(self._report_failure)
 
-    def _switched(self, task: asyncio.Task[None]) -> None:
+    def _report_failure(self, task: asyncio.Task[None]) -> None:
         self._switching.discard(task)
         if not task.cancelled() and task.exception() is not None:
             # It stopped meanwhile.

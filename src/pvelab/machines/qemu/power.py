@@ -40,7 +40,7 @@ async def power_on(world: World, vmid: int) -> None:
 
 
 async def shut_down_real(world: World, guest: Document, timeout_s: float) -> bool | None:
-    """Ask a real guest to shut down; tell whether it did in time, None for a guest that is not real."""
+    """Ask a real guest to shut down; return whether it did in time, None for a guest that is not real."""
     machine = await real_machine(world, guest)
     if machine is None:
         return None

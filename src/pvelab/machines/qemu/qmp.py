@@ -23,7 +23,7 @@ OnEvent = Callable[[Mapping[str, Any]], None]
 
 _ANSWER_TIMEOUT_S = 60.0
 _LONGEST_LINE = 64 * 2**20
-# Tells the agent to forget what half a request somebody left in its line.
+# Tells the agent to forget what half a request someone left in its line.
 _FLUSH = b"\xff"
 
 
@@ -120,7 +120,7 @@ class Agent:
         self._writer: asyncio.StreamWriter | None = None
 
     async def connect(self, sock: socket.socket) -> None:
-        """Take the line; whether anybody is at the other end shows at the first question."""
+        """Take the line; whether anyone is at the other end shows at the first question."""
         self._reader, self._writer = await asyncio.open_connection(sock=sock, limit=_LONGEST_LINE)
 
     async def ask(self, command: str, *, timeout_s: float, **arguments: Any) -> Any:
@@ -129,7 +129,7 @@ class Agent:
         Args:
             command: `guest-ping` and so on.
             timeout_s: How long it may take.
-            arguments: What goes with it; underscores stand for dashes.
+            arguments: What goes with it; underscores represent dashes.
 
         Raises:
             AgentRefusedError: It says no.

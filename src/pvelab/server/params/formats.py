@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pvelab.server.params.firewall_formats import FIREWALL_FORMATS
 from pvelab.server.params.network_formats import NETWORK_FORMATS
-from pvelab.server.params.texts import Checker, FormatError, matching, split_list
+from pvelab.server.params.texts import Checker, FormatError, make_pattern_checker, split_list
 from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _calendar_event(value: str) -> None:
 
 
 def _pem(kind: str) -> Checker:
-    return matching(
+    return make_pattern_checker(
         r"(?s)\s*-----BEGIN [A-Z0-9 ]+-----.*-----END [A-Z0-9 ]+-----\s*",
         f"not a valid PEM-formatted {kind}.",
     )
@@ -204,28 +204,28 @@ def _any(value: str) -> None:
 
 _NAMED: Mapping[str, Checker] = {
     "string": _any,
-    "urlencoded": matching(r"[-%a-zA-Z0-9_.!~*'()]*", "invalid urlencoded string: {}"),
-    "pve-configid": matching(r"[a-z][a-z0-9_-]+", "invalid configuration ID '{}'", re.IGNORECASE),
+    "urlencoded": make_pattern_checker(r"[-%a-zA-Z0-9_.!~*'()]*", "invalid urlencoded string: {}"),
+    "pve-configid": make_pattern_checker(r"[a-z][a-z0-9_-]+", "invalid configuration ID '{}'", re.IGNORECASE),
     "pve-storage-id": _identifier("storage"),
     "acme-plugin-id": _identifier("ACME plugin"),
-    "pve-vmid": matching(r"[1-9][0-9]{2,8}", "value does not look like a valid VM ID"),
-    "pve-node": matching(
+    "pve-vmid": make_pattern_checker(r"[1-9][0-9]{2,8}", "value does not look like a valid VM ID"),
+    "pve-node": make_pattern_checker(
         r"[a-zA-Z0-9]([a-zA-Z0-9\-]*[a-zA-Z0-9])?", "value does not look like a valid node name"
     ),
-    "pve-ha-node": matching(
+    "pve-ha-node": make_pattern_checker(
         r"[a-zA-Z0-9]([a-zA-Z0-9\-]*[a-zA-Z0-9])?(?::\d+)?", "value does not look like a valid ha node name"
     ),
-    "pve-realm": matching(r"[A-Za-z][A-Za-z0-9.\-_]+", "value does not look like a valid realm"),
+    "pve-realm": make_pattern_checker(r"[A-Za-z][A-Za-z0-9.\-_]+", "value does not look like a valid realm"),
     "pve-userid": _userid,
-    "pve-tokenid": matching(
+    "pve-tokenid": make_pattern_checker(
         r"[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+![A-Za-z][A-Za-z0-9.\-_]+",
         "value '{}' does not look like a valid token ID",
     ),
-    "pve-groupid": matching(r"[A-Za-z0-9.\-_]+", "group name '{}' contains invalid characters"),
-    "pve-roleid": matching(r"[A-Za-z0-9.\-_]+", "role name '{}' contains invalid characters"),
+    "pve-groupid": make_pattern_checker(r"[A-Za-z0-9.\-_]+", "group name '{}' contains invalid characters"),
+    "pve-roleid": make_pattern_checker(r"[A-Za-z0-9.\-_]+", "role name '{}' contains invalid characters"),
     "pve-poolid": _pool,
     # The list of privileges grows with the release; the roles handlers name an unknown one.
-    "pve-priv": matching(r"[A-Za-z]+(?:\.[A-Za-z]+)+", "invalid privilege '{}'"),
+    "pve-priv": make_pattern_checker(r"[A-Za-z]+(?:\.[A-Za-z]+)+", "invalid privilege '{}'"),
     "disk-size": _disk_size,
     "pve-volume-id": _volume_id,
     "pve-volume-id-or-qm-path": _volume_or_media,
@@ -235,57 +235,69 @@ _NAMED: Mapping[str, Checker] = {
     "pve-hotplug-features": _hotplug,
     "pve-startup-order": _startup,
     "pve-cpuset": _cpuset,
-    "pve-tag": matching(r"[a-z0-9_][a-z0-9_\-+.]*", "invalid characters in tag", re.IGNORECASE),
+    "pve-tag": make_pattern_checker(r"[a-z0-9_][a-z0-9_\-+.]*", "invalid characters in tag", re.IGNORECASE),
     "pve-phys-bits": _phys_bits,
     "storage-pair": _pair("storage"),
     "bridge-pair": _pair("bridge"),
     "pve-storage-content": _content,
-    "pve-storage-path": matching(r"(?s)/[^;()]+.*", "value does not look like a valid absolute path"),
-    "pve-storage-path-in-property-string": matching(
+    "pve-storage-path": make_pattern_checker(
+        r"(?s)/[^;()]+.*", "value does not look like a valid absolute path"
+    ),
+    "pve-storage-path-in-property-string": make_pattern_checker(
         r"/[^;,=()]+",
         "Value does not look like a valid absolute path. These symbols are currently not allowed"
         " in path: ;,=()",
     ),
-    "pve-storage-options": matching(r"\S+", "invalid options '{}'"),
-    "pve-storage-vgname": matching(
+    "pve-storage-options": make_pattern_checker(r"\S+", "invalid options '{}'"),
+    "pve-storage-vgname": make_pattern_checker(
         r"[a-z0-9][a-z0-9\-_.]*[a-z0-9]", "lvm name '{}' contains illegal characters", re.IGNORECASE
     ),
-    "pve-storage-zfs-blocksize": matching(r"\d+[KM]?", "invalid block size '{}'", re.IGNORECASE),
+    "pve-storage-zfs-blocksize": make_pattern_checker(r"\d+[KM]?", "invalid block size '{}'", re.IGNORECASE),
     "pve-dir-override": _dir_override,
-    "pve-task-status-type": matching(r"ok|error|warning|unknown", "invalid status '{}'", re.IGNORECASE),
+    "pve-task-status-type": make_pattern_checker(
+        r"ok|error|warning|unknown", "invalid status '{}'", re.IGNORECASE
+    ),
     "pve-ct-timezone": _container_timezone,
     "timezone": _timezone,
     "pve-lxc-mp-string": _mount_path,
     "pve-lxc-dev-string": _device_path,
     "pve-calendar-event": _calendar_event,
-    "pve-day-of-week": matching(r"mon|tue|wed|thu|fri|sat|sun", "invalid day '{}'"),
-    "pve-replication-job-id": matching(
+    "pve-day-of-week": make_pattern_checker(r"mon|tue|wed|thu|fri|sat|sun", "invalid day '{}'"),
+    "pve-replication-job-id": make_pattern_checker(
         r"[1-9][0-9]{2,8}-\d{1,9}", "replication job id '{}' contains illegal characters"
     ),
-    "pve-ha-resource-id": matching(r"[a-z]+:\S+", "value does not look like a valid ha resource id"),
-    "pve-ha-resource-or-vm-id": matching(
+    "pve-ha-resource-id": make_pattern_checker(
+        r"[a-z]+:\S+", "value does not look like a valid ha resource id"
+    ),
+    "pve-ha-resource-or-vm-id": make_pattern_checker(
         r"(?:[a-z]+:)?\S+", "value does not look like a valid ha resource id"
     ),
-    "pve-acme-domain": matching(
+    "pve-acme-domain": make_pattern_checker(
         r"(?:\*\.)?[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?",
         "value does not look like a valid domain name!",
     ),
-    "pve-acme-alias": matching(
+    "pve-acme-alias": make_pattern_checker(
         r"[a-zA-Z0-9_](?:[a-zA-Z0-9_\-.]*[a-zA-Z0-9])?", "value does not look like a valid alias name!"
     ),
-    "ldap-simple-attr": matching(
+    "ldap-simple-attr": make_pattern_checker(
         r"[a-zA-Z0-9]+", "value '{}' does not look like a simple ldap attribute name"
     ),
-    "email": matching(_EMAIL, "value does not look like a valid email address"),
-    "email-or-username": matching(
+    "email": make_pattern_checker(_EMAIL, "value does not look like a valid email address"),
+    "email-or-username": make_pattern_checker(
         rf"{_EMAIL}|[\w+\-~]+(?:\.[\w+\-~]+)*", "value does not look like a valid email address or user name"
     ),
-    "graphite-path": matching(r"[a-zA-Z0-9_\-.]+", "value does not look like a valid graphite path"),
+    "graphite-path": make_pattern_checker(
+        r"[a-zA-Z0-9_\-.]+", "value does not look like a valid graphite path"
+    ),
     "pem-string": _pem("string"),
     "pem-certificate": _pem("certificate"),
     "pem-certificate-chain": _pem("certificate chain"),
-    "pve-sdn-route-map-id": matching(r"[a-zA-Z0-9_\-]+", "Route Map ID '{}' contains illegal characters"),
-    "pve-sdn-prefix-list-id": matching(r"[a-zA-Z0-9_\-]+", "Prefix List ID '{}' contains illegal characters"),
+    "pve-sdn-route-map-id": make_pattern_checker(
+        r"[a-zA-Z0-9_\-]+", "Route Map ID '{}' contains illegal characters"
+    ),
+    "pve-sdn-prefix-list-id": make_pattern_checker(
+        r"[a-zA-Z0-9_\-]+", "Prefix List ID '{}' contains illegal characters"
+    ),
     "pve-command-batch": _any,
     "regex": _any,
     **NETWORK_FORMATS,
@@ -294,7 +306,7 @@ _NAMED: Mapping[str, Checker] = {
 
 
 def is_known_format(name: str) -> bool:
-    """Tell whether `check_format` has a checker for a name."""
+    """Return whether `check_format` has a checker for a name."""
     return name in _NAMED or name.removesuffix("-list") in _NAMED or name.removesuffix("-opt") in _NAMED
 
 

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from pvelab.server.params.texts import Checker, FormatError, matching
+from pvelab.server.params.texts import Checker, FormatError, make_pattern_checker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SHORTEST_PREFIX = 8
 
 
 def is_ip(value: str, version: int | None = None) -> bool:
-    """Tell whether a value is an IP address (of one version), without a zone or a prefix."""
+    """Return whether a value is an IP address (of one version), without a zone or a prefix."""
     if "%" in value:
         return False
     try:
@@ -155,30 +155,30 @@ NETWORK_FORMATS: Mapping[str, Checker] = {
     "pve-ipv6-config": _ipv6_config,
     "dns-name": _dns_name,
     "address": _address,
-    "mac-addr": matching(
+    "mac-addr": make_pattern_checker(
         r"[a-f0-9][02468ace](?::[a-f0-9]{2}){5}",
         "value does not look like a valid unicast MAC address",
         re.IGNORECASE,
     ),
-    "mac-prefix": matching(
+    "mac-prefix": make_pattern_checker(
         r"[a-f0-9][02468ace](?::[a-f0-9]{2}){0,2}(?::[a-f0-9]?)?",
         "value is not a valid unicast MAC address prefix",
         re.IGNORECASE,
     ),
-    "pve-iface": matching(
+    "pve-iface": make_pattern_checker(
         r"[a-z][a-z0-9_]{1,20}([:.]\d+)?", "invalid network interface name '{}'", re.IGNORECASE
     ),
-    "pve-bridge-id": matching(r"[-_.\w\d]+", "invalid bridge ID '{}'", re.ASCII),
+    "pve-bridge-id": make_pattern_checker(r"[-_.\w\d]+", "invalid bridge ID '{}'", re.ASCII),
     "pve-vlan-id-or-range": _vlan_range,
     "pve-storage-server": _storage_server,
     "pve-storage-portal-dns": _portal,
     "lxc-ip-with-ll-iface": _ip_with_zone,
     "pve-sdn-subnet-id": _subnet_id,
-    "pve-sdn-isis-net": matching(
+    "pve-sdn-isis-net": make_pattern_checker(
         r"[a-fA-F0-9]{2}(\.[a-fA-F0-9]{4}){3,9}\.[a-fA-F0-9]{2}", "value does not look like a valid isis net"
     ),
-    "pve-sdn-bgp-rt": matching(r"\d+:\d+", "value does not look like a valid bgp route-target"),
-    "pve-sdn-fabric-id": matching(
+    "pve-sdn-bgp-rt": make_pattern_checker(r"\d+:\d+", "value does not look like a valid bgp route-target"),
+    "pve-sdn-fabric-id": make_pattern_checker(
         r"[a-zA-Z0-9][a-zA-Z0-9-]{0,6}[a-zA-Z0-9]?", "Fabric ID '{}' contains illegal characters"
     ),
 }

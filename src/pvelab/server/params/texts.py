@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["Checker", "FormatError", "matching", "split_list"]
+__all__ = ["Checker", "FormatError", "make_pattern_checker", "split_list"]
 
 Checker = Callable[[str], object]
 
@@ -16,8 +16,8 @@ class FormatError(Exception):
     """A value does not have the format that its schema asks for; the text is Proxmox's."""
 
 
-def matching(pattern: str, text: str, flags: re.RegexFlag = re.NOFLAG) -> Checker:
-    """Return a checker for a regular expression; `{}` in the text stands for the value."""
+def make_pattern_checker(pattern: str, text: str, flags: re.RegexFlag = re.NOFLAG) -> Checker:
+    """Return a checker for a regular expression; `{}` in the text represents the value."""
     compiled = re.compile(pattern, flags)
 
     def check(value: str) -> None:

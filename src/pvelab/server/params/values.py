@@ -143,13 +143,13 @@ def _check_named(name: str, text: str, path: str) -> None:
 
 def _pattern_problem(schema: Schema, text: str) -> str | None:
     pattern = schema.get("pattern")
-    if pattern and not _compiled(pattern).search(text):
+    if pattern and not _compile(pattern).search(text):
         return "value does not match the regex pattern"
     return None
 
 
 @functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a Perl pattern as Proxmox anchors it: `^a|b$` is what `a|b` becomes there too."""
     python = re.sub(r"\(\?\^([a-z]*):", lambda flags: f"(?{flags[1].replace('u', '')}:", pattern)
     return re.compile(f"^{python}$", re.ASCII)
@@ -197,7 +197,7 @@ def parse_properties(schema: Mapping[str, Schema], text: str, path: str = "") ->
     """Read a property string; values have the type that the schema says, sizes become bytes.
 
     Args:
-        schema: The keys and what may stand there.
+        schema: The keys and their values.
         text: The property string.
         path: The parameter's name, which error texts carry.
 

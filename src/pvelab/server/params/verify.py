@@ -82,7 +82,7 @@ class Verifier:
                 continue
             if value is None:
                 continue
-            values[key] = check_value(key, schema, _joined(schema, value), errors)
+            values[key] = check_value(key, schema, _join_repeated(schema, value), errors)
             needed = schema.get("requires")
             if needed and given.get(needed) is None:
                 errors[needed] = f"missing property required by '{key}'"
@@ -94,8 +94,8 @@ class Verifier:
         return values
 
 
-def _joined(schema: Schema, value: Any) -> Any:
-    """Join a repeated key where the schema wants one text list, as Proxmox does for old clients."""
+def _join_repeated(schema: Schema, value: Any) -> Any:
+    """Join a repeated key where the schema needs one text list, as Proxmox does for old clients."""
     if isinstance(value, list) and schema.get("type") == "string":
         declared = schema.get("format")
         if isinstance(declared, str) and declared.endswith("-list"):

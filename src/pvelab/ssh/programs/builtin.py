@@ -146,7 +146,7 @@ async def shell_program(shell: Shell, words: list[str], streams: Streams) -> int
 
 
 async def command(shell: Shell, words: list[str], streams: Streams) -> int:
-    """Run a program, or with -v tell whether there is one."""
+    """Run a program, or with -v return whether there is one."""
     if words[1:2] == ["-v"]:
         found = [name for name in words[2:] if name.rpartition("/")[2] in shell.programs]
         for name in found:

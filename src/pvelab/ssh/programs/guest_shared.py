@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VMID",
-    "encoded_text",
+    "encode_text",
+    "make_refusal",
     "print_pending",
     "print_snapshots",
-    "refused",
     "rescan_command",
     "shared_verbs",
     "unlock_command",
@@ -55,7 +55,7 @@ def shared_verbs(kind: str) -> dict[str, Command]:
     }
 
 
-def encoded_text(text: str) -> str:
+def encode_text(text: str) -> str:
     """Return a text in one line, as a configuration file has it: odd characters as percent codes."""
     return "".join(
         character if " " <= character <= "~" and character not in "%:" else _percent(character)
@@ -83,7 +83,7 @@ async def print_pending(shown: PrintedAnswer) -> None:
 
 
 def _one_line(key: str, value: Any) -> str:
-    return encoded_text(str(value)) if key == "description" else str(value)
+    return encode_text(str(value)) if key == "description" else str(value)
 
 
 async def print_snapshots(shown: PrintedAnswer) -> None:
@@ -110,7 +110,7 @@ async def print_snapshots(shown: PrintedAnswer) -> None:
     await walk(children.get("", ()), "`->")
 
 
-def refused(reason: str) -> Command:
+def make_refusal(reason: str) -> Command:
     """Return a subcommand that Proxmox has and the lab cannot have, which says why."""
 
     async def refuse(asked: CommandCall) -> int:
@@ -152,7 +152,7 @@ def rescan_command(kind: str) -> Command:
         for guest in world.guests.on_node(node, kind):
             if wanted is not None and int(guest["vmid"]) != int(wanted):
                 continue
-            found = _forgotten(asked, guest)
+            found = _list_orphans(asked, guest)
             for key, volid in found.items():
                 text = f"{word} {guest['vmid']}: add unreferenced volume '{volid}' as '{key}' to config"
                 await asked.streams.say(text)
@@ -164,7 +164,7 @@ def rescan_command(kind: str) -> Command:
     return Command(own=rescan, parameters={"vmid": optional(VMID), "dryrun": BOOLEAN})
 
 
-def _forgotten(asked: CommandCall, guest: Document) -> dict[str, str]:
+def _list_orphans(asked: CommandCall, guest: Document) -> dict[str, str]:
     world = asked.session.world
     configs = (guest["config"], guest["pending"], *(found["config"] for found in guest["snapshots"].values()))
     texts = [str(value) for config in configs for value in config.values()]

@@ -108,7 +108,7 @@ def _maintenance(word: str) -> Command:
 
 def _order(asked: CommandCall, text: str) -> None:
     world = asked.session.world
-    with world.cluster.locked("ha"), world.store.transaction():
+    with world.cluster.lock_file("ha"), world.store.transaction():
         config.order(world.store, text)
 
 

@@ -12,8 +12,8 @@ from pvelab.ssh.programs.cli.model import BOOLEAN, STRING, WORDS, Alias, Command
 from pvelab.ssh.programs.cli.run import Tool
 from pvelab.ssh.programs.guest_shared import (
     VMID,
-    encoded_text,
-    refused,
+    encode_text,
+    make_refusal,
     rescan_command,
     shared_verbs,
     unlock_command,
@@ -48,7 +48,7 @@ async def _print_config(shown: PrintedAnswer) -> None:
     for key in sorted(shown.data):
         if key not in ("digest", "lxc"):
             value = shown.data[key]
-            await shown.streams.say(f"{key}: {encoded_text(value) if key == 'description' else value}")
+            await shown.streams.say(f"{key}: {encode_text(value) if key == 'description' else value}")
     for key, value in shown.data.get("lxc", ()):
         await shown.streams.say(f"{key}: {value}")
 
@@ -160,20 +160,20 @@ _CREATE = Command(route=f"POST {_BASE}", arguments=("vmid", "ostemplate"), adapt
 _TREE: Tree = {
     **shared_verbs("lxc"),
     "config": Command(route=f"GET {_GUEST}/config", arguments=("vmid",), show=_print_config),
-    "console": refused(_NO_SHELL),
-    "cpusets": refused("its containers have no CPU sets"),
+    "console": make_refusal(_NO_SHELL),
+    "cpusets": make_refusal("its containers have no CPU sets"),
     "create": _CREATE,
     "df": Command(own=_df, arguments=("vmid",), parameters={"vmid": VMID}),
-    "enter": refused(_NO_SHELL),
+    "enter": make_refusal(_NO_SHELL),
     "exec": Command(
         own=_exec,
         arguments=("vmid", "extra-args"),
         parameters={"vmid": VMID, "extra-args": WORDS, "keep-env": BOOLEAN},
     ),
-    "fsck": refused(_NO_MOUNT),
-    "fstrim": refused(_NO_MOUNT),
+    "fsck": make_refusal(_NO_MOUNT),
+    "fstrim": make_refusal(_NO_MOUNT),
     "list": Command(route=f"GET {_BASE}", show=_print_list),
-    "mount": refused(_NO_MOUNT),
+    "mount": make_refusal(_NO_MOUNT),
     "move-volume": Command(
         route=f"POST {_GUEST}/move_volume",
         arguments=("vmid", "volume", "storage", "target-vmid", "target-volume"),
@@ -190,7 +190,7 @@ _TREE: Tree = {
         arguments=("vmid", "file", "destination"),
         parameters={"vmid": VMID, "file": STRING, "destination": STRING, **_TO_FILE},
     ),
-    "remote-migrate": refused("there is no other cluster that it could migrate to"),
+    "remote-migrate": make_refusal("there is no other cluster that it could migrate to"),
     "rescan": rescan_command("lxc"),
     "resize": Command(route=f"PUT {_GUEST}/resize", arguments=("vmid", "disk", "size")),
     "restore": Command(
@@ -203,7 +203,7 @@ _TREE: Tree = {
     "set": Command(route=f"PUT {_GUEST}/config", arguments=("vmid",)),
     "status": Command(own=_status, arguments=("vmid",), parameters={"vmid": VMID, "verbose": BOOLEAN}),
     "unlock": unlock_command("lxc"),
-    "unmount": refused(_NO_MOUNT),
+    "unmount": make_refusal(_NO_MOUNT),
 }
 
 PCT = Tool("pct", _TREE)

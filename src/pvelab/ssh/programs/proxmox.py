@@ -17,7 +17,7 @@ from pvelab.ssh.programs.pvesh import run_pvesh
 from pvelab.ssh.programs.pvesm import PVESM
 from pvelab.ssh.programs.pveum import PVEUM
 from pvelab.ssh.programs.qm import QM
-from pvelab.ssh.programs.system import Door
+from pvelab.ssh.programs.system import ShellFileAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ _TOOLS = (HA_MANAGER, PCT, PVEAM, PVECM, PVENODE, PVESM, PVEUM, QM, QMRESTORE, V
 
 
 def proxmox_programs(session: ShellSession) -> Mapping[str, Program]:
-    """Return the commands for somebody at a node."""
+    """Return the commands for someone at a node."""
 
     async def pvesh(_shell: Shell, words: list[str], streams: Streams) -> int:
         return await run_pvesh(session, words, streams)
@@ -56,7 +56,7 @@ def _as_root(run: Program) -> Program:
     """Let only root run a command."""
 
     async def program(shell: Shell, words: list[str], streams: Streams) -> int:
-        if not (isinstance(shell.files, Door) and shell.files.as_root):
+        if not (isinstance(shell.files, ShellFileAccess) and shell.files.as_root):
             await streams.complain("please run as root")
             return FAILED
         return await run(shell, words, streams)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pvelab.server.problems import PveError
 from pvelab.ssh.programs.cli.model import INTEGER, Command, Tree
 from pvelab.ssh.programs.cli.run import Tool
-from pvelab.ssh.programs.guest_shared import refused
+from pvelab.ssh.programs.guest_shared import make_refusal
 
 if TYPE_CHECKING:
     from pvelab.ssh.programs.cli.model import CommandCall, PrintedAnswer
@@ -83,13 +83,13 @@ async def _nodes(asked: CommandCall) -> int:
     return 0
 
 
-async def _expected(asked: CommandCall) -> int:
+async def _refuse_expected(asked: CommandCall) -> int:
     nodes = _require_cluster(asked)
     wanted = int(asked.parameters["expected"])
     online = sum(asked.session.world.cluster.is_online(name) for name, _ in nodes)
     if wanted > len(nodes) or wanted < online:
         raise PveError("Unable to set expected votes: CS_ERR_INVALID_PARAM")
-    # With fewer votes expected, a part of the cluster would go on alone, which the lab does not have.
+    # With fewer votes expected, a part of the cluster would continue alone, which the lab does not have.
     if wanted != len(nodes):
         raise PveError("the lab does not do this: its quorum is taken away and given back by faults")
     return 0
@@ -100,20 +100,20 @@ async def _print_value(shown: PrintedAnswer) -> None:
 
 
 _TREE: Tree = {
-    "add": refused(_JOINING),
-    "addnode": refused(_JOINING),
+    "add": make_refusal(_JOINING),
+    "addnode": make_refusal(_JOINING),
     "apiver": Command(route="GET /cluster/config/apiversion", show=_print_value),
-    "create": refused(f"a lab of several nodes is a cluster already; {_JOINING}"),
-    "delnode": refused(_JOINING),
-    "expected": Command(own=_expected, arguments=("expected",), parameters={"expected": INTEGER}),
-    "keygen": refused("there is no corosync behind it"),
+    "create": make_refusal(f"a lab of several nodes is a cluster already; {_JOINING}"),
+    "delnode": make_refusal(_JOINING),
+    "expected": Command(own=_refuse_expected, arguments=("expected",), parameters={"expected": INTEGER}),
+    "keygen": make_refusal("there is no corosync behind it"),
     "nodes": Command(own=_nodes),
     "qdevice": {
-        "remove": refused("there is no corosync behind it"),
-        "setup": refused("there is no corosync behind it"),
+        "remove": make_refusal("there is no corosync behind it"),
+        "setup": make_refusal("there is no corosync behind it"),
     },
     "status": Command(own=_status),
-    "updatecerts": refused("all its nodes have one certificate"),
+    "updatecerts": make_refusal("all its nodes have one certificate"),
 }
 
 PVECM = Tool("pvecm", _TREE)

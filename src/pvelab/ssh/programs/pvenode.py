@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pvelab.ssh.programs.cli.model import Command, PrintedAnswer, Tree
 from pvelab.ssh.programs.cli.output import print_result
 from pvelab.ssh.programs.cli.run import Tool
-from pvelab.ssh.programs.guest_shared import encoded_text
+from pvelab.ssh.programs.guest_shared import encode_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ _TASK_COLUMNS: Sequence[str] = ("upid", "type", "id", "user", "starttime", "endt
 
 async def _print_config(shown: PrintedAnswer) -> None:
     for line in str(shown.data.get("description") or "").splitlines():
-        await shown.streams.say(f"#{encoded_text(line)}")
+        await shown.streams.say(f"#{encode_text(line)}")
     for key in sorted(set(shown.data) - {"digest", "description"}):
         await shown.streams.say(f"{key}: {shown.data[key]}")
 

@@ -75,7 +75,7 @@ class _Call:
             return await self._print_usage()
         if self._verb == "ls" and not self._words[0].strip("/"):
             return await self._list_root()
-        # The path may stand anywhere among the options, but almost everybody puts it first.
+        # The path may stand anywhere among the options, but almost everyone puts it first.
         path = next((word for word in self._words if not word.startswith("-")), "")
         method = _METHODS.get(self._verb, "GET")
         match = self._find(method, path)
@@ -88,16 +88,16 @@ class _Call:
         shown_path = "/" + "/".join(part for part in path.split("/") if part)
         if self._verb == "ls":
             return await self._list(match, shown_path, given, options)
-        data = await self._session.call(method, self._placed(shown_path), given)
+        data = await self._session.call(method, self._replace_localhost(shown_path), given)
         await show_task(self._session, data, self._streams)
         if not is_silent:
-            await print_result(self._shown(match, data, options))
+            await print_result(self._print_answer(match, data, options))
         return 0
 
     def _find(self, method: str, path: str) -> Match | None:
         return self._session.find(method, path)
 
-    def _placed(self, path: str) -> str:
+    def _replace_localhost(self, path: str) -> str:
         """Return a path with the name of this node in place of `localhost`."""
         return path.replace("/nodes/localhost", f"/nodes/{self._session.node}", 1)
 
@@ -118,7 +118,7 @@ class _Call:
         given.pop("noproxy", None)
         return given, options
 
-    def _shown(self, match: Match, data: Any, options: Mapping[str, Any]) -> PrintedAnswer:
+    def _print_answer(self, match: Match, data: Any, options: Mapping[str, Any]) -> PrintedAnswer:
         method = match.endpoint.method
         return PrintedAnswer(
             data=data,
@@ -133,7 +133,7 @@ class _Call:
         self, match: Match, path: str, given: Mapping[str, Any], options: Mapping[str, Any]
     ) -> int:
         name = self._session.child_name(path)
-        rows = await self._session.call("GET", self._placed(path), given)
+        rows = await self._session.call("GET", self._replace_localhost(path), given)
         keys = [key for key in (name, *_CHILD_NAMES) if key]
         key = next((key for key in keys if isinstance(rows, list) and rows and key in rows[0]), None)
         if not isinstance(rows, list) or (key is None and (rows or name is None)):

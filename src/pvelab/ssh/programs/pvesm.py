@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pvelab.ssh.programs.cli.model import BOOLEAN, INTEGER, STRING, Command, Tree, optional
 from pvelab.ssh.programs.cli.run import Tool, show_task
-from pvelab.ssh.programs.guest_shared import refused
+from pvelab.ssh.programs.guest_shared import make_refusal
 from pvelab.ssh.programs.inputs import file_content, password_from
 from pvelab.world.storage.volume_names import path_of
 from pvelab.world.storage.volumes import parse_volume_id
@@ -135,14 +135,14 @@ _TREE: Tree = {
         show=_print_created,
     ),
     "apiinfo": Command(own=_api_info),
-    "export": refused(_STREAMS),
+    "export": make_refusal(_STREAMS),
     "extractconfig": Command(own=_extract_config, arguments=("volume",), parameters={"volume": STRING}),
     "free": Command(
         own=_free,
         arguments=("volume",),
         parameters={"volume": STRING, "storage": optional(STRING), "delay": optional(INTEGER)},
     ),
-    "import": refused(_STREAMS),
+    "import": make_refusal(_STREAMS),
     "list": Command(
         route=f"GET {_NODE}/storage/{{storage}}/content", arguments=("storage",), show=_print_content
     ),

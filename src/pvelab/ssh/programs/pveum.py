@@ -93,7 +93,7 @@ def _list(route: str, *arguments: str) -> Command:
     return Command(route=route, arguments=arguments, show=print_result, formats=True)
 
 
-def _managed(base: str, key: str, *, query: bool = False) -> dict[str, Command]:
+def _make_commands(base: str, key: str, *, query: bool = False) -> dict[str, Command]:
     """Return how objects of a kind are added, changed, removed and listed."""
     one = base if query else f"{base}/{{{key}}}"
     return {
@@ -131,7 +131,7 @@ _TREE: Tree = {
     },
     "acldel": Alias("acl delete"),
     "aclmod": Alias("acl modify"),
-    "group": _managed("/access/groups", "groupid"),
+    "group": _make_commands("/access/groups", "groupid"),
     "groupadd": Alias("group add"),
     "groupdel": Alias("group delete"),
     "groupmod": Alias("group modify"),
@@ -141,12 +141,12 @@ _TREE: Tree = {
         parameters={"password": optional(STRING)},
         adapt=_with_new_password,
     ),
-    "pool": _managed("/pools", "poolid", query=True),
+    "pool": _make_commands("/pools", "poolid", query=True),
     "realm": {
-        **_managed("/access/domains", "realm"),
+        **_make_commands("/access/domains", "realm"),
         "sync": Command(route="POST /access/domains/{realm}/sync", arguments=("realm",)),
     },
-    "role": _managed("/access/roles", "roleid"),
+    "role": _make_commands("/access/roles", "roleid"),
     "roleadd": Alias("role add"),
     "roledel": Alias("role delete"),
     "rolemod": Alias("role modify"),
@@ -158,7 +158,7 @@ _TREE: Tree = {
         show=_print_ticket,
     ),
     "user": {
-        **_managed("/access/users", "userid"),
+        **_make_commands("/access/users", "userid"),
         "permissions": _PERMISSIONS,
         "tfa": {
             "delete": Command(

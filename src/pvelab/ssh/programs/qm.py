@@ -12,9 +12,9 @@ from pvelab.ssh.programs.cli.output import pretty_json
 from pvelab.ssh.programs.cli.run import Tool
 from pvelab.ssh.programs.guest_shared import (
     VMID,
-    encoded_text,
+    encode_text,
+    make_refusal,
     print_pending,
-    refused,
     rescan_command,
     shared_verbs,
     unlock_command,
@@ -55,15 +55,15 @@ async def _print_config(shown: PrintedAnswer) -> None:
     for key in sorted(shown.data):
         if key != "digest":
             value = shown.data[key]
-            await shown.streams.say(f"{key}: {encoded_text(value) if key == 'description' else value}")
+            await shown.streams.say(f"{key}: {encode_text(value) if key == 'description' else value}")
 
 
 async def _print_agent_answer(shown: PrintedAnswer) -> None:
     data = shown.data
-    await _say_result(shown, data.get("result", data) if isinstance(data, dict) else data)
+    await _print_result(shown, data.get("result", data) if isinstance(data, dict) else data)
 
 
-async def _say_result(shown: PrintedAnswer | CommandCall, result: Any) -> None:
+async def _print_result(shown: PrintedAnswer | CommandCall, result: Any) -> None:
     if result is None or result == {} or (isinstance(result, str) and not result.strip()):
         return
     text = pretty_json(result) if isinstance(result, dict | list) else str(result)
@@ -81,17 +81,17 @@ async def _status(asked: CommandCall) -> int:
         return 0
     for key in sorted(status):
         if key not in ("cpu", "relcpu"):
-            for line in _nested("", status[key], key):
+            for line in _format_tree("", status[key], key):
                 await asked.streams.say(line)
     return 0
 
 
-def _nested(prefix: str, value: Any, key: str | None) -> list[str]:
+def _format_tree(prefix: str, value: Any, key: str | None) -> list[str]:
     """Return a value with all that is inside it, one line each, deeper ones further to the right."""
     if isinstance(value, dict | list):
         lines = [] if key is None else [f"{prefix}{key}:"]
         inner = sorted(value.items()) if isinstance(value, dict) else [(None, entry) for entry in value]
-        return lines + [line for name, entry in inner for line in _nested(f"\t{prefix}", entry, name)]
+        return lines + [line for name, entry in inner for line in _format_tree(f"\t{prefix}", entry, name)]
     return [f"{prefix}{value}" if key is None else f"{prefix}{key}: {value}"]
 
 
@@ -167,12 +167,12 @@ async def _guest_exec(asked: CommandCall) -> int:
         sent["input-data"] = data.decode("utf-8", "replace")
     answer = await session.call("POST", f"{base}/exec", sent)
     if is_waiting:
-        answer = await _ended(asked, base, answer)
-    await _say_result(asked, answer)
+        answer = await _wait_for_exit(asked, base, answer)
+    await _print_result(asked, answer)
     return 0
 
 
-async def _ended(asked: CommandCall, base: str, started: Mapping[str, Any]) -> Any:
+async def _wait_for_exit(asked: CommandCall, base: str, started: Mapping[str, Any]) -> Any:
     limit = int(asked.parameters.get("timeout", _EXEC_TIMEOUT_S))
     waited = 0
     while limit == 0 or waited < limit:
@@ -237,7 +237,7 @@ _INSIDE: Tree = {
 _TREE: Tree = {
     **shared_verbs("qemu"),
     "agent": Alias("guest cmd"),
-    "cleanup": refused("there is no QEMU process to clean up after"),
+    "cleanup": make_refusal("there is no QEMU process to clean up after"),
     "cloudinit": {
         "dump": Command(route=f"GET {_GUEST}/cloudinit/dump", arguments=("vmid", "type"), show=_print_text),
         "pending": Command(route=f"GET {_GUEST}/cloudinit", arguments=("vmid",), show=print_pending),
@@ -247,17 +247,17 @@ _TREE: Tree = {
     "create": Command(route=f"POST {_BASE}", arguments=("vmid",), adapt=_settings, follows_task=True),
     "disk": _DISK,
     "guest": _INSIDE,
-    "enroll-efi-keys": refused("its EFI disks hold no keys"),
-    "import": refused("make the VM with `qm create` and `import-from`"),
+    "enroll-efi-keys": make_refusal("its EFI disks hold no keys"),
+    "import": make_refusal("make the VM with `qm create` and `import-from`"),
     "importdisk": Alias("disk import"),
-    "importovf": refused("it reads no OVF manifests"),
+    "importovf": make_refusal("it reads no OVF manifests"),
     "list": Command(route=f"GET {_BASE}", show=_print_list),
-    "monitor": refused("there is no QEMU monitor behind its guests"),
+    "monitor": make_refusal("there is no QEMU monitor behind its guests"),
     "move-disk": Alias("disk move"),
     "move_disk": Alias("disk move"),
-    "mtunnel": refused("no other cluster migrates to it by SSH"),
-    "nbdstop": refused("there is no QEMU process behind its guests"),
-    "remote-migrate": refused("there is no other cluster that it could migrate to"),
+    "mtunnel": make_refusal("no other cluster migrates to it by SSH"),
+    "nbdstop": make_refusal("there is no QEMU process behind its guests"),
+    "remote-migrate": make_refusal("there is no other cluster that it could migrate to"),
     "rescan": Alias("disk rescan"),
     "reset": Command(route=f"POST {_GUEST}/status/reset", arguments=("vmid",), follows_task=True),
     "resize": Alias("disk resize"),
@@ -267,12 +267,12 @@ _TREE: Tree = {
         own=_set,
         arguments=("vmid",),
     ),
-    "showcmd": refused("its guests are not started by a command line"),
+    "showcmd": make_refusal("its guests are not started by a command line"),
     "status": Command(own=_status, arguments=("vmid",), parameters={"vmid": VMID, "verbose": BOOLEAN}),
-    "terminal": refused(_CONSOLE),
+    "terminal": make_refusal(_CONSOLE),
     "unlink": Alias("disk unlink"),
     "unlock": unlock_command("qemu"),
-    "vncproxy": refused(_CONSOLE),
+    "vncproxy": make_refusal(_CONSOLE),
     "wait": Command(own=_wait, arguments=("vmid",), parameters={"vmid": VMID, "timeout": optional(INTEGER)}),
 }
 

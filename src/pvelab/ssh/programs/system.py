@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pvelab.ssh.shell.streams import Sink, Source, Streams
     from pvelab.ssh.shell_session import ShellSession
 
-__all__ = ["Door", "system_programs"]
+__all__ = ["ShellFileAccess", "system_programs"]
 
 _CHUNK = 256 * 1024
 _FIRST_UID = 1000
 
 
-class Door:
+class ShellFileAccess:
     """The files of a node as a shell reaches them; only root writes.
 
     Args:
@@ -36,12 +36,12 @@ class Door:
 
     async def source(self, path: str) -> Source:
         """Open a file to read."""
-        return _Reading(self._files.open(path))
+        return _FileReader(self._files.open(path))
 
     async def sink(self, path: str, *, append: bool) -> Sink:
         """Open a file to write."""
         self.require_root(path)
-        return _Writing(self._files.open(path, write=True, keep=append))
+        return _FileWriter(self._files.open(path, write=True, keep=append))
 
     async def kind(self, path: str) -> str | None:
         """Return `file`, `folder` or None for nothing."""
@@ -49,7 +49,7 @@ class Door:
         return None if found is None else ("folder" if found.is_folder else "file")
 
     def require_root(self, path: str) -> None:
-        """Refuse whoever is not root.
+        """Refuse anyone who is not root.
 
         Raises:
             PermissionError: It is not root.
@@ -58,13 +58,13 @@ class Door:
             raise PermissionError(13, "Permission denied", path)
 
 
-class _Reading:
+class _FileReader:
     def __init__(self, file: OpenFile) -> None:
         self._file = file
         self._place = 0
 
     async def read(self) -> bytes:
-        # A large file must not keep everybody else waiting.
+        # A large file must not keep everyone else waiting.
         await asyncio.sleep(0)
         data = self._file.read_at(self._place, _CHUNK)
         self._place += len(data)
@@ -73,7 +73,7 @@ class _Reading:
         return data
 
 
-class _Writing:
+class _FileWriter:
     def __init__(self, file: OpenFile) -> None:
         self._file = file
         self._place = file.size
@@ -87,7 +87,7 @@ class _Writing:
 
 
 def system_programs(session: ShellSession) -> Mapping[str, Program]:
-    """Return the programs for somebody at a node."""
+    """Return the programs for someone at a node."""
     programs = _SystemPrograms(session)
     return {
         "chmod": programs.chmod,
@@ -212,7 +212,7 @@ class _SystemPrograms:
             await streams.complain("usage: sudo [-n] command [arg ...]")
             return 1
         inner = shell.subshell()
-        inner.files = Door(self._files, as_root=True)
+        inner.files = ShellFileAccess(self._files, as_root=True)
         return await inner.call(rest, streams)
 
     async def id(self, shell: Shell, words: list[str], streams: Streams) -> int:
@@ -253,9 +253,9 @@ def _split(words: list[str]) -> tuple[set[str], list[str]]:
 
 
 def _is_root(shell: Shell) -> bool:
-    return isinstance(shell.files, Door) and shell.files.as_root
+    return isinstance(shell.files, ShellFileAccess) and shell.files.as_root
 
 
 def _require_root(shell: Shell, path: str) -> None:
-    if isinstance(shell.files, Door):
+    if isinstance(shell.files, ShellFileAccess):
         shell.files.require_root(path)

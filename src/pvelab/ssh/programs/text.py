@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pvelab.ssh.shell.streams import Captured
+from pvelab.ssh.shell.streams import CaptureSink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ async def input_of(shell: Shell, program: str, paths: list[str], streams: Stream
     """Return what is in some files, or on standard input where there are none, and 1 if one was missing."""
     if not paths:
         return await streams.read_all(), 0
-    captured = Captured()
+    captured = CaptureSink()
     status = await _copy(shell, program, paths, streams, captured)
     return captured.data, status
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pvelab.ssh.shell.parser import ShellSyntaxError, parse
-from pvelab.ssh.shell.streams import BytesSource, Captured, Nothing, Sink, Source, Streams
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, NullSink, Sink, Source, Streams
 from pvelab.ssh.shell.syntax import (
     AndOr,
     Command,
@@ -62,7 +62,7 @@ class ShellFiles(Protocol):
         ...
 
 
-class _LeftShell(Exception):  # noqa: N818 - not an error: `exit`, or a failure under `set -e`
+class _ShellExit(Exception):  # noqa: N818 - not an error: `exit`, or a failure under `set -e`
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
@@ -100,12 +100,12 @@ class Shell:
             return MISUSED
         try:
             return await self._script(script, streams)
-        except _LeftShell as left:
+        except _ShellExit as left:
             return left.status
 
     def leave(self, status: int) -> None:
         """End the running script, as `exit` does."""
-        raise _LeftShell(status)
+        raise _ShellExit(status)
 
     async def call(self, words: list[str], streams: Streams) -> int:
         """Run one program with its arguments."""
@@ -150,7 +150,7 @@ class Shell:
             status = await self._pipeline(pipeline, streams, checked=checked or not is_last)
             self._status = status
             if status and is_last and not checked and not pipeline.negated and self.stops_at_errors:
-                raise _LeftShell(status)
+                raise _ShellExit(status)
         return status
 
     async def _pipeline(self, pipeline: Pipeline, streams: Streams, *, checked: bool) -> int:
@@ -158,21 +158,21 @@ class Shell:
         if len(pipeline.commands) == 1:
             status = await self._command(pipeline.commands[0], streams, checked=checked)
         else:
-            status = await self._piped(pipeline.commands, streams)
+            status = await self._run_pipeline(pipeline.commands, streams)
         return int(status == 0) if pipeline.negated else status
 
-    async def _piped(self, commands: tuple[Command, ...], streams: Streams) -> int:
+    async def _run_pipeline(self, commands: tuple[Command, ...], streams: Streams) -> int:
         """Run commands one after the other, each on what the one before has written."""
         source: Source = streams.stdin
         status = 0
         for number, command in enumerate(commands):
             is_last = number == len(commands) - 1
-            captured = Captured()
+            captured = CaptureSink()
             own = Streams(stdin=source, stdout=streams.stdout if is_last else captured, stderr=streams.stderr)
             shell = self.subshell()
             try:
                 status = await shell._command(command, own, checked=True)
-            except _LeftShell as left:
+            except _ShellExit as left:
                 status = left.status
             source = BytesSource(captured.data)
         return status
@@ -202,7 +202,7 @@ class Shell:
         before = dict(self.variables)
         self.variables.update(values)
         try:
-            async with self._redirected(command.redirections, streams) as own:
+            async with self._redirect(command.redirections, streams) as own:
                 return await self._run(words, own, checked=checked)
         except OSError as err:
             await streams.complain(f"bash: line 1: {err.filename}: {err.strerror}")
@@ -229,7 +229,7 @@ class Shell:
             self._depth -= 1
 
     @contextlib.asynccontextmanager
-    async def _redirected(
+    async def _redirect(
         self, redirections: tuple[Redirection, ...], streams: Streams
     ) -> AsyncIterator[Streams]:
         opened: list[Sink] = []
@@ -240,9 +240,9 @@ class Shell:
                 case ">&":
                     own[redirection.descriptor] = own[2 if target == "2" else 1]
                 case "<":
-                    own[0] = Nothing() if target == "/dev/null" else await self.files.source(target)
+                    own[0] = NullSink() if target == "/dev/null" else await self.files.source(target)
                 case operator if target == "/dev/null":
-                    own[redirection.descriptor] = Nothing()
+                    own[redirection.descriptor] = NullSink()
                 case operator:
                     sink = await self.files.sink(target, append=operator == ">>")
                     opened.append(sink)
@@ -263,7 +263,7 @@ class Shell:
         current: str | None = None
         for part in word.parts:
             if isinstance(part, Variable) and part.name == "@" and part.quoted:
-                fields, current = _joined(fields, current, list(self.arguments))
+                fields, current = _join_pieces(fields, current, list(self.arguments))
                 continue
             value = await self._value(part, streams)
             if part.quoted or isinstance(part, Literal):
@@ -274,7 +274,7 @@ class Shell:
                 continue
             if value[0].isspace() and current is not None:
                 fields, current = [*fields, current], None
-            fields, current = _joined(fields, current, pieces)
+            fields, current = _join_pieces(fields, current, pieces)
             if value[-1].isspace() and current is not None:
                 fields, current = [*fields, current], None
         return fields if current is None else [*fields, current]
@@ -289,13 +289,13 @@ class Shell:
                     return "" if default is None else await self._text(default, streams)
                 return value
             case Substitution(script):
-                captured = Captured()
+                captured = CaptureSink()
                 shell = self.subshell()
                 try:
                     self._substituted = await shell._script(
-                        script, Streams(stdin=Nothing(), stdout=captured, stderr=streams.stderr)
+                        script, Streams(stdin=NullSink(), stdout=captured, stderr=streams.stderr)
                     )
-                except _LeftShell as left:
+                except _ShellExit as left:
                     self._substituted = left.status
                 return captured.data.decode("utf-8", "surrogateescape").rstrip("\n")
 
@@ -316,7 +316,7 @@ class Shell:
         return self.variables.get(name)
 
 
-def _joined(fields: list[str], current: str | None, pieces: list[str]) -> tuple[list[str], str | None]:
+def _join_pieces(fields: list[str], current: str | None, pieces: list[str]) -> tuple[list[str], str | None]:
     """Append pieces to what was read so far: the first continues the current field, the last stays open."""
     if not pieces:
         return fields, current

@@ -51,7 +51,7 @@ def parse(text: str) -> Script:
     script = parser.script()
     parser.skip(_SPACE)
     if not parser.at_end:
-        raise parser.unexpected()
+        raise parser.make_syntax_error()
     return script
 
 
@@ -72,7 +72,7 @@ class _Parser:
         if found:
             self._place = found.end()
 
-    def unexpected(self) -> ShellSyntaxError:
+    def make_syntax_error(self) -> ShellSyntaxError:
         token = re.match(r"\w+|.", self._text[self._place :] or "\0", re.DOTALL)
         shown = "end of file" if self.at_end or token is None else f"`{token[0]}'"
         return ShellSyntaxError(f"syntax error near unexpected token {shown}")
@@ -92,7 +92,7 @@ class _Parser:
             if not self._take(";") and not self._take("\n"):
                 break
             if self._peek() == ";":
-                raise self.unexpected()
+                raise self.make_syntax_error()
         self._depth -= 1
         return Script(tuple(lines))
 
@@ -123,9 +123,9 @@ class _Parser:
     def _command(self) -> Command:
         self.skip(_BLANK)
         if self._take("("):
-            return Group(self._until(")"))
+            return Group(self._parse_until(")"))
         if self._take_word("{"):
-            return Group(self._until("}"))
+            return Group(self._parse_until("}"))
         if self._take_word("if"):
             return self._if()
         function = _FUNCTION.match(self._text, self._place)
@@ -133,17 +133,17 @@ class _Parser:
             self._place = function.end()
             self.skip(_SPACE)
             if not self._take("{"):
-                raise self.unexpected()
-            return Function(function[1], self._until("}"))
+                raise self.make_syntax_error()
+            return Function(function[1], self._parse_until("}"))
         if self._keyword() in _UNKNOWN:
             raise ShellSyntaxError(f"the lab's shell does not know `{self._keyword()}'")
         return self._simple()
 
-    def _until(self, closing: str) -> Script:
+    def _parse_until(self, closing: str) -> Script:
         script = self.script()
         self.skip(_SPACE)
         if not self._take(closing):
-            raise self.unexpected()
+            raise self.make_syntax_error()
         return script
 
     def _if(self) -> If:
@@ -156,13 +156,13 @@ class _Parser:
                 break
         otherwise = self.script() if self._take_word("else") else None
         if not self._take_word("fi"):
-            raise self.unexpected()
+            raise self.make_syntax_error()
         return If(tuple(branches), otherwise)
 
     def _until_word(self, word: str) -> Script:
         script = self.script()
         if not self._take_word(word):
-            raise self.unexpected()
+            raise self.make_syntax_error()
         return script
 
     def _simple(self) -> Simple:
@@ -184,7 +184,7 @@ class _Parser:
                 continue
             words.append(self._word())
         if not (assignments or words or redirections):
-            raise self.unexpected()
+            raise self.make_syntax_error()
         return Simple(tuple(assignments), tuple(words), tuple(redirections))
 
     def _redirection(self, found: re.Match[str]) -> Redirection:
@@ -192,7 +192,7 @@ class _Parser:
         self.skip(_BLANK)
         target = self._word()
         if not target.parts:
-            raise self.unexpected()
+            raise self.make_syntax_error()
         default = 0 if found[2] == "<" else 1
         return Redirection(int(found[1]) if found[1] else default, found[2], target)
 
@@ -257,19 +257,19 @@ class _Parser:
         if self._take("("):
             if self._peek() == "(":
                 raise ShellSyntaxError("the lab's shell does not compute: `$(('")
-            return Substitution(self._until(")"), quoted)
+            return Substitution(self._parse_until(")"), quoted)
         if self._take("{"):
-            return self._braced(quoted=quoted)
+            return self._parse_braces(quoted=quoted)
         found = _PARAMETER.match(self._text, self._place)
         if found is None:
             return Literal("$", quoted)
         self._place = found.end()
         return Variable(found[0], quoted=quoted)
 
-    def _braced(self, *, quoted: bool) -> Variable:
+    def _parse_braces(self, *, quoted: bool) -> Variable:
         found = _PARAMETER.match(self._text, self._place)
         if found is None:
-            raise self.unexpected()
+            raise self.make_syntax_error()
         self._place = found.end()
         colon = self._take(":")
         default: Word | None = None

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["BytesSource", "Captured", "Nothing", "Sink", "Source", "Streams"]
+__all__ = ["BytesSource", "CaptureSink", "NullSink", "Sink", "Source", "Streams"]
 
 _MOST_KEPT = 64 * 1024 * 1024
 
@@ -44,7 +44,7 @@ class BytesSource:
         return data
 
 
-class Captured:
+class CaptureSink:
     """A sink that keeps what it takes, as far as that is reasonable."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Captured:
         return b"".join(self._chunks)
 
 
-class Nothing:
+class NullSink:
     """/dev/null."""
 
     async def read(self) -> bytes:
@@ -94,11 +94,11 @@ class Streams:
 
     async def say(self, text: str) -> None:
         """Write a line on standard output."""
-        await self.stdout.write(_encoded(f"{text}\n"))
+        await self.stdout.write(_encode(f"{text}\n"))
 
     async def complain(self, text: str) -> None:
         """Write a line on standard error."""
-        await self.stderr.write(_encoded(f"{text}\n"))
+        await self.stderr.write(_encode(f"{text}\n"))
 
     async def read_all(self) -> bytes:
         """Read standard input to its end.
@@ -106,13 +106,13 @@ class Streams:
         Raises:
             OSError: It is too much.
         """
-        captured = Captured()
+        captured = CaptureSink()
         while chunk := await self.stdin.read():
             await captured.write(chunk)
         return captured.data
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text that stands for itself."""
+    """Text that is complete in itself."""
 
     text: str
     quoted: bool = False
@@ -32,7 +32,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name` or `${name:-default}`; the default also stands in for an empty value if `colon` is set."""
+    """`$name` or `${name:-default}`; the default also replaces an empty value if `colon` is set."""
 
     name: str
     default: Word | None = None

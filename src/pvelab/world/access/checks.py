@@ -27,9 +27,9 @@ def check_call(
     """Refuse a call that its caller may not make.
 
     Args:
-        permissions: What everybody may do.
+        permissions: What everyone may do.
         declared: The `permissions` of the method; None means root@pam alone.
-        authid: The caller, None for nobody.
+        authid: The caller, None for no one.
         given: The parameters of the call, not verified yet: Proxmox checks permissions first.
 
     Raises:
@@ -95,13 +95,13 @@ class _Checker:
         needed = options.get("require_param")
         if needed and self._given.get(needed) is None:
             raise not_permitted()
-        path = normalize_path(self._filled(template))
+        path = normalize_path(self._fill_template(template))
         if path is None:
-            raise not_permitted(f"{self._filled(template)}, {privileges[0]}")
+            raise not_permitted(f"{self._fill_template(template)}, {privileges[0]}")
         self._permissions.check(self._authid, path, privileges, any_of=bool(options.get("any")))
 
     def _perm_modify(self, template: str) -> None:
-        path = normalize_path(self._filled(template))
+        path = normalize_path(self._fill_template(template))
         # A path that cannot be one is the handler's to refuse.
         if path is not None:
             self._permissions.check(self._authid, path, privileges_to_share(path), any_of=True)
@@ -151,5 +151,5 @@ class _Checker:
             raise PveError(str(err)) from err
         return userid
 
-    def _filled(self, template: str) -> str:
+    def _fill_template(self, template: str) -> str:
         return _PLACEHOLDER.sub(lambda found: str(self._given.get(found[1], "")), template)

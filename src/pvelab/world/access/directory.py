@@ -45,10 +45,10 @@ class Directory:
         return found
 
     def has_user(self, userid: str) -> bool:
-        """Tell whether a user exists."""
+        """Return whether a user exists."""
         return self._store.get("users", userid) is not None
 
-    def enabled_user(self, userid: str) -> Document:
+    def require_enabled_user(self, userid: str) -> Document:
         """Return a user who may log in now.
 
         Raises:

@@ -38,7 +38,7 @@ _PUBLIC = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The caller of a request; `authid` is `user@realm` or `user@realm!token`, None for nobody."""
+    """The caller of a request; `authid` is `user@realm` or `user@realm!token`, None for no one."""
 
     authid: str | None
     is_token: bool = False
@@ -70,18 +70,18 @@ class Login:
         if token:
             return Identity(authid=self._token(token), is_token=True)
         if not ticket:
-            raise _refused("No ticket")
+            raise _refusal("No ticket")
         userid = self._ticket(ticket)
         # Uploads come from plain HTML forms, which cannot send the header.
         exempt = method == "GET" or (method == "POST" and _UPLOAD.fullmatch(path))
         if not exempt and not self._tickets.csrf_fits(userid, headers.get("CSRFPreventionToken", "")):
-            raise _refused("Permission denied - invalid csrf token")
+            raise _refusal("Permission denied - invalid csrf token")
         return Identity(authid=userid)
 
     def _ticket(self, ticket: str) -> str:
         userid = self._tickets.user_of(ticket)
         if userid is None:
-            raise _refused("Authentication failed!")
+            raise _refusal("Authentication failed!")
         self._require_enabled(userid)
         return userid
 
@@ -91,17 +91,17 @@ class Login:
         token = self._directory.find_token(authid) if name else None
         kept = self._store.get("token_secrets", authid)
         if token is None or kept is None or not hmac.compare_digest(kept["value"].encode(), secret.encode()):
-            raise _refused("Authentication failed!")
+            raise _refusal("Authentication failed!")
         if token.get("expire") and token["expire"] < self._clock.now():
-            raise _refused("Authentication failed!")
+            raise _refusal("Authentication failed!")
         self._require_enabled(userid)
         return authid
 
     def _require_enabled(self, userid: str) -> None:
         try:
-            self._directory.enabled_user(userid)
+            self._directory.require_enabled_user(userid)
         except PveError as err:
-            raise _refused("Authentication failed!") from err
+            raise _refusal("Authentication failed!") from err
 
 
 def _value(pattern: re.Pattern[str], header: str) -> str | None:
@@ -109,5 +109,5 @@ def _value(pattern: re.Pattern[str], header: str) -> str | None:
     return urllib.parse.unquote(found[1]).strip() if found else None
 
 
-def _refused(text: str) -> PveError:
+def _refusal(text: str) -> PveError:
     return PveError(text, status=401, bare=True)

@@ -28,7 +28,7 @@ Granted = Mapping[str, int]
 _EVERYTHING: Granted = dict.fromkeys(sorted(PRIVILEGES), 1)
 _NOTHING: Granted = {}
 _PATH = re.compile(r"[A-Za-z0-9.\-_/]+")
-# What else than Permissions.Modify lets somebody change the ACL of a path below these.
+# What else than Permissions.Modify lets someone change the ACL of a path below these.
 _OWNING = {"storage": "Datastore.Allocate", "vms": "VM.Allocate", "pool": "Pool.Allocate"}
 _DEPENDS_ON = ("users", "groups", "roles", "acl", "pool_members")
 
@@ -67,7 +67,7 @@ class Permissions:
         return cached
 
     def is_powerful(self, authid: str) -> bool:
-        """Tell whether somebody may do everything: root@pam, or a token with all its privileges."""
+        """Return whether someone may do everything: root@pam, or a token with all its privileges."""
         known = self._powerful.get(authid)
         if known is None:
             token = self.directory.find_token(authid)
@@ -78,7 +78,7 @@ class Permissions:
         return known
 
     def has(self, authid: str, path: str, privileges: Iterable[str], *, any_of: bool = False) -> bool:
-        """Tell whether a user has all (or any) of some privileges on a path."""
+        """Return whether a user has all (or any) of some privileges on a path."""
         granted = self.of(authid, path)
         return any(p in granted for p in privileges) if any_of else all(p in granted for p in privileges)
 
@@ -171,15 +171,15 @@ def _entry(
 ) -> Mapping[str, int] | None:
     """Return the roles that one path's entries give, or None where they say nothing."""
     for kind in ("tokens", "users"):
-        found = _applying(entries.get(kind, {}).get(authid, {}), final=final)
+        found = _select_propagated(entries.get(kind, {}).get(authid, {}), final=final)
         if found:
             return found
     merged: dict[str, int] = {}
     for group, roles in entries.get("groups", {}).items():
         if group in groups:
-            merged.update(_applying(roles, final=final))
+            merged.update(_select_propagated(roles, final=final))
     return merged or None
 
 
-def _applying(roles: Mapping[str, int], *, final: bool) -> dict[str, int]:
+def _select_propagated(roles: Mapping[str, int], *, final: bool) -> dict[str, int]:
     return {role: propagate for role, propagate in roles.items() if final or propagate}

@@ -22,7 +22,16 @@ from pvelab.server.problems import PveError
 if TYPE_CHECKING:
     from pvelab.world.store import Document, Store
 
-__all__ = ["COLLECTION", "RECOVERY", "Totp", "challenge_for", "entries_of", "new_recovery", "shown", "verify"]
+__all__ = [
+    "COLLECTION",
+    "RECOVERY",
+    "Totp",
+    "challenge_for",
+    "entries_of",
+    "format_factor",
+    "new_recovery",
+    "verify",
+]
 
 COLLECTION = "tfa"
 RECOVERY = "recovery"
@@ -123,7 +132,7 @@ def challenge_for(store: Store, userid: str) -> dict[str, Any] | None:
 
 
 def verify(store: Store, userid: str, response: str, now: float) -> bool:
-    """Tell whether an answer (`totp:123456`, `recovery:...`) is right, and use it up; count wrong ones."""
+    """Return whether an answer (`totp:123456`, `recovery:...`) is right, and use it up; count wrong ones."""
     document = dict(store.get(COLLECTION, userid) or {})
     kind, _, value = response.partition(":")
     if kind == "totp":
@@ -170,7 +179,7 @@ def _hash(salt: str, key: str) -> str:
     return hmac.digest(salt.encode(), key.encode(), hashlib.sha256).hex()
 
 
-def shown(entry: Document) -> dict[str, Any]:
+def format_factor(entry: Document) -> dict[str, Any]:
     """Return a second factor as the API shows it."""
     row = {key: entry[key] for key in ("id", "type", "description", "created")}
     return row if entry["enable"] else {**row, "enable": 0}

@@ -22,7 +22,7 @@ _HASHED = ("$1$", "$5$", "$6$", "$2a$", "$2y$")
 
 
 def is_hashed(text: str) -> bool:
-    """Tell whether a password is a hash already."""
+    """Return whether a password is a hash already."""
     return text.startswith(_HASHED) and text.count("$") >= 3
 
 
@@ -33,7 +33,7 @@ def hash_password(password: str, salt: str | None = None) -> str:
 
 
 def verify_password(password: str, hashed: str) -> bool:
-    """Tell whether a password fits a hash of this scheme."""
+    """Return whether a password fits a hash of this scheme."""
     parts = hashed.split("$")
     if len(parts) != 4 or parts[1] != "5":
         return False
@@ -43,14 +43,14 @@ def verify_password(password: str, hashed: str) -> bool:
 def _digest(password: bytes, salt: bytes) -> bytes:
     length = len(password)
     inner = hashlib.sha256(password + salt + password).digest()
-    mixed = hashlib.sha256(password + salt + _stretched(inner, length))
+    mixed = hashlib.sha256(password + salt + _stretch(inner, length))
     bits = length
     while bits:
         mixed.update(inner if bits & 1 else password)
         bits >>= 1
     digest = mixed.digest()
-    repeated = _stretched(hashlib.sha256(password * length).digest(), length)
-    salted = _stretched(hashlib.sha256(salt * (16 + digest[0])).digest(), len(salt))
+    repeated = _stretch(hashlib.sha256(password * length).digest(), length)
+    salted = _stretch(hashlib.sha256(salt * (16 + digest[0])).digest(), len(salt))
     for number in range(_ROUNDS):
         odd = number & 1
         text = repeated if odd else digest
@@ -60,7 +60,7 @@ def _digest(password: bytes, salt: bytes) -> bytes:
     return digest
 
 
-def _stretched(block: bytes, length: int) -> bytes:
+def _stretch(block: bytes, length: int) -> bytes:
     return (block * (length // len(block) + 1))[:length]
 
 

@@ -31,7 +31,7 @@ def hash_password(password: str) -> str:
 
 
 def password_fits(password: str, kept: str) -> bool:
-    """Tell whether a password is the one that was hashed, by us or as Linux keeps it."""
+    """Return whether a password is the one that was hashed, by us or as Linux keeps it."""
     if is_hashed(kept):
         return verify_password(password, kept)
     salt, _, digest = kept.partition("$")
@@ -81,7 +81,7 @@ class Tickets:
         return f"{stamp}:{self._sign(f'{stamp}:{userid}')}"
 
     def csrf_fits(self, userid: str, token: str) -> bool:
-        """Tell whether a CSRF token belongs to a user and is not too old."""
+        """Return whether a CSRF token belongs to a user and is not too old."""
         stamp, _, signature = token.partition(":")
         return _same(self._sign(f"{stamp}:{userid}"), signature) and self._is_fresh(stamp)
 

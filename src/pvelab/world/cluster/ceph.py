@@ -73,7 +73,7 @@ class Ceph:
         return {key.removeprefix(prefix): service for key, service in found if key.startswith(prefix)}
 
     def runs(self, service: Document) -> bool:
-        """Tell whether a service (or an OSD) works: it was not stopped, and its node is up."""
+        """Return whether a service (or an OSD) works: it was not stopped, and its node is up."""
         return bool(service["running"]) and self._world.cluster.is_online(str(service["node"]))
 
     def quorum(self) -> list[str]:

@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pvelab.server.problems import PveError
-from pvelab.world.sections import failing_as
+from pvelab.world.sections import prefix_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ class Cluster:
         return next((name for name in names if self.is_online(name)), names[0] if names else "localhost")
 
     def is_online(self, node: str) -> bool:
-        """Tell whether a node is up."""
+        """Return whether a node is up."""
         found = self._store.get("nodes", node)
         return found is not None and bool(found.get("online", 1))
 
@@ -103,17 +103,17 @@ class Cluster:
             raise PveError(f"unable to open file '/etc/pve/{path}.tmp.1000' - Permission denied")
 
     @contextlib.contextmanager
-    def locked(self, lock: str, failure: str | None = None) -> Iterator[None]:
+    def lock_file(self, lock: str, failure: str | None = None) -> Iterator[None]:
         """Change a file of the whole cluster, whose lock cannot be had without quorum.
 
         Args:
             lock: The name of the lock: `file-user_cfg`, `firewall-cluster`.
-            failure: What stands before the text of every refusal in the block.
+            failure: What is before the text of every refusal in the block.
 
         Raises:
             PveError: There is no quorum.
         """
-        with contextlib.nullcontext() if failure is None else failing_as(failure):
+        with contextlib.nullcontext() if failure is None else prefix_errors(failure):
             if not self.is_quorate:
                 raise PveError(f"cfs-lock '{lock}' error: no quorum!")
             yield

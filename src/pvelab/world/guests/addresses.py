@@ -46,8 +46,8 @@ __all__ = [
     "boot_seconds",
     "guest_at",
     "has_booted",
+    "list_planned_addresses",
     "network_of",
-    "planned_addresses",
 ]
 
 MAIN = ("vmbr0", 0)
@@ -123,7 +123,7 @@ def boot_seconds(world: World, guest: Document) -> float:
 
 
 def has_booted(world: World, guest: Document) -> bool:
-    """Tell whether a guest runs and has had the time to boot."""
+    """Return whether a guest runs and has had the time to boot."""
     if guest["status"] != "running" or guest["started"] is None:
         return False
     # A guest that was reset boots again while its QEMU goes on; one whose memory was restored need not boot.
@@ -140,10 +140,10 @@ def addresses_of(world: World, guest: Document) -> tuple[Interface, ...]:
         return ()
     if not has_booted(world, guest):
         return tuple(_plain(nic) for nic in _nics(guest))
-    return planned_addresses(world, guest)
+    return list_planned_addresses(world, guest)
 
 
-def planned_addresses(world: World, guest: Document) -> tuple[Interface, ...]:
+def list_planned_addresses(world: World, guest: Document) -> tuple[Interface, ...]:
     """Return the NICs of a guest with the addresses that they have once it has booted."""
     with world.store.transaction():
         return tuple(_interface(world, guest, nic) for nic in _nics(guest))
@@ -169,7 +169,7 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
     """
     if (bridge, tag) == MAIN:
         if world.uplink is not None:
-            return _bridged(world.uplink)
+            return _find_bridge_network(world.uplink)
         return Network(number=0, range=_MAIN_NETWORK, first=_MAIN_FIRST)
     key = f"{bridge}|{tag}"
     known = world.store.get("lab_networks", key)
@@ -187,7 +187,7 @@ def network_of(world: World, bridge: str, tag: int) -> Network | None:
     return Network(number=number, range=ipaddress.IPv4Network((base, _OTHERS_PREFIX)), first=_OTHERS_FIRST)
 
 
-def _bridged(uplink: Uplink) -> Network | None:
+def _find_bridge_network(uplink: Uplink) -> Network | None:
     """Return the network of the main bridge of a nested node: that of the guest, with a slice of its own."""
     path, above = uplink.path, uplink
     while (nic := _first_nic(above)) is not None:
@@ -356,7 +356,7 @@ def _lease(world: World, network: Network, nic: _Nic, vmid: int) -> int | None:
 
 
 def _is_plugged_in(world: World, network: Network, holder: Document) -> bool:
-    """Tell whether the NIC that has a lease is still there, in the same network."""
+    """Return whether the NIC that has a lease is still there, in the same network."""
     guest = world.guests.get(int(holder["vmid"]))
     for nic in _nics(guest) if guest is not None else ():
         if nic.mac == holder["mac"] and network_of(world, nic.bridge, nic.tag) == network:

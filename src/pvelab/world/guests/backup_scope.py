@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from pvelab.world.world import World
 
-__all__ = ["included_guests"]
+__all__ = ["list_included_guests"]
 
 
-def included_guests(world: World, job: Mapping[str, Any]) -> dict[str, list[int]]:
+def list_included_guests(world: World, job: Mapping[str, Any]) -> dict[str, list[int]]:
     """Return the guests of a job by node; those that do not exist (any more) under the empty name.
 
     Raises:

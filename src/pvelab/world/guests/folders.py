@@ -38,14 +38,14 @@ class GuestFolders:
 
     def of(self, vmid: int, snapshot: str | None = None) -> Path | None:
         """Return the folder that a guest has, or had at a snapshot; None if there is none."""
-        path = self._recorded(vmid, snapshot)
+        path = self._find_folder(vmid, snapshot)
         return path if path is not None and path.is_dir() else None
 
     def new(self) -> Path:
-        """Make a folder that belongs to nobody yet.
+        """Make a folder that belongs to no one yet.
 
         Raises:
-            FileError: It cannot be made.
+            FileError: It cannot be created.
         """
         path = self._place.path / new_uuid()
         try:
@@ -56,7 +56,7 @@ class GuestFolders:
 
     def give(self, vmid: int, folder: Path | None) -> None:
         """Give a guest a folder, or none, in place of the one that it has, which is removed."""
-        old = self._recorded(vmid)
+        old = self._find_folder(vmid)
         self._change(vmid, id=folder and folder.name)
         self._remove(old)
 
@@ -73,10 +73,10 @@ class GuestFolders:
         if not record:
             return
         if snapshot is not None:
-            gone = [self._recorded(vmid, snapshot)]
+            gone = [self._find_folder(vmid, snapshot)]
             self._change(vmid, snapshots={name: kept[name] for name in kept if name != snapshot})
         else:
-            gone = [self._recorded(vmid), *(self._recorded(vmid, name) for name in kept)]
+            gone = [self._find_folder(vmid), *(self._find_folder(vmid, name) for name in kept)]
             with self._store.transaction():
                 self._store.delete(self._collection, str(vmid))
         for path in gone:
@@ -91,7 +91,7 @@ class GuestFolders:
         }
         self._place.tidy({*named, *others})
 
-    def _recorded(self, vmid: int, snapshot: str | None = None) -> Path | None:
+    def _find_folder(self, vmid: int, snapshot: str | None = None) -> Path | None:
         record = self._record(vmid)
         name = record.get("id") if snapshot is None else record.get("snapshots", {}).get(snapshot)
         return None if name is None else self._place.path / str(name)

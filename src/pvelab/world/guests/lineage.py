@@ -1,4 +1,4 @@
-"""What a disk was made from: the image that a guest boots, carried along by every copy of the disk.
+"""What a disk was created from: the image that a guest boots, carried along by every copy of the disk.
 
 A volume document of a disk has `image` where it came from a file in a storage: `name`, the name of the file,
 and `sha256` where the lab has its bytes (see `blobs`). Cloning, moving, migrating and importing keep it.
@@ -32,7 +32,7 @@ def image_in(volume: Document) -> Mapping[str, Any] | None:
 
 
 def image_of(world: World, guest: Document) -> Mapping[str, Any] | None:
-    """Return the image that the boot disk of a guest was made from; None if it came from none."""
+    """Return the image that the boot disk of a guest was created from; None if it came from none."""
     volume = boot_volume(world, guest)
     return None if volume is None else image_in(volume)
 

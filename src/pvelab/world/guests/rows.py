@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pvelab.server.params.formats import parse_size
-from pvelab.world.ha.config import RESOURCES, listed_state, sid_of
+from pvelab.world.ha.config import RESOURCES, read_listed_state, sid_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -190,7 +190,7 @@ def guest_row(world: World, guest: Document, *, known: bool = True) -> dict[str,
             "diskread": 0,
             "diskwrite": 0,
         }
-    state = listed_state(world.store, sid_of(str(guest["type"]), guest["vmid"]))
+    state = read_listed_state(world.store, sid_of(str(guest["type"]), guest["vmid"]))
     if state is not None:
         row["hastate"] = state
     pool = world.pools.pool_of(guest["vmid"])

@@ -3,7 +3,7 @@
 They are kept in the guest: `snapshots[name]` has `config`, a copy of the configuration at that time, and
 `snaptime`, `parent` (the snapshot before it), `description`, `vmstate` (the volume with the memory) and
 `snapstate` while it is being made or removed. `config["parent"]` of the guest is the snapshot that it stands
-on. A `Family` says what is different for VMs and containers.
+on. `SnapshotRules` says what is different for VMs and containers.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pvelab.world.world import World
 
 __all__ = [
-    "Family",
     "Snapshot",
+    "SnapshotRules",
     "check_name",
     "delete",
     "describe",
@@ -48,7 +48,7 @@ SaveState = Callable[["Document", str], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class SnapshotRules:
     """What snapshots must know of a kind of guest.
 
     Attributes:
@@ -66,7 +66,7 @@ class Family:
 class Snapshot:
     """The snapshot that some work is about."""
 
-    family: Family
+    family: SnapshotRules
     node: str
     vmid: int
     name: str
@@ -135,14 +135,14 @@ def describe(world: World, snapshot: Snapshot, text: str) -> None:
     )
 
 
-def volumes_of(world: World, family: Family, guest: Document) -> set[str]:
+def volumes_of(world: World, family: SnapshotRules, guest: Document) -> set[str]:
     """Return every volume that a guest has or is about to have, unused ones and those of snapshots not."""
     configs = (guest["config"], guest["pending"])
     return {volid for config in configs for volid in family.volumes(world, config).values()}
 
 
-def is_in_use(world: World, family: Family, guest: Document, volid: str) -> bool:
-    """Tell whether a snapshot of a guest still needs a volume."""
+def is_in_use(world: World, family: SnapshotRules, guest: Document, volid: str) -> bool:
+    """Return whether a snapshot of a guest still needs a volume."""
     return any(
         volid in family.volumes(world, snapshot["config"]).values()
         for snapshot in guest["snapshots"].values()
@@ -162,7 +162,7 @@ async def take(
     Args:
         world: The lab.
         task: The task.
-        snapshot: What is to be made.
+        snapshot: What is to be created.
         description: What the user says about it.
         save_state: Allocates the volume for the memory of a running guest and returns what else to keep.
 
@@ -324,22 +324,22 @@ def _forget(world: World, snapshot: Snapshot) -> None:
         images.drop_snapshot(world, volid, node, name)
     world.store.after_commit(lambda: world.machines.forget(snapshot.vmid, name))
     for other, snapshotted in left.items():
-        left[other] = _unlinked(snapshotted, name, found.get("parent"))
-    config = _unlinked(guest["config"], name, found.get("parent"))
+        left[other] = _unlink(snapshotted, name, found.get("parent"))
+    config = _unlink(guest["config"], name, found.get("parent"))
     config.pop("lock", None)
     changed = world.guests.update(guest, config=config, snapshots=left)
     _keep_unused(world, family, changed, volumes)
 
 
-def _unlinked(entry: Mapping[str, Any], name: str, parent: str | None) -> dict[str, Any]:
-    """Let what stood on a snapshot stand on the one before it."""
+def _unlink(entry: Mapping[str, Any], name: str, parent: str | None) -> dict[str, Any]:
+    """Let what stood on a snapshot depend on the one before it."""
     if entry.get("parent") != name:
         return dict(entry)
     rest = {key: value for key, value in entry.items() if key != "parent"}
     return {**rest, "parent": parent} if parent else rest
 
 
-def _keep_unused(world: World, family: Family, guest: Document, volumes: list[str]) -> None:
+def _keep_unused(world: World, family: SnapshotRules, guest: Document, volumes: list[str]) -> None:
     """List as unused what nothing else of the guest refers to."""
     used = volumes_of(world, family, guest)
     config = {

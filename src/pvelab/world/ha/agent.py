@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pvelab.world.ha.manager import PAUSE_S, Outcome, Service
+from pvelab.world.ha.manager import PAUSE_S, Service, StartOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ class Agent:
         self.retry_at: dict[str, float] = {}
 
     def has_task(self, upid: str) -> bool:
-        """Tell whether a task is one of the agents'."""
+        """Return whether a task is one of the agents'."""
         return any(job.upid == upid for job in self._jobs.values())
 
     def collect(self, resources: Mapping[str, Mapping[str, Any]]) -> None:
@@ -79,7 +79,7 @@ class Agent:
                 self._finish(sid, job, guest, int(resources.get(sid, {}).get("max_restart", 0)))
 
     def work(self, services: Mapping[str, Service], modes: Mapping[str, str], online: list[str]) -> bool:
-        """Do what the states of the resources ask for; tell whether something of it is done already."""
+        """Do what the states of the resources ask for; return whether something of it is done already."""
         self.results = {
             uid: outcome
             for uid, outcome in self.results.items()
@@ -88,10 +88,10 @@ class Agent:
         before = len(self.results)
         for sid, service in sorted(services.items()):
             if service["node"] in online and modes.get(service["node"]) not in ("disarm", "shutdown"):
-                self._tend(sid, service)
+                self._run_service(sid, service)
         return len(self.results) != before
 
-    def _tend(self, sid: str, service: Service) -> None:
+    def _run_service(self, sid: str, service: Service) -> None:
         state, uid = str(service["state"]), str(service["uid"])
         if state in _QUIET or sid in self._jobs or self.retry_at.get(sid, 0.0) > self._world.clock.now():
             return
@@ -101,7 +101,7 @@ class Agent:
         if uid in self.results and state != "stopped" and (state != "started" or is_up):
             return
         if guest is None or guest["node"] != service["node"]:
-            self.results[uid] = Outcome.WRONG_NODE
+            self.results[uid] = StartOutcome.WRONG_NODE
         elif state == "started":
             self._keep_up(sid, service, guest)
         elif state in ("request_stop", "stopped"):
@@ -111,8 +111,8 @@ class Agent:
 
     def _keep_up(self, sid: str, service: Service, guest: Document) -> None:
         if guest["status"] == "running":
-            self.results[service["uid"]] = Outcome.SUCCESS
-        elif self.results.get(service["uid"], Outcome.SUCCESS) == Outcome.SUCCESS:
+            self.results[service["uid"]] = StartOutcome.SUCCESS
+        elif self.results.get(service["uid"], StartOutcome.SUCCESS) == StartOutcome.SUCCESS:
             self.results.pop(service["uid"], None)
             self._jobs[sid] = _Job(
                 upid=self._task_starter.start(self._world, guest), uid=service["uid"], state="started"
@@ -120,7 +120,7 @@ class Agent:
 
     def _keep_down(self, sid: str, service: Service, guest: Document) -> None:
         if guest["status"] != "running":
-            self.results[service["uid"]] = Outcome.SUCCESS
+            self.results[service["uid"]] = StartOutcome.SUCCESS
             return
         upid = self._task_starter.stop(self._world, guest, int(service.get("timeout", 60)))
         self._jobs[sid] = _Job(upid=upid, uid=service["uid"], state=str(service["state"]))
@@ -129,7 +129,7 @@ class Agent:
         state, target = str(service["state"]), str(service["target"])
         is_up = guest["status"] == "running"
         if state == "request_start_balance" and is_up:
-            self.results[service["uid"]] = Outcome.IGNORED
+            self.results[service["uid"]] = StartOutcome.IGNORED
             return
         online = state == "migrate" and guest["type"] == "qemu"
         job = _Job(upid="", uid=service["uid"], state=state, target=target)
@@ -146,11 +146,11 @@ class Agent:
             job.upid = self._task_starter.move(self._world, guest, str(job.target), online=False)
             self._jobs[sid] = job
         elif job.target is not None:
-            self._set(job, Outcome.SUCCESS if guest["node"] == job.target else Outcome.ERROR)
+            self._set(job, StartOutcome.SUCCESS if guest["node"] == job.target else StartOutcome.ERROR)
         elif job.state == "started":
             self._judge_start(sid, job, max_restart, is_up=is_up)
         else:
-            self._set(job, Outcome.ERROR if is_up else Outcome.SUCCESS)
+            self._set(job, StartOutcome.ERROR if is_up else StartOutcome.SUCCESS)
             if is_up:
                 # Something keeps it up, a lock perhaps; it is not told to stop again at once.
                 self.retry_at[sid] = self._world.clock.now() + PAUSE_S
@@ -158,9 +158,9 @@ class Agent:
     def _judge_start(self, sid: str, job: _Job, max_restart: int, *, is_up: bool) -> None:
         tries = self._tries.pop(sid, 0)
         if is_up:
-            self._set(job, Outcome.SUCCESS)
+            self._set(job, StartOutcome.SUCCESS)
         elif tries >= max_restart:
-            self._set(job, Outcome.ERROR)
+            self._set(job, StartOutcome.ERROR)
         else:
             self._tries[sid] = tries + 1
             if tries >= _EAGER_RETRIES:

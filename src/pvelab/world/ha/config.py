@@ -29,8 +29,8 @@ __all__ = [
     "guest_status",
     "is_configured",
     "is_managed",
-    "listed_state",
     "order",
+    "read_listed_state",
     "require_managed",
     "service_state",
     "sid_of",
@@ -71,12 +71,12 @@ def status(store: Store) -> Document:
 
 
 def is_configured(store: Store, sid: str) -> bool:
-    """Tell whether a guest is a resource, in whatever state."""
+    """Return whether a guest is a resource, in whatever state."""
     return store.get(RESOURCES, sid) is not None
 
 
 def is_managed(store: Store, sid: str) -> bool:
-    """Tell whether HA has a guest in its hands: those that it is told to ignore it has not."""
+    """Return whether HA has a guest in its hands: those that it is told to ignore it has not."""
     found = store.get(RESOURCES, sid)
     if found is None or found.get("state") == "ignored":
         return False
@@ -100,7 +100,7 @@ def service_state(store: Store, sid: str) -> str | None:
     return None if found is None else str(found["state"])
 
 
-def listed_state(store: Store, sid: str) -> str | None:
+def read_listed_state(store: Store, sid: str) -> str | None:
     """Return the state of a resource that lists of guests show: the manager's, or what is wanted of it."""
     resource = store.get(RESOURCES, sid)
     if resource is None:
@@ -142,10 +142,10 @@ def verbose_state(service: Document | None, resource: Document | None) -> str:
         return "not found"
     if service is None:
         return "queued"
-    return _hurried(service, wanted)
+    return _predict_state(service, wanted)
 
 
-def _hurried(service: Document, wanted: str) -> str:
+def _predict_state(service: Document, wanted: str) -> str:
     """Return what a service is about to be, which people want to read rather than what it still is."""
     state = str(service["state"])
     if state == "stopped":

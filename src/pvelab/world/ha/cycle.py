@@ -65,7 +65,7 @@ class Cycle:
             if not status.get("disarm"):
                 manager.admit()
             for order in orders if first else ():
-                manager.obey(order)
+                manager.accept_order(order)
             self._decide(status, manager)
             up = [node for node, state in manager.nodes.items() if state in ("online", "maintenance")]
             repeat, first = self.agent.work(manager.services, manager.modes, up), False
@@ -73,7 +73,7 @@ class Cycle:
             resources = config.effective(world.store, world.guests)
         if status != config.status(world.store):
             world.store.put(*config.STATUS, status)
-        return self._again_at(status)
+        return self._next_round_at(status)
 
     def modes(self, status: Mapping[str, Any]) -> dict[str, str]:
         """Return what the agent of each node does."""
@@ -186,7 +186,7 @@ class Cycle:
             guests.update(guest, node=node, config=settings, status="stopped", started=None, run={})
             switch_replication(self._world.store, int(guest["vmid"]), node)
 
-    def _again_at(self, status: Mapping[str, Any]) -> float | None:
+    def _next_round_at(self, status: Mapping[str, Any]) -> float | None:
         now, fence_s = self._world.clock.now(), self._world.latency.seconds(Work.FENCE)
         used = {str(service["node"]) for service in status["service_status"].values()}
         moments = [since + fence_s for node, since in self._away_since.items() if node in used]

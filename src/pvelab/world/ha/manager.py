@@ -1,7 +1,7 @@
 """The manager of the cluster: what state each resource is in, and what is to be done about it.
 
 It works on the status document and knows guests only by what the `Cluster` round it says: the configuration,
-which nodes are up, the results of what nodes were told to do. One `round` goes on until nothing changes.
+which nodes are up, the results of what nodes were told to do. One `round` continues until nothing changes.
 The states and the steps between them are those of Proxmox's CRM.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.ha.rules import Affinity
 
-__all__ = ["Manager", "Outcome", "Service", "new_uid"]
+__all__ = ["Manager", "Service", "StartOutcome", "new_uid"]
 
 Service = dict[str, Any]
 Step = Callable[[str, Service, Mapping[str, Any]], None]
@@ -36,7 +36,7 @@ _FROZEN = ("started", "stopped", "request_stop", "request_start", "request_start
 _KEPT_WHEN_DISARMED = ("state", "node", "uid", "maintenance_node")
 
 
-class Outcome:
+class StartOutcome:
     """How something that a node was told to do has ended: the exit codes of Proxmox's agents."""
 
     SUCCESS = 0
@@ -65,7 +65,7 @@ class Manager:
         held: By resource, until when it is not moved by itself.
         retry_at: By resource, when it is started again at the earliest.
         is_lost: Tells whether a node has been away long enough to be fenced.
-        stop_resource: Writes down that a resource is to be stopped, as somebody ordered.
+        stop_resource: Writes down that a resource is to be stopped, as someone ordered.
         recover: Takes a guest from a fenced node to another.
         rebalance: Whether a resource is placed again when it is started.
     """
@@ -100,7 +100,7 @@ class Manager:
             if found is None or found["state"] == "ignored" or not found.get("node"):
                 del self.services[sid]
 
-    def obey(self, order: str) -> None:
+    def accept_order(self, order: str) -> None:
         """Note an order to move or stop a resource: `migrate vm:100 pve2`, `stop ct:101 60`."""
         word, sid, argument = order.split(" ")
         service = self.services.get(sid)
@@ -198,7 +198,7 @@ class Manager:
             self._change(sid, "request_start")
 
     def _from_request_start(self, sid: str, service: Service, data: Mapping[str, Any]) -> None:
-        target = self._chosen(sid, data, PlacementRequest.BEST) if self.rebalance else None
+        target = self._choose_node(sid, data, PlacementRequest.BEST) if self.rebalance else None
         if target is not None and target != service["node"]:
             self._change(sid, "request_start_balance", target=target)
         else:
@@ -217,7 +217,7 @@ class Manager:
         elif service.get("cmd"):
             self._follow(sid, service)
         else:
-            wish = self._judged(sid, service, data)
+            wish = self._judge_start(sid, service, data)
             if wish is not None:
                 self._place(sid, service, data, wish)
 
@@ -229,12 +229,12 @@ class Manager:
         elif self._may_go(service, argument):
             self._change(sid, word, target=argument)
 
-    def _judged(self, sid: str, service: Service, data: Mapping[str, Any]) -> PlacementRequest | None:
+    def _judge_start(self, sid: str, service: Service, data: Mapping[str, Any]) -> PlacementRequest | None:
         """Return what follows from how the last start has ended; None if the resource is given up."""
         outcome = self.results.get(service["uid"])
         if outcome is None:
             return PlacementRequest.STAY
-        if outcome == Outcome.SUCCESS:
+        if outcome == StartOutcome.SUCCESS:
             service.pop("failed_nodes", None)
             service["running"] = 1
             return PlacementRequest.STAY
@@ -247,7 +247,7 @@ class Manager:
 
     def _place(self, sid: str, service: Service, data: Mapping[str, Any], wish: PlacementRequest) -> None:
         held = self.held.get(sid, 0.0) > self.now
-        node = None if held and wish is PlacementRequest.STAY else self._chosen(sid, data, wish)
+        node = None if held and wish is PlacementRequest.STAY else self._choose_node(sid, data, wish)
         if node is not None and node != service["node"]:
             fallback = service.get("maintenance_node")
             if fallback is not None and (node == fallback or service["node"] != fallback):
@@ -265,7 +265,7 @@ class Manager:
     def _from_request_stop(self, sid: str, service: Service, _data: Mapping[str, Any]) -> None:
         outcome = self.results.get(service["uid"])
         if outcome is not None:
-            self._change(sid, "stopped" if outcome == Outcome.SUCCESS else "error")
+            self._change(sid, "stopped" if outcome == StartOutcome.SUCCESS else "error")
         elif self._is_away(service["node"]):
             self._change(sid, "fence")
 
@@ -276,17 +276,17 @@ class Manager:
         if outcome is None:
             if self._is_away(service["node"]):
                 self._change(sid, "fence")
-        elif outcome == Outcome.SUCCESS:
+        elif outcome == StartOutcome.SUCCESS:
             self._change(sid, after, node=service["target"])
-        elif outcome == Outcome.WRONG_NODE:
+        elif outcome == StartOutcome.WRONG_NODE:
             self._change(sid, "error")
         else:
-            if outcome != Outcome.IGNORED:
+            if outcome != StartOutcome.IGNORED:
                 self.held[sid] = self.now + PAUSE_S
             self._change(sid, after)
 
     def _from_recovery(self, sid: str, service: Service, data: Mapping[str, Any]) -> None:
-        node = self._chosen(sid, data, PlacementRequest.BEST)
+        node = self._choose_node(sid, data, PlacementRequest.BEST)
         if node is not None:
             self.recover(sid, node)
             state = "started" if data["state"] == "started" else "request_stop"
@@ -307,7 +307,7 @@ class Manager:
     def _may_go(self, service: Service, target: str) -> bool:
         return target in self.online and service["node"] != target
 
-    def _chosen(self, sid: str, data: Mapping[str, Any], wish: PlacementRequest) -> str | None:
+    def _choose_node(self, sid: str, data: Mapping[str, Any], wish: PlacementRequest) -> str | None:
         return choose_node(
             self.affinity,
             self.online,

@@ -53,7 +53,7 @@ class ManagerTrigger:
         store.watch("tasks", self._notice_task)
 
     @contextlib.asynccontextmanager
-    async def attended(
+    async def attend(
         self, act: Callable[[], float | None], is_ours: Callable[[str], bool]
     ) -> AsyncIterator[None]:
         """Let a manager act for the length of the block.
@@ -75,7 +75,7 @@ class ManagerTrigger:
             await asyncio.wait(ending)
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Keep the manager from acting for the length of the block; what it noticed it acts on afterwards."""
         act, self._act = self._act, None
         try:
@@ -98,7 +98,7 @@ class ManagerTrigger:
             await settle_tasks()
             rounds += 1
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so; it is asked again after each round of the manager."""
         while not condition():
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -62,10 +62,10 @@ def choose_node(
     joining = next((node for node in majority if node in preferred), None)
     if joining is not None:
         preferred = {joining}
-    return _ranked(service, preferred, _load(services, online), wish)
+    return _rank_nodes(service, preferred, _load(services, online), wish)
 
 
-def _ranked(
+def _rank_nodes(
     service: Mapping[str, Any], nodes: set[str], load: Counter[str], wish: PlacementRequest
 ) -> str | None:
     current, fallback = str(service["node"]), service.get("maintenance_node")
@@ -95,18 +95,20 @@ def _by_others(
 ) -> tuple[Counter[str], set[str]]:
     together: Counter[str] = Counter()
     for other in affinity.together.get(sid, ()):
-        current, target = _used(services.get(other), online)
+        current, target = _list_used_nodes(services.get(other), online)
         together.update(node for node in (target or current,) if node)
     apart = {
         node
         for other in affinity.apart.get(sid, ())
-        for node in _used(services.get(other), online)
+        for node in _list_used_nodes(services.get(other), online)
         if node is not None
     }
     return together, apart
 
 
-def _used(service: Mapping[str, Any] | None, online: Sequence[str]) -> tuple[str | None, str | None]:
+def _list_used_nodes(
+    service: Mapping[str, Any] | None, online: Sequence[str]
+) -> tuple[str | None, str | None]:
     """Return the nodes that a service is on and is coming to, of those that are up."""
     if service is None:
         return None, None
@@ -120,5 +122,5 @@ def _used(service: Mapping[str, Any] | None, online: Sequence[str]) -> tuple[str
 def _load(services: Mapping[str, Mapping[str, Any]], online: Sequence[str]) -> Counter[str]:
     load: Counter[str] = Counter(dict.fromkeys(online, 0))
     for service in services.values():
-        load.update({node for node in _used(service, online) if node is not None})
+        load.update({node for node in _list_used_nodes(service, online) if node is not None})
     return load

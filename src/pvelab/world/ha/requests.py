@@ -18,7 +18,7 @@ _NAMES = {"qemu": "VM", "lxc": "CT"}
 
 
 def is_managed_by_ha(call: Call, kind: str) -> bool:
-    """Tell whether HA manages the guest of a call."""
+    """Return whether HA manages the guest of a call."""
     return config.is_managed(call.store, config.sid_of(kind, call.vmid))
 
 
@@ -65,7 +65,7 @@ def ask_to_start(call: Call, kind: str) -> str:
 def ask_to_stop(call: Call, kind: str, timeout_s: int) -> str:
     """Ask HA to stop a guest, by force when the time is over."""
     sid = config.sid_of(kind, call.vmid)
-    return _asking(
+    return _start_request(
         call, "hastop", f"Requesting HA stop for {_NAMES[kind]} {call.vmid}", f"stop {sid} {timeout_s}"
     )
 
@@ -74,10 +74,10 @@ def ask_to_migrate(call: Call, kind: str, target: str) -> str:
     """Ask HA to take a guest to another node."""
     sid = config.sid_of(kind, call.vmid)
     text = f"Requesting HA migration for {_NAMES[kind]} {call.vmid} to node {target}"
-    return _asking(call, "hamigrate", text, f"migrate {sid} {target}")
+    return _start_request(call, "hamigrate", text, f"migrate {sid} {target}")
 
 
-def _asking(call: Call, kind: str, text: str, order: str) -> str:
+def _start_request(call: Call, kind: str, text: str, order: str) -> str:
     world = call.world
 
     async def work(task: Task) -> None:

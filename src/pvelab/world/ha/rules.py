@@ -87,25 +87,25 @@ def check_rules(rules: Mapping[str, Rule], nodes: Collection[str]) -> Errors:
     """Return what is wrong with each rule that is in force, beside the others."""
     errors: Errors = defaultdict(lambda: defaultdict(list))
 
-    def blame(rule: str, text: str) -> None:
+    def add_error(rule: str, text: str) -> None:
         errors[rule]["resources"].append(text)
 
     node_rules = {ident: rule for ident, rule in rules.items() if rule.type == NODE}
     positive = {ident: rule for ident, rule in rules.items() if rule.type == RESOURCE and rule.positive}
     negative = {ident: rule for ident, rule in rules.items() if rule.type == RESOURCE and not rule.positive}
     for ident, text in (
-        *_used_twice(node_rules),
+        *_find_duplicates(node_rules),
         *_counts({**positive, **negative}, negative, nodes),
         *_contradictions(positive, negative),
         *_priorities({**positive, **negative}, node_rules),
-        *_several_places(positive, node_rules),
-        *_too_little_room(negative, node_rules),
+        *_find_split_affinity(positive, node_rules),
+        *_find_full_anti_affinity(negative, node_rules),
     ):
-        blame(ident, text)
+        add_error(ident, text)
     return {ident: dict(found) for ident, found in errors.items()}
 
 
-def _used_twice(rules: Mapping[str, Rule]) -> Iterable[tuple[str, str]]:
+def _find_duplicates(rules: Mapping[str, Rule]) -> Iterable[tuple[str, str]]:
     users: dict[str, list[str]] = defaultdict(list)
     for ident, rule in rules.items():
         for sid in rule.resources:
@@ -128,7 +128,7 @@ def _counts(
 
 
 def _contradictions(positive: Mapping[str, Rule], negative: Mapping[str, Rule]) -> Iterable[tuple[str, str]]:
-    for idents, resources in _joined(positive):
+    for idents, resources in _join_rules(positive):
         for other, rule in negative.items():
             if len(resources & rule.resources) < 2:
                 continue
@@ -151,10 +151,10 @@ def _priorities(rules: Mapping[str, Rule], node_rules: Mapping[str, Rule]) -> It
             )
 
 
-def _several_places(
+def _find_split_affinity(
     positive: Mapping[str, Rule], node_rules: Mapping[str, Rule]
 ) -> Iterable[tuple[str, str]]:
-    for idents, resources in _joined(positive):
+    for idents, resources in _join_rules(positive):
         touched = [other for other, rule in node_rules.items() if resources & rule.resources]
         if len(touched) < 2:
             continue
@@ -168,7 +168,7 @@ def _several_places(
             )
 
 
-def _too_little_room(
+def _find_full_anti_affinity(
     negative: Mapping[str, Rule], node_rules: Mapping[str, Rule]
 ) -> Iterable[tuple[str, str]]:
     for ident, rule in negative.items():
@@ -191,10 +191,10 @@ def compile_rules(rules: Mapping[str, Rule], nodes: Collection[str]) -> Affinity
     broken = check_rules(rules, nodes)
     kept = [rule for ident, rule in sorted(rules.items()) if ident not in broken]
     together = [
-        found for _, found in _joined({str(n): r for n, r in enumerate(kept) if _binds(r, positive=True)})
+        found for _, found in _join_rules({str(n): r for n, r in enumerate(kept) if _binds(r, positive=True)})
     ]
     apart = [set(rule.resources) for rule in kept if _binds(rule, positive=False)]
-    # Whoever belongs with somebody keeps away from whom he keeps away from.
+    # Anyone who belongs with someone keeps away from whom he keeps away from.
     for group in together:
         for found in list(apart):
             apart += [{sid, other} for other in found - group for sid in group - found if found & group]
@@ -218,7 +218,7 @@ def _pairs(groups: Iterable[set[str]]) -> dict[str, set[str]]:
     return dict(found)
 
 
-def _joined(rules: Mapping[str, Rule]) -> list[tuple[list[str], set[str]]]:
+def _join_rules(rules: Mapping[str, Rule]) -> list[tuple[list[str], set[str]]]:
     """Return rules that share resources as one: their names and all their resources."""
     groups: list[tuple[list[str], set[str]]] = []
     for ident in sorted(rules, key=lambda one: (min(rules[one].resources, default=""), one)):

@@ -1,6 +1,6 @@
 """Allocating volumes: one at a time on each storage, as the storage lock of Proxmox has it.
 
-Whoever waits longer than ten seconds for the lock fails, which is how parallel clones to one slow storage
+Anyone who waits longer than ten seconds for the lock fails, which is how parallel clones to one slow storage
 fail.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["Inline", "Worker", "allocate", "allocate_clone", "free_all"]
 
 
 class Worker(Protocol):
-    """Somebody who works: a task, or a call that does its work before it answers."""
+    """Someone who works: a task, or a call that does its work before it answers."""
 
     def log(self, text: str) -> None:
         """Say what is done."""
@@ -42,7 +42,7 @@ class Worker(Protocol):
 
 
 class Inline:
-    """The work of an `async` handler that answers only when it is done; nobody reads its log."""
+    """The work of an `async` handler that answers only when it is done; no one reads its log."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -1,7 +1,7 @@
 """The bytes of files in storages: uploads, downloads, snippets. Each content is kept once, under its SHA-256.
 
 A volume document names its bytes by `sha256`; one without has none (a disk, or a stand-in for a download that
-was not made). A disk that was made from an image needs the bytes of the image as long as it is there. The
+was not made). A disk that was created from an image needs the bytes of the image as long as it is there. The
 file is there before the document says so, and goes when the last document that names it is gone. What a
 killed lab left behind is removed at the next start.
 """
@@ -74,9 +74,9 @@ class Blobs:
         Large files take time, so the work is done beside the event loop.
         """
         blob = await asyncio.to_thread(self._measure, source)
-        # From here on nobody else's removal of the same bytes takes these along.
+        # From here on no one else's removal of the same bytes takes these along.
         self._pins[blob.sha256] = self._pins.get(blob.sha256, 0) + 1
-        with _failing("move", source):
+        with _map_os_errors("move", source):
             await asyncio.to_thread(shutil.move, source, self.path(blob.sha256))
         return blob
 
@@ -92,7 +92,7 @@ class Blobs:
         blob = Blob(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
         target = self.path(blob.sha256)
         if not target.exists():
-            with _failing("write", target), self.scratch() as scratch:
+            with _map_os_errors("write", target), self.scratch() as scratch:
                 scratch.write_bytes(content)
                 scratch.replace(target)
         return blob
@@ -104,11 +104,11 @@ class Blobs:
             FileError: They are not there.
         """
         path = self.path(sha256)
-        with _failing("read", path):
+        with _map_os_errors("read", path):
             return path.read_bytes()
 
     def path(self, sha256: str) -> Path:
-        """Return the file that holds some bytes; nobody may change it."""
+        """Return the file that holds some bytes; no one may change it."""
         return self._place.path / sha256
 
     @contextlib.contextmanager
@@ -127,7 +127,7 @@ class Blobs:
         self._place.close()
 
     def _measure(self, source: Path) -> Blob:
-        with _failing("read", source):
+        with _map_os_errors("read", source):
             return Blob(sha256=file_hash(source, "sha256"), size=source.stat().st_size)
 
     def _count(self, _key: str, old: Document | None, new: Document | None) -> None:
@@ -159,7 +159,7 @@ def file_hash(path: Path, algorithm: str) -> str:
 
 
 @contextlib.contextmanager
-def _failing(verb: str, path: Path) -> Iterator[None]:
+def _map_os_errors(verb: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as err:

@@ -85,7 +85,7 @@ def image_disk_size(path: Path) -> int | None:
 
 
 def is_disk_image(path: Path, kind: str) -> bool:
-    """Tell whether a file is an image of a kind; everything is a raw one."""
+    """Return whether a file is an image of a kind; everything is a raw one."""
     with path.open("rb") as stream:
         start = stream.read(512)
     match kind:

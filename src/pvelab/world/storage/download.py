@@ -80,7 +80,7 @@ class Fetcher:
         self.anywhere = anywhere
 
     def is_real(self, url: str) -> bool:
-        """Tell whether a URL is really fetched."""
+        """Return whether a URL is really fetched."""
         return self.anywhere or _is_here(urllib.parse.urlsplit(url).hostname or "")
 
     async def head(self, url: str, *, verify: bool = True) -> Metadata:
@@ -94,7 +94,7 @@ class Fetcher:
             kind = mimetypes.guess_type(name or "")[0] or "application/octet-stream"
             return Metadata(filename=name, size=stand_in_size(url), mimetype=kind)
         try:
-            async with self._answered("HEAD", url, ssl=verify) as response:
+            async with self._request("HEAD", url, ssl=verify) as response:
                 if response.status != 200:
                     raise PveError(f"invalid server response: '{response.status} {response.reason}'")
                 return _metadata(url, response)
@@ -110,7 +110,7 @@ class Fetcher:
             PveError: It could not be had; the text is what Proxmox makes of wget's last line.
         """
         try:
-            async with self._answered("GET", url, ssl=verify) as response:
+            async with self._request("GET", url, ssl=verify) as response:
                 if response.status != 200:
                     now = time.strftime("%Y-%m-%d %H:%M:%S")
                     raise PveError(f"download failed: {now} ERROR {response.status}: {response.reason}.")
@@ -130,7 +130,7 @@ class Fetcher:
             raise PveError(f"download failed: Connecting to {where}... failed: {_reason(err)}.") from err
 
     @contextlib.asynccontextmanager
-    async def _answered(self, method: str, url: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _request(self, method: str, url: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for a URL, and for those that it leads to; each has to be one that is really asked.
 
         A redirect could lead to a service that only this machine reaches, or away from it.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.store import Document, Store
 
-__all__ = ["DEFAULT_DISKS", "Disk", "DiskPool", "Physical", "declare_disks"]
+__all__ = ["DEFAULT_DISKS", "Disk", "DiskPool", "NodeDisks", "declare_disks"]
 
 _DISKS, _POOLS = "physical_disks", "disk_pools"
 _GB = 10**9
@@ -62,7 +62,7 @@ def declare_disks(store: Store, node: str, disks: Iterable[Disk]) -> None:
     store.put(_DISKS, node, {"disks": {disk.path: _document(node, disk) for disk in disks}})
 
 
-class Physical:
+class NodeDisks:
     """The disks of one node."""
 
     def __init__(self, store: Store, node: str) -> None:

@@ -1,7 +1,7 @@
 """Whether a volume fits into its storage, and what the programs of that storage say when it does not.
 
 Some storages promise more than they have: a thin pool takes volumes as long as a block of it is free, however
-large they are to become. Others set aside the whole size of a volume when it is made.
+large they are to become. Others set aside the whole size of a volume when it is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _THIN_IF_SPARSE = frozenset(("zfspool", "zfs"))
 
 
 def is_thin(config: Document) -> bool:
-    """Tell whether a storage can promise its volumes more space than it has."""
+    """Return whether a storage can promise its volumes more space than it has."""
     return config["type"] in _ALWAYS_THIN or (
         config["type"] in _THIN_IF_SPARSE and bool(int(config.get("sparse") or 0))
     )

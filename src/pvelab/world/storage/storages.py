@@ -110,9 +110,9 @@ class Storages:
         return config
 
     def is_online(self, config: Mapping[str, Any], node: str) -> bool:
-        """Tell whether a node reaches the server of a storage; one without a server is always there.
+        """Return whether a node reaches the server of a storage; one without a server is always there.
 
-        The lab asks nobody: servers answer, but for those at addresses and names that are set apart for
+        The lab asks no one: servers answer, but for those at addresses and names that are set apart for
         documentation, and those that a fault has taken away.
         """
         if config["type"] not in ASKED_TYPES:
@@ -123,12 +123,12 @@ class Storages:
 
     @staticmethod
     def is_on(config: Mapping[str, Any], node: str) -> bool:
-        """Tell whether a storage is available on a node."""
+        """Return whether a storage is available on a node."""
         return not config.get("nodes") or node in split_list(str(config["nodes"]))
 
     @staticmethod
     def is_shared(config: Mapping[str, Any]) -> bool:
-        """Tell whether all nodes see the same content."""
+        """Return whether all nodes see the same content."""
         return bool(config.get("shared")) or type_of(config).always_shared
 
     @staticmethod
@@ -156,7 +156,7 @@ class Storages:
         return min(total, self._used.get((self.scope(storage, node), storage), 0))
 
     def is_full(self, storage: str, node: str) -> bool:
-        """Tell whether a fault has filled the storage."""
+        """Return whether a fault has filled the storage."""
         capacity = self._store.get("capacities", f"{self.scope(storage, node)}|{storage}")
         return capacity is not None and bool(capacity.get("full"))
 

@@ -87,7 +87,7 @@ def has_feature(
     snapshot: bool = False,
     formats: frozenset[str] | None = None,
 ) -> bool:
-    """Tell whether something can be done with a volume.
+    """Return whether something can be done with a volume.
 
     Args:
         world: The lab.
@@ -105,7 +105,7 @@ def has_feature(
 
 
 def is_base(volid: str) -> bool:
-    """Tell whether a volume belongs to a template."""
+    """Return whether a volume belongs to a template."""
     return _own_name(volid).startswith(("base-", "basevol-"))
 
 

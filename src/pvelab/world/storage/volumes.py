@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pvelab.world.storage.storages import Storages
     from pvelab.world.store import Document, Store
 
-__all__ = ["NewVolume", "Volumes", "parse_volume_id", "rounded_size"]
+__all__ = ["NewVolume", "Volumes", "parse_volume_id", "round_size"]
 
 _VOLUME_ID = re.compile(r"([A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]):(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"(?:.*/)?(?:vm|base|subvol|basevol)-\d+-disk-(\d+)(?:\.\w+)?")
@@ -47,7 +47,7 @@ class NewVolume:
     image: Mapping[str, Any] | None = None
 
 
-def rounded_size(config: Document, size: int) -> int:
+def round_size(config: Document, size: int) -> int:
     """Return how large a volume becomes that is to have some size, by its storage."""
     grain = _GRAINS.get(str(config["type"]), 1)
     return -(-size // grain) * grain
@@ -114,7 +114,7 @@ class Volumes:
         volid = f"{new.storage}:{new.vmid}/{name}" if kind.files else f"{new.storage}:{name}"
         if self.find(volid, new.node) is not None:
             raise PveError(f"disk image '{name}' already exists")
-        size = rounded_size(config, new.size)
+        size = round_size(config, new.size)
         require_space(self._storages, new.storage, new.node, name, size)
         self.add(
             volid,
@@ -169,7 +169,7 @@ class Volumes:
             PveError: It is not there, or the storage is full.
         """
         volume = self.require(volid, node)
-        size = rounded_size(self._storages.config(str(volume["storage"])), size)
+        size = round_size(self._storages.config(str(volume["storage"])), size)
         more = size - int(volume["size"])
         if more > 0:
             require_space_to_grow(self._storages, volid, node, size, more)

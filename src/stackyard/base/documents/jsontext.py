@@ -18,7 +18,7 @@ from stackyard.base.documents.limits import OUTSIDE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.base.documents.limits import Limits
+    from stackyard.base.documents.limits import DocumentLimits
 
 __all__ = ["JsonError", "JsonLimitError", "next_token", "parse_json", "parse_json_pairs"]
 
@@ -35,7 +35,7 @@ class JsonLimitError(orjson.JSONDecodeError):
     """JSON is larger, deeper or fuller than the limits; nothing of it is used."""
 
 
-def parse_json(data: bytes | bytearray | memoryview | str, limits: Limits = OUTSIDE) -> Any:
+def parse_json(data: bytes | bytearray | memoryview | str, limits: DocumentLimits = OUTSIDE) -> Any:
     """Read JSON; of a key that is there twice the last counts.
 
     Raises:
@@ -46,14 +46,14 @@ def parse_json(data: bytes | bytearray | memoryview | str, limits: Limits = OUTS
     value = orjson.loads(raw)
     # Without as many brackets nothing can be as deep.
     if opened > limits.depth and _is_deeper(value, limits.depth):
-        raise _too_deep(raw if isinstance(raw, str) else raw.decode(), limits.depth)
+        raise _make_depth_error(raw if isinstance(raw, str) else raw.decode(), limits.depth)
     return value
 
 
 def parse_json_pairs(
     text: str,
     *,
-    limits: Limits = OUTSIDE,
+    limits: DocumentLimits = OUTSIDE,
     object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
     parse_constant: Callable[[str], Any] | None = None,
     parse_number: tuple[Callable[[str], Any], Callable[[str], Any]] | None = None,
@@ -82,9 +82,9 @@ def parse_json_pairs(
             parse_float=parse_float,
         )
     except RecursionError:
-        raise _too_deep(text, limits.depth) from None
+        raise _make_depth_error(text, limits.depth) from None
     if opened > limits.depth and _is_deeper(value, limits.depth):
-        raise _too_deep(text, limits.depth)
+        raise _make_depth_error(text, limits.depth)
     return value
 
 
@@ -94,7 +94,7 @@ def next_token(text: str, at: int) -> tuple[int, str] | None:
     return None if match is None else (match.start(1), match[1])
 
 
-def _check_size(data: bytes | bytearray | str, limits: Limits) -> int:
+def _check_size(data: bytes | bytearray | str, limits: DocumentLimits) -> int:
     """Refuse what is too large or too full; return how many brackets open in it at most."""
     if len(data) > limits.size:
         raise JsonLimitError(f"larger than {limits.size} bytes", "", 0)
@@ -123,7 +123,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return bool(level)
 
 
-def _too_deep(text: str, most: int) -> JsonLimitError:
+def _make_depth_error(text: str, most: int) -> JsonLimitError:
     depth = 0
     for match in _PART.finditer(text):
         if match[0] in "[{":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LARGE", "OUTSIDE", "SMALL", "Limits"]
+__all__ = ["LARGE", "OUTSIDE", "SMALL", "DocumentLimits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DocumentLimits:
     """What a reader takes.
 
     Attributes:
@@ -23,8 +23,8 @@ class Limits:
 
 
 # For settings, notes and requests that never have more than a few hundred values.
-SMALL = Limits(size=2 * 2**20, values=50_000)
+SMALL = DocumentLimits(size=2 * 2**20, values=50_000)
 # For what people write and what programs answer: files of a site, requests, answers of a cluster.
-OUTSIDE = Limits(size=32 * 2**20, values=1_000_000)
+OUTSIDE = DocumentLimits(size=32 * 2**20, values=1_000_000)
 # For what grows with everything that is managed: states, plans, and what OpenTofu and Proxmox say of it.
-LARGE = Limits(size=512 * 2**20, values=20_000_000)
+LARGE = DocumentLimits(size=512 * 2**20, values=20_000_000)

@@ -1,7 +1,7 @@
 """Reading YAML from outside.
 
 libyaml reads it, and what it makes is counted while it does: it calls itself for each level, so that nesting
-is refused before it is built. Aliases and merge keys are counted as what they stand for. What is refused is
+is refused before it is built. Aliases and merge keys are counted as what they represent. What is refused is
 an error of PyYAML's own kind, a `yaml.MarkedYAMLError` with line and column.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from yaml import Mark, Node
 
-    from stackyard.base.documents.limits import Limits
+    from stackyard.base.documents.limits import DocumentLimits
 
 __all__ = [
     "Limit",
@@ -92,7 +92,7 @@ class LimitedParser(CParser):
         yaml.reader.ReaderError: The text is not Unicode.
     """
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str, limits: DocumentLimits) -> None:
         _check_text(text, limits)
         try:
             super().__init__(text)
@@ -112,7 +112,7 @@ class LimitedParser(CParser):
         if self._depth > self._deepest or self._values_left < 0:
             is_deep = self._depth > self._deepest
             mark = None if parent is None else parent.start_mark
-            raise _too_deep(self._limits, mark) if is_deep else _too_full(self._limits, mark)
+            raise _make_depth_error(self._limits, mark) if is_deep else _make_size_error(self._limits, mark)
 
     def ascend_resolver(self) -> None:
         """Come back up one level."""
@@ -122,7 +122,7 @@ class LimitedParser(CParser):
 class _Loader(LimitedParser, SafeConstructor, Resolver):
     """PyYAML's safe loader, on libyaml, within the limits."""
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str, limits: DocumentLimits) -> None:
         LimitedParser.__init__(self, text, limits)
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
@@ -141,8 +141,8 @@ class _Loader(LimitedParser, SafeConstructor, Resolver):
         if merges:
             super().flatten_mapping(node)
 
-    def bounded_number(self, node: Any) -> Any:
-        """Return a number of a length that somebody can mean."""
+    def construct_number(self, node: Any) -> Any:
+        """Return a number of a length that someone can mean."""
         if type(node) is ScalarNode and len(node.value) > _LONGEST_NUMBER:
             problem = f"a number of more than {_LONGEST_NUMBER} characters"
             raise YamlLimitError(Limit.NUMBER, problem, node.start_mark)
@@ -152,10 +152,10 @@ class _Loader(LimitedParser, SafeConstructor, Resolver):
 # The stubs know PyYAML's own loaders alone.
 _ADD: Any = _Loader.add_constructor
 for _tag in (_INT, _FLOAT):
-    _ADD(_tag, _Loader.bounded_number)
+    _ADD(_tag, _Loader.construct_number)
 
 
-def parse_yaml(source: str | bytes, limits: Limits = OUTSIDE) -> Any:
+def parse_yaml(source: str | bytes, limits: DocumentLimits = OUTSIDE) -> Any:
     """Read YAML of one document, with the values that PyYAML's `safe_load` gives it; `None` if it is empty.
 
     An alias inside its own anchor, which PyYAML takes, is refused: a walk over the value would not end.
@@ -176,7 +176,7 @@ def parse_yaml(source: str | bytes, limits: Limits = OUTSIDE) -> Any:
         loader.dispose()
 
 
-def parse_events(text: str, limits: Limits = OUTSIDE) -> Iterator[Any]:
+def parse_events(text: str, limits: DocumentLimits = OUTSIDE) -> Iterator[Any]:
     """Yield libyaml's events; aliases are not followed.
 
     Raises:
@@ -189,24 +189,24 @@ def parse_events(text: str, limits: Limits = OUTSIDE) -> Iterator[Any]:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > limits.depth:
-                    raise _too_deep(limits, event.start_mark)
+                    raise _make_depth_error(limits, event.start_mark)
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             left -= isinstance(event, yaml.NodeEvent)
             if left < 0:
-                raise _too_full(limits, event.start_mark)
+                raise _make_size_error(limits, event.start_mark)
             yield event
     finally:
         parser.dispose()
 
 
-def check_yaml(text: str, limits: Limits = OUTSIDE) -> None:
+def check_yaml(text: str, limits: DocumentLimits = OUTSIDE) -> None:
     """Refuse what is beyond the limits, for another reader that has none; it may have several documents.
 
     Raises:
         yaml.YAMLError: It is not YAML; `YamlLimitError` beyond the limits.
     """
-    # Of each collection that is open: the anchor, how many values it stands for, and how deep they go.
+    # Of each collection that is open: the anchor, how many values it represents, and how deep they go.
     around: list[list[Any]] = [[None, 0, 0]]
     known: dict[str | None, tuple[int, int] | None] = {}
     for event in parse_events(text, limits):
@@ -232,7 +232,7 @@ def check_yaml(text: str, limits: Limits = OUTSIDE) -> None:
         _check_expanded(outer[1], outer[2] - (len(around) == 1), limits, event.start_mark)
 
 
-def _check_text(text: str, limits: Limits) -> None:
+def _check_text(text: str, limits: DocumentLimits) -> None:
     if len(text) > limits.size:
         raise YamlLimitError(Limit.SIZE, f"larger than {limits.size} characters")
     if text.count("%TAG") > _MOST_TAG_DIRECTIVES:
@@ -253,9 +253,9 @@ def _decode(source: bytes) -> str:
         raise yaml.reader.ReaderError("<text>", err.start, source[err.start], "utf-8", err.reason) from err
 
 
-def _check_aliases(root: Node, limits: Limits) -> None:
-    """Count what nodes stand for: a node that several aliases name is there once, and counts for each."""
-    # How many values a collection stands for, and how deep they go; nothing while it is open.
+def _check_aliases(root: Node, limits: DocumentLimits) -> None:
+    """Count what nodes represent: a node that several aliases name is there once, and counts for each."""
+    # How many values a collection represents, and how deep they go; nothing while it is open.
     known: dict[int, tuple[int, int] | None] = {}
     stack: list[tuple[Node, Iterator[Node], list[int]]] = []
     if type(root) is not ScalarNode:
@@ -294,11 +294,11 @@ def _children(node: Node) -> Iterator[Node]:
         yield from node.value
 
 
-def _check_expanded(size: int, depth: int, limits: Limits, mark: Mark) -> None:
+def _check_expanded(size: int, depth: int, limits: DocumentLimits, mark: Mark) -> None:
     if size > limits.values:
-        raise YamlLimitError(Limit.VALUES, f"aliases stand for more than {limits.values} values", mark)
+        raise YamlLimitError(Limit.VALUES, f"aliases expand to more than {limits.values} values", mark)
     if depth > limits.depth:
-        raise _too_deep(limits, mark)
+        raise _make_depth_error(limits, mark)
 
 
 def _construct(loader: _Loader, node: Node) -> Any:
@@ -334,11 +334,11 @@ def _find_unreadable(root: Node) -> Node:
     return root
 
 
-def _too_deep(limits: Limits, mark: Any) -> YamlLimitError:
+def _make_depth_error(limits: DocumentLimits, mark: Any) -> YamlLimitError:
     return YamlLimitError(Limit.DEPTH, f"nested deeper than {limits.depth} levels", mark)
 
 
-def _too_full(limits: Limits, mark: Any) -> YamlLimitError:
+def _make_size_error(limits: DocumentLimits, mark: Any) -> YamlLimitError:
     return YamlLimitError(Limit.VALUES, f"more than {limits.values} values", mark)
 
 

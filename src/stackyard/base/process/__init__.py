@@ -36,7 +36,7 @@ from stackyard.base.process.command import (
 )
 from stackyard.base.process.detached import Detached, start_detached
 from stackyard.base.process.foreground import run_in_foreground
-from stackyard.base.process.replace import become
+from stackyard.base.process.replace import replace_process
 from stackyard.base.process.run_program import run
 
 __all__ = [
@@ -54,8 +54,8 @@ __all__ = [
     "ProgramUnusableError",
     "SecretArgumentError",
     "Stream",
-    "become",
     "environment",
+    "replace_process",
     "run",
     "run_in_foreground",
     "start_attached",

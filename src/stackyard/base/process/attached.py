@@ -57,7 +57,7 @@ class Attached:
 def start_attached(
     command: Command, on_line: OnLine | None = None, *, inherited: Sequence[int] = ()
 ) -> Attached:
-    """Start a program and return while it runs; whoever does so ends it with `Attached.end`.
+    """Start a program and return while it runs; anyone who does so ends it with `Attached.end`.
 
     Args:
         command: What to run; its timeout and its input are not used.

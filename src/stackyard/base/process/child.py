@@ -1,7 +1,7 @@
 """A running program and its process group: pipes, signals, and what becomes of it when we end.
 
-It stands on the descriptors alone. asyncio's own subprocesses need several turns of the loop to begin, in
-which a cancelled task kills the program without a warning, or waits for ever for pipes that nobody connects
+It depends on the descriptors alone. asyncio's own subprocesses need several turns of the loop to begin, in
+which a cancelled task kills the program without a warning, or waits for ever for pipes that no one connects
 (Python 3.11 to 3.13); here a program is started, with all that belongs to it, in one go.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.process.command import Stream
-from stackyard.base.process.lines import Lines, Output, RawBytes
+from stackyard.base.process.lines import Lines, ProcessOutput, RawBytes
 from stackyard.base.process.lookup import find_executable
 from stackyard.base.process.open_files import limit_for_programs, lower_limit
 
@@ -63,7 +63,7 @@ class Child:
         self.exited: asyncio.Future[None] = self._loop.create_future()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self.stdout: Output = (
+        self.stdout: ProcessOutput = (
             Lines(command, Stream.STDOUT, on_line) if on_bytes is None else RawBytes(on_bytes)
         )
         self.stderr = Lines(command, Stream.STDERR, on_line)
@@ -71,8 +71,8 @@ class Child:
         self._program = _start(command, inherited)
         self._ending: int | None = None
         self._watch_for_the_end()
-        self._outputs: dict[IO[bytes], Output] = {}
-        outputs: tuple[tuple[IO[bytes] | None, Output], ...] = (
+        self._outputs: dict[IO[bytes], ProcessOutput] = {}
+        outputs: tuple[tuple[IO[bytes] | None, ProcessOutput], ...] = (
             (self._program.stdout, self.stdout),
             (self._program.stderr, self.stderr),
         )
@@ -124,16 +124,16 @@ class Child:
             os.close(self._ending)
             self._ending = None
 
-    def _read(self, pipe: IO[bytes], lines: Output) -> None:
+    def _read(self, pipe: IO[bytes], lines: ProcessOutput) -> None:
         try:
             data = os.read(pipe.fileno(), CHUNK_BYTES)
         except BlockingIOError:
             return
         if data:
-            self._guarded(lines.add, data)
+            self._guard_delivery(lines.add, data)
             return
         self._let_go(pipe)
-        self._guarded(lines.close)
+        self._guard_delivery(lines.close)
         if not self._outputs:
             self.closed.set_result(None)
 
@@ -161,7 +161,7 @@ class Child:
             self._loop.remove_writer(pipe.fileno())
             pipe.close()
 
-    def _guarded(self, deliver: Callable[..., None], *data: bytes) -> None:
+    def _guard_delivery(self, deliver: Callable[..., None], *data: bytes) -> None:
         """Hand lines on; when that fails, the reader gets no more of them and `run` fails with the error."""
         try:
             deliver(*data)
@@ -178,7 +178,7 @@ class Child:
     def flush(self) -> None:
         """Hand on lines that were begun, although their pipe is still open."""
         for lines in self._outputs.values():
-            self._guarded(lines.close)
+            self._guard_delivery(lines.close)
 
     def close(self) -> None:
         """Let go of the pipes, whatever happened."""
@@ -187,23 +187,23 @@ class Child:
         for pipe in list(self._outputs):
             self._let_go(pipe)
         if not self.exited.done():
-            # It runs on, because we may not stop it; somebody has to collect it one day.
+            # It runs on, because we may not stop it; someone has to collect it one day.
             threading.Thread(target=self._program.wait, daemon=True).start()
         self._stop_watching()
         if self.failed.done():
             self.failed.exception()
 
     def signal(self, number: int) -> bool:
-        """Send a signal to the whole group; return whether anybody got it."""
+        """Send a signal to the whole group; return whether anyone got it."""
         if self._is_gone:
             return False
         try:
             os.killpg(self.pid, number)
             if number in (signal.SIGINT, signal.SIGTERM):
-                # A process that is stopped hears it only when it goes on.
+                # A process that is stopped hears it only when it continues.
                 os.killpg(self.pid, signal.SIGCONT)
         except ProcessLookupError:
-            # Nobody can join an empty group, and its number may soon be that of another one.
+            # No one can join an empty group, and its number may soon be that of another one.
             self._is_gone = self.exited.done()
             return False
         except PermissionError:
@@ -211,12 +211,12 @@ class Child:
         return True
 
     def has_members(self) -> bool:
-        """Tell whether the program or anything that it left in its group still runs."""
+        """Return whether the program or anything that it left in its group still runs."""
         return self.signal(0) and _has_running_member(self.pid)
 
 
 def _has_running_member(group: int) -> bool:
-    """Tell whether a group has a member that runs: one that is dead may only wait to be collected."""
+    """Return whether a group has a member that runs: one that is dead may only wait to be collected."""
     if not os.path.exists("/proc/self/stat"):
         return True
     for name in filter(str.isdigit, os.listdir("/proc")):

@@ -32,7 +32,7 @@ __all__ = [
     "environment",
 ]
 
-# What a program may need to know of the user's session; everything else is passed on purpose or not at all.
+# What a program may need to know of the user's session; everything else is passed on purpose or not.
 _INHERITED = frozenset(
     "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR SSH_AUTH_SOCK SSL_CERT_FILE SSL_CERT_DIR "
     "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split()
@@ -151,7 +151,7 @@ class ProcessFailedError(StackyardError):
         self.returncode = completed.returncode
         self.stdout = command.redactor(completed.stdout)
         self.stderr = command.redactor(completed.stderr)
-        how = _ending(completed.returncode)
+        how = _describe_exit(completed.returncode)
         said = (self.stderr.strip() or self.stdout.strip())[-_QUOTED_CHARACTERS:]
         super().__init__(f"`{command.shown}` {how}." + (f"\n{said}" if said else " It said nothing."))
 
@@ -206,7 +206,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return inherited | dict(extra or {})
 
 
-def _ending(returncode: int) -> str:
+def _describe_exit(returncode: int) -> str:
     """Say how a program ended."""
     if returncode >= 0:
         return f"ended with status {returncode}"

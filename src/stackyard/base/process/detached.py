@@ -50,7 +50,7 @@ class Detached:
 async def start_detached(command: Command, *, log: Path, is_ready: Callable[[str], bool]) -> Detached:
     """Start a program in the background and wait until it says that it is ready.
 
-    Until then it is ours: a timeout or a cancelled wait ends it. Afterwards nobody reads its standard output.
+    Until then it is ours: a timeout or a cancelled wait ends it. Afterwards no one reads its standard output.
 
     Args:
         command: What to run. It starts in our folder and reads nothing: `cwd` and `stdin` must be absent.
@@ -143,7 +143,7 @@ def _read_log(log: Path) -> str:
     try:
         return log.read_text(errors="replace")
     except OSError:
-        # Somebody removed it meanwhile; what the program said is gone with it.
+        # Someone removed it meanwhile; what the program said is gone with it.
         return ""
 
 

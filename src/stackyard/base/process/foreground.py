@@ -1,7 +1,7 @@
 r"""Running a program that talks to the user itself, such as an editor, while we wait.
 
 It has our terminal. Ctrl-C and Ctrl-\\ are for it, not for us; a request to end us (SIGTERM, SIGHUP) is
-passed on, and we go on when it has ended, so that whoever called can clean up.
+passed on, and we continue when it has ended, so that the caller can clean up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FOR_BOTH = (signal.SIGTERM, signal.SIGHUP)
 def run_in_foreground(command: Command) -> int:
     """Run a program with our terminal, wait for it, and return its exit status, negative for a signal.
 
-    Where our standard output is no terminal, because somebody reads our result from it, the program gets the
+    Where our standard output is no terminal, because someone reads our result from it, the program gets the
     terminal all the same, or else our standard error.
 
     Raises:
@@ -55,7 +55,7 @@ def run_in_foreground(command: Command) -> int:
             child.send_signal(number)
 
     # Listening begins before the program does: it may be what sends us the first signal.
-    with _handled(pass_on), contextlib.ExitStack() as stack:
+    with _handle_signals(pass_on), contextlib.ExitStack() as stack:
         stdin, stdout = _terminal(stack)
         try:
             limit = limit_for_programs()
@@ -85,7 +85,7 @@ def _leave_to_the_program(number: int, frame: Any) -> None:
 
 
 @contextlib.contextmanager
-def _handled(pass_on: Any) -> Iterator[None]:
+def _handle_signals(pass_on: Any) -> Iterator[None]:
     """Leave keys to the program and pass requests to end on, until it has ended."""
     before = {number: signal.signal(number, _leave_to_the_program) for number in _FOR_THE_PROGRAM}
     before |= {number: signal.signal(number, pass_on) for number in _FOR_BOTH}
@@ -103,6 +103,6 @@ def _terminal(stack: contextlib.ExitStack) -> tuple[int | IO[bytes] | None, int 
     try:
         terminal = stack.enter_context(Path("/dev/tty").open("r+b", buffering=0))  # noqa: SIM115 - it is one
     except OSError:
-        # There is no terminal at all, as in a script: what it says must not get into our result.
+        # There is no terminal, as in a script: what it says must not get into our result.
         return None, sys.stderr.fileno()
     return terminal, terminal

@@ -1,7 +1,7 @@
 """Become a program that is asked to stop when the process that started it ends.
 
 Only a process itself can ask the kernel for that. Doing it between fork and exec would run Python in a copy
-of a process without its other threads, whose locks nobody gives back. So this small script is started in
+of a process without its other threads, whose locks no one gives back. So this small script is started in
 place of the program, prepares its own process, and becomes the program. It imports nothing of ours.
 
 python -I -S launcher.py PARENT REPORT LIMIT PROGRAM ARGUMENT ...

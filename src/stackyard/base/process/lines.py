@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from stackyard.base.process.command import Command, OnBytes, OnLine, Stream
 
-__all__ = ["Lines", "Output", "RawBytes"]
+__all__ = ["Lines", "ProcessOutput", "RawBytes"]
 
 
-class Output(Protocol):
+class ProcessOutput(Protocol):
     """Takes what a program writes to one of its outputs."""
 
     def add(self, chunk: bytes) -> None:

@@ -85,7 +85,7 @@ def program_limit() -> Iterator[None]:
 
 
 def has_room(descriptor: int) -> bool:
-    """Tell whether one more connection leaves enough descriptors for all else that this process opens.
+    """Return whether one more connection leaves enough descriptors for all else that this process opens.
 
     Args:
         descriptor: Any open one. The system gives a copy of it the lowest number that is free, which says
@@ -97,17 +97,17 @@ def has_room(descriptor: int) -> bool:
         return False
     os.close(lowest)
     soft = _count(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    return lowest < soft - _reserved(soft)
+    return lowest < soft - _compute_reserve(soft)
 
 
 def most_programs() -> int:
     """Return how many programs may run at once beside the connections of a server."""
-    reserved = _reserved(_count(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    reserved = _compute_reserve(_count(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     return max(2, reserved // _FILES_OF_A_PROGRAM)
 
 
 def is_shortage(err: BaseException | None) -> bool:
-    """Tell whether something failed because this process, or the machine, has no descriptor left."""
+    """Return whether something failed because this process, or the machine, has no descriptor left."""
     seen: set[int] = set()
     while err is not None and id(err) not in seen:
         if isinstance(err, OSError) and err.errno in _SHORTAGES:
@@ -117,7 +117,7 @@ def is_shortage(err: BaseException | None) -> bool:
     return False
 
 
-def _reserved(soft: int) -> int:
+def _compute_reserve(soft: int) -> int:
     return max(_RESERVED_AT_LEAST, soft // _RESERVED_PART)
 
 

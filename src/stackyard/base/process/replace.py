@@ -15,10 +15,10 @@ from stackyard.base.process.run_program import not_started
 if TYPE_CHECKING:
     from stackyard.base.process.command import Command
 
-__all__ = ["become"]
+__all__ = ["replace_process"]
 
 
-def become(command: Command) -> NoReturn:
+def replace_process(command: Command) -> NoReturn:
     """Replace this process by a program; nothing of ours is cleaned up.
 
     Raises:

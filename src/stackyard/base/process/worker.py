@@ -5,7 +5,7 @@ written in C takes the whole program with it. So a server gives work on content 
 `Worker`: the server answers meanwhile, and work that takes too long, needs too much memory or crashes is an
 error like any other.
 
-Function, arguments and result are pickled: the function stands at the top of a module of stackyard.
+Function, arguments and result are pickled: the function is at the top of a module of stackyard.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WorkTimeoutError(StackyardError):
 
     code = "E-WORK-TIMEOUT"
     summary = "Work on some content took too long"
-    default_remedy = "Look at the content that is named: it is far too large, or made to keep a reader busy."
+    default_remedy = "Look at the content that is named: it is far too large, or an attack on its reader."
 
 
 class WorkCrashedError(StackyardError):
@@ -61,7 +61,7 @@ class WorkCrashedError(StackyardError):
 
     code = "E-WORK-CRASHED"
     summary = "Work on some content crashed"
-    default_remedy = "Look at the content that is named: it is damaged, or made to crash a reader."
+    default_remedy = "Look at the content that is named: it is damaged, or an attack on its reader."
 
 
 class WorkFailedError(InternalError):
@@ -135,7 +135,7 @@ class Worker:
 
     async def _exchange(self, asked: bytes, name: str) -> tuple[bool, Any]:
         try:
-            link = await self._connected()
+            link = await self._connect()
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(link, len(asked).to_bytes(_HEADER_BYTES) + asked)
             size = int.from_bytes(await _receive(link, _HEADER_BYTES))
@@ -144,14 +144,14 @@ class Worker:
             # The other side is our own program, and nothing that it reads decides what it pickles.
             answer: tuple[bool, Any] = pickle.loads(await _receive(link, size))  # noqa: S301
         except (OSError, EOFError) as err:
-            raise WorkCrashedError(f"`{name}` crashed: {await self._ending()}.") from err
+            raise WorkCrashedError(f"`{name}` crashed: {await self._describe_exit()}.") from err
         except BaseException:
-            # Nobody will read the answer, so that the next call needs another process.
+            # No one will read the answer, so that the next call needs another process.
             await asyncio.shield(self.close())
             raise
         return answer
 
-    async def _connected(self) -> socket.socket:
+    async def _connect(self) -> socket.socket:
         if self._link is not None and self._running is not None:
             if not self._running.exited.done():
                 return self._link
@@ -174,7 +174,7 @@ class Worker:
         self._link = ours
         return ours
 
-    async def _ending(self) -> str:
+    async def _describe_exit(self) -> str:
         """Return how the process ended, and forget it."""
         running = self._running
         if running is not None:
@@ -220,7 +220,7 @@ def _answer(asked: bytes) -> bytes:
 
 
 def _failure(err: Exception) -> bytes:
-    """Return an error for the other side, taken apart: many cannot be made again from their arguments."""
+    """Return an error for the other side, taken apart: many cannot be created again from their arguments."""
     try:
         return pickle.dumps((False, (type(err), err.args, err.__dict__)))
     except Exception:

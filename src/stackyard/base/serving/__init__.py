@@ -4,9 +4,10 @@
 that is slow, silent, large or gone. A stop takes less than two seconds, whatever is connected. One handler
 answers every request and does its own routing; `respond` builds its responses, with any status and reason.
 
-Certificates are created in-process (`make_certificate`), kept in a folder (`kept_certificate`) or given by
-the user (`given_certificate`). `peer_certificate` identifies a client under mutual TLS. `Access` describes
-one request for logs and metrics. This package does not know what is served, and neither prints nor logs.
+Certificates are created in-process (`make_certificate`), kept in a folder (`read_or_create_certificate`) or
+given by the user (`read_certificate`). `peer_certificate` identifies a client under mutual TLS. `Access`
+describes one request for logs and metrics. This package does not know what is served, and neither prints nor
+logs.
 
 The names of certificates are imported when they are used: a server without TLS loads no cryptography.
 """
@@ -20,7 +21,7 @@ from stackyard.base.serving.access_log import Access, OnAccess, mask_path
 from stackyard.base.serving.connection import ClientGoneError, connection_notes, mark_known
 from stackyard.base.serving.deadlines import ClientStalledError
 from stackyard.base.serving.gate import Handler
-from stackyard.base.serving.limits import Limits
+from stackyard.base.serving.limits import ServerLimits
 from stackyard.base.serving.responses import is_chunked, respond
 from stackyard.base.serving.server import Server, serve
 from stackyard.base.serving.sockets import AddressForbiddenError, AddressInUseError, ListenError
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from stackyard.base.serving.certificate import (
         Certificate,
         CertificateError,
-        given_certificate,
-        kept_certificate,
         make_certificate,
+        read_certificate,
+        read_or_create_certificate,
     )
 
 __all__ = [
@@ -44,26 +45,26 @@ __all__ = [
     "ClientGoneError",
     "ClientStalledError",
     "Handler",
-    "Limits",
     "ListenError",
     "OnAccess",
     "PeerCertificate",
     "Server",
+    "ServerLimits",
     "Tls",
     "connection_notes",
-    "given_certificate",
     "is_chunked",
-    "kept_certificate",
     "make_certificate",
     "mark_known",
     "mask_path",
     "peer_certificate",
+    "read_certificate",
+    "read_or_create_certificate",
     "respond",
     "serve",
 ]
 
 _OF_CERTIFICATES = frozenset(
-    ("Certificate", "CertificateError", "given_certificate", "kept_certificate", "make_certificate")
+    ("Certificate", "CertificateError", "read_certificate", "read_or_create_certificate", "make_certificate")
 )
 
 

@@ -29,10 +29,10 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "certificate_names",
-    "given_certificate",
-    "kept_certificate",
     "make_certificate",
     "pin_of",
+    "read_certificate",
+    "read_or_create_certificate",
 ]
 
 # The key and the certificate in one file, so that one rename replaces both and they always belong together.
@@ -113,7 +113,7 @@ def make_certificate(
     Args:
         names: The DNS names and IP addresses that clients will use, the main one first.
         days: For how long it is valid.
-        key_pem: The private key to use; a new one is made when absent.
+        key_pem: The private key to use; a new one is created when absent.
 
     Raises:
         CertificateError: There is no name, or one that a certificate cannot hold.
@@ -159,7 +159,7 @@ def _extensions(
     key: ec.EllipticCurvePublicKey, names: list[x509.GeneralName]
 ) -> tuple[tuple[x509.ExtensionType, bool], ...]:
     return (
-        # Not an authority but for itself: whoever trusts it trusts this one key for these names only.
+        # Not an authority but for itself: anyone who trusts it trusts this one key for these names only.
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_SIGN_ONLY, True),
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
@@ -196,10 +196,10 @@ def _general_name(name: str) -> x509.GeneralName:
     return x509.DNSName(spelled)
 
 
-def kept_certificate(folder: Path, names: Iterable[str]) -> Certificate:
+def read_or_create_certificate(folder: Path, names: Iterable[str]) -> Certificate:
     """Return the certificate kept in a folder; make and keep one when there is none that will do.
 
-    A new one is made when there is none, when it has expired or will soon, and when it lacks one of the
+    A new one is created when there is none, when it has expired or will soon, and when it lacks one of the
     names; the private key stays, so that whoever pins the key need not be told. The folder holds `server.pem`
     (key and certificate) and `server.crt` (the certificate alone, for clients to trust).
 
@@ -221,7 +221,7 @@ def kept_certificate(folder: Path, names: Iterable[str]) -> Certificate:
     return kept
 
 
-def given_certificate(cert_path: Path, key_path: Path) -> Certificate:
+def read_certificate(cert_path: Path, key_path: Path) -> Certificate:
     """Return the certificate and key in two PEM files, checked to belong together.
 
     Raises:
@@ -242,7 +242,7 @@ def _load_kept(path: Path) -> Certificate | None:
     try:
         _check_pair(kept, path, path)
     except CertificateError as err:
-        again = "Remove the file; a new certificate is made at the next start."
+        again = "Remove the file; the next start creates a new certificate."
         raise CertificateError(err.detail, where=Location(str(path)), remedy=again) from err
     with contextlib.suppress(OSError):
         path.chmod(0o600)

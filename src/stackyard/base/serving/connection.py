@@ -1,7 +1,7 @@
 """One client's connection: how each of its requests is answered.
 
 aiohttp parses, queues and writes. Here its way of calling the handler is replaced: whatever goes wrong below
-or in the handler becomes one small answer that tells nothing of our inside, and each request is reported
+or in the handler becomes one small answer that reveals nothing about our inside, and each request is reported
 once. What is overridden or read here with a leading underscore is aiohttp's own; the tests of this package
 hold it in place.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientGoneError", "Connection", "connection_notes", "mark_known"]
 
-# For how long we go on reading after an early answer: closing at once would destroy the answer on its way.
+# For how long we continue reading after an early answer: closing at once would destroy the answer on its way.
 _LINGER_S = 1.0
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # aiohttp's name for the method of what was not HTTP.
@@ -87,7 +87,7 @@ class Connection(TimedConnection):
             try:
                 if request.content is not aiohttp.EMPTY_PAYLOAD:
                     self._body_begins(request)
-                response = _checked(await request_handler(request), request)
+                response = _check_response(await request_handler(request), request)
             except (Exception, asyncio.CancelledError) as err:
                 # The edge to the caller's code: whatever it raises is answered here.
                 response = self._answer_exception(request, err)
@@ -98,7 +98,7 @@ class Connection(TimedConnection):
             self._request_in_progress = False
             self._request_ended(request, response, began)
         if self._gate.is_stopping:
-            # aiohttp would go on reading an unwanted body for a while.
+            # aiohttp would continue reading an unwanted body for a while.
             self.force_close()
         elif self._refused and not is_lost:
             await self._absorb()
@@ -107,7 +107,7 @@ class Connection(TimedConnection):
     async def _send(
         self, request: web.BaseRequest, response: web.StreamResponse
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response, or what can be said in its place; tell whether the client was lost over it."""
+        """Send the response, or what can be said in its place; return whether the client was lost over it."""
         if self._gate.is_stopping:
             response.force_close()
         try:
@@ -119,7 +119,7 @@ class Connection(TimedConnection):
             response = self._answer_exception(request, err)
             response, is_lost = await self.finish_response(request, response, None)
         if is_lost:
-            self._fault = self._fault or _gone(None)
+            self._fault = self._fault or _make_client_gone_error(None)
         return response, is_lost
 
     def handle_error(
@@ -137,16 +137,16 @@ class Connection(TimedConnection):
         request._version = HttpVersion11
         if isinstance(exc, LineTooLong) or (exc is not None and "Too many headers" in str(exc)):
             status = http.HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        return _small(status)
+        return _make_error_response(status)
 
     def _answer_exception(self, request: web.BaseRequest, err: BaseException) -> web.StreamResponse:
         """Return the answer to what was raised, or raise where the client cannot be answered any more."""
         is_stopped = isinstance(err, asyncio.CancelledError) and _is_cancelled()
         has_begun = request.writer.output_size > 0
         if isinstance(err, web.HTTPException) and not has_begun:
-            return _small(err.status) if isinstance(err, _UNFINISHED) else err
+            return _make_error_response(err.status) if isinstance(err, _UNFINISHED) else err
         is_gone = isinstance(err, ConnectionError) and (self.transport is None or self.transport.is_closing())
-        self._fault = self._fault or (_gone(err) if is_gone else err)
+        self._fault = self._fault or (_make_client_gone_error(err) if is_gone else err)
         if is_stopped and (has_begun or not self._gate.is_stopping):
             raise err
         if has_begun:
@@ -155,8 +155,8 @@ class Connection(TimedConnection):
         # What the failed response set on its writer (chunking, a length) must not shape this one.
         request._payload_writer = StreamWriter(self, self._loop)
         if is_gone or isinstance(err, web.RequestPayloadError):
-            return _small(400)
-        return _small(503 if is_stopped or open_files.is_shortage(err) else 500)
+            return _make_error_response(400)
+        return _make_error_response(503 if is_stopped or open_files.is_shortage(err) else 500)
 
     def _body_begins(self, request: web.BaseRequest) -> None:
         """Expect the rest of a request's body, and tell a client that asks that it may send it."""
@@ -219,7 +219,7 @@ def connection_notes(request: web.BaseRequest) -> dict[str, Any]:
     return request.protocol.notes if isinstance(request.protocol, Connection) else {}
 
 
-def _checked(answer: object, request: web.BaseRequest) -> web.StreamResponse:
+def _check_response(answer: object, request: web.BaseRequest) -> web.StreamResponse:
     if not isinstance(answer, web.StreamResponse):
         raise TypeError(f"the handler returned {type(answer).__name__}, not a response")
     if request.writer.output_size > 0 and not answer.prepared:
@@ -227,7 +227,7 @@ def _checked(answer: object, request: web.BaseRequest) -> web.StreamResponse:
     return answer
 
 
-def _small(status: int) -> web.Response:
+def _make_error_response(status: int) -> web.Response:
     """Return the answer to what went wrong: the status and its name, nothing else."""
     body = f"{status} {http.HTTPStatus(status).phrase}\n"
     headers = {"Retry-After": "1"} if status == http.HTTPStatus.SERVICE_UNAVAILABLE else None
@@ -236,14 +236,14 @@ def _small(status: int) -> web.Response:
     return response
 
 
-def _gone(cause: BaseException | None) -> ClientGoneError:
+def _make_client_gone_error(cause: BaseException | None) -> ClientGoneError:
     error = ClientGoneError("the client closed the connection")
     error.__cause__ = cause
     return error
 
 
 def _is_cancelled() -> bool:
-    """Tell whether somebody cancelled this request, in contrast to something that the handler awaited."""
+    """Return whether someone cancelled this request, in contrast to something that the handler awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

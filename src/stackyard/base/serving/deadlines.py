@@ -107,17 +107,17 @@ class TimedConnection(web.RequestHandler):
 
     @property
     def is_busy(self) -> bool:
-        """Tell whether a request is being answered or waits to be."""
+        """Return whether a request is being answered or waits to be."""
         return not self._refused and (self._request_in_progress or bool(self._messages))
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether the client is still there, be it that we are closing."""
+        """Return whether the client is still there, be it that we are closing."""
         return self._link is not None
 
     @property
     def is_leaving(self) -> bool:
-        """Tell whether the connection was told to close."""
+        """Return whether the connection was told to close."""
         return self._force_close
 
     @property
@@ -175,7 +175,7 @@ class TimedConnection(web.RequestHandler):
                 self._messages[place] = (_TOO_LARGE, aiohttp.EMPTY_PAYLOAD)
 
     def _check_body(self, body: aiohttp.StreamReader) -> None:
-        """Tell the reader of a body that it will never end, where what came could not be understood."""
+        """Tell the reader of a body that it will never end, where what came was not valid."""
         # aiohttp queues its error behind the request and lets the handler wait for the rest of the body.
         if isinstance(self._messages[-1][0], _ErrInfo) and not body.is_eof():
             body.set_exception(BrokenBodyError())
@@ -252,7 +252,7 @@ class TimedConnection(web.RequestHandler):
         """Look again later whether the client has taken some of what waits for it, or has let us close."""
         if self._link is None or self._stall is not None:
             return
-        self._stall_size = self._unsent()
+        self._stall_size = self._count_unsent_bytes()
         if self._stall_size > 0:
             self._stall = self._loop.call_later(self._gate.limits.write_timeout_s, self._check_sending)
         elif self._link.is_closing():
@@ -262,14 +262,14 @@ class TimedConnection(web.RequestHandler):
         self._stall = None
         if self._link is None:
             return
-        if self._unsent() < self._stall_size:
+        if self._count_unsent_bytes() < self._stall_size:
             self._watch_sending()
             return
         if self._stall_size > 0:
             self._fault = ClientStalledError("the client does not read the response")
         self.abort()
 
-    def _unsent(self) -> int:
+    def _count_unsent_bytes(self) -> int:
         """Return how many bytes the client has not taken."""
         size = 0 if self._below is None else self._below.get_write_buffer_size()
         # Closed twice, asyncio's TLS transport (3.11 to 3.13) has nothing left to count and fails.

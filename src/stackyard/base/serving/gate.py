@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aiohttp.http import RawRequestMessage
 
     from stackyard.base.serving.access_log import Access, OnAccess
-    from stackyard.base.serving.limits import Limits
+    from stackyard.base.serving.limits import ServerLimits
 
 __all__ = ["Gate", "Handler"]
 
@@ -51,7 +51,11 @@ class Gate(web.Server):
     """The shared part of all connections of one server."""
 
     def __init__(
-        self, handler: Handler, limits: Limits, on_access: OnAccess | None, loop: asyncio.AbstractEventLoop
+        self,
+        handler: Handler,
+        limits: ServerLimits,
+        on_access: OnAccess | None,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(handler, request_factory=self._begin_request, loop=loop)
         self.loop = loop

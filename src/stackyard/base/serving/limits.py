@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
+__all__ = ["ServerLimits"]
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServerLimits:
     """What a server grants its clients.
 
     Attributes:

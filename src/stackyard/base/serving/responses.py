@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_chunked", "respond"]
 
-# What may not stand in a status line or a header. A run of them becomes one space.
+# What may not be in a status line or a header. A run of them becomes one space.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 # A larger body is sent in pieces of this size: encrypting it whole would hold up every other client.
@@ -52,12 +52,12 @@ def respond(
     return web.Response(
         status=status,
         reason=None if reason is None else _one_line(reason),
-        body=body if len(body) <= _PIECE_BYTES else _Pieces(body),
+        body=body if len(body) <= _PIECE_BYTES else _ChunkedBody(body),
         headers=fields,
     )
 
 
-class _Pieces(aiohttp.Payload):
+class _ChunkedBody(aiohttp.Payload):
     """A large body that is sent piece by piece, with other clients served in between."""
 
     def __init__(self, body: bytes) -> None:
@@ -77,12 +77,12 @@ class _Pieces(aiohttp.Payload):
 
 
 def is_chunked(request: web.BaseRequest) -> bool:
-    """Tell whether the body comes in chunks, so that its length is not known before its end."""
+    """Return whether the body comes in chunks, so that its length is not known before its end."""
     return "chunked" in request.headers.get(hdrs.TRANSFER_ENCODING, "").lower()
 
 
 def _one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
-    # A lone surrogate cannot be sent at all.
+    # A lone surrogate cannot be sent.
     return _CONTROL.sub(" ", text.encode("utf-8", "replace").decode()).strip()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.process import open_files
 from stackyard.base.serving.connection import Connection
 from stackyard.base.serving.gate import Gate, Handler
-from stackyard.base.serving.limits import Limits
+from stackyard.base.serving.limits import ServerLimits
 from stackyard.base.serving.sockets import listen, tune
 from stackyard.base.serving.tls import Tls, server_context
 
@@ -31,13 +31,13 @@ _FLUSH_S = 0.2
 # How many clients are accepted at once before those who are connected get their turn.
 _ACCEPTED_AT_ONCE = 64
 _ACCEPT_AGAIN_AFTER_S = 0.5
-# While newcomers can wait, nobody makes room for them who has been silent for less than this.
+# While newcomers can wait, no one makes room for them who has been silent for less than this.
 _SPARED_S = 5.0
 # So many are accepted for as long as there is a descriptor.
 _ALWAYS_SERVED = 16
 # asyncio gives up a TLS connection that closes after this time even while it still sends; we look closer.
 _TLS_CLOSE_S = 3600.0
-_DEFAULT_LIMITS = Limits()
+_DEFAULT_LIMITS = ServerLimits()
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 )
@@ -50,7 +50,7 @@ async def serve(
     bind: str | socket.socket = "127.0.0.1",
     port: int = 0,
     tls: Tls | None = None,
-    limits: Limits = _DEFAULT_LIMITS,
+    limits: ServerLimits = _DEFAULT_LIMITS,
     on_access: OnAccess | None = None,
 ) -> AsyncIterator[Server]:
     """Serve HTTP until the end of the block.
@@ -161,13 +161,13 @@ class Server:
             self._admit(sock)
 
     def _has_room(self) -> bool:
-        """Tell whether there are descriptors for one more; a few are served whatever else takes them."""
+        """Return whether there are descriptors for one more; a few are served whatever else takes them."""
         return len(self._open) < _ALWAYS_SERVED or open_files.has_room(self._socket.fileno())
 
     def _pause_accepting(self, *, until_one_leaves: bool = False) -> None:
         """Make room and look again later: without files or memory the client would be reported at once."""
         if not _is_waited_at(self._socket):
-            # Nobody waits: those who are connected need not make room.
+            # No one waits: those who are connected need not make room.
             return
         self._is_full_of_files = until_one_leaves
         self._loop.remove_reader(self._socket.fileno())
@@ -191,12 +191,12 @@ class Server:
         self._open[connection] = None
         task = self._loop.create_task(self._connect(connection, sock))
         self._handshakes[connection] = task
-        task.add_done_callback(lambda _: self._connected(connection, sock))
+        task.add_done_callback(lambda _: self._track(connection, sock))
 
     async def _connect(self, connection: Connection, sock: socket.socket) -> None:
         connection.admitted = True
         limits, context = self._gate.limits, self._context
-        # A client that fails the handshake is gone; there is nobody to tell.
+        # A client that fails the handshake is gone; there is no one to tell.
         with contextlib.suppress(OSError):
             await self._loop.connect_accepted_socket(
                 lambda: connection,
@@ -206,7 +206,7 @@ class Server:
                 ssl_shutdown_timeout=None if context is None else _TLS_CLOSE_S,
             )
 
-    def _connected(self, connection: Connection, sock: socket.socket) -> None:
+    def _track(self, connection: Connection, sock: socket.socket) -> None:
         del self._handshakes[connection]
         if not connection.admitted:
             sock.close()
@@ -310,7 +310,7 @@ class Server:
 
 
 def _is_waited_at(sock: socket.socket) -> bool:
-    """Tell whether a client waits to be accepted."""
+    """Return whether a client waits to be accepted."""
     waiting = select.poll()
     waiting.register(sock, select.POLLIN)
     return bool(waiting.poll(0))

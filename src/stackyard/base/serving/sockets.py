@@ -59,7 +59,7 @@ def listen(bind: str | socket.socket, port: int) -> socket.socket:
     Raises:
         ListenError: The address is not of this machine, in use, or not permitted.
     """
-    sock = bind if isinstance(bind, socket.socket) else _bound(bind, port)
+    sock = bind if isinstance(bind, socket.socket) else _bind_socket(bind, port)
     try:
         if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
             raise ListenError("The socket that was given is not a TCP socket.")
@@ -67,15 +67,15 @@ def listen(bind: str | socket.socket, port: int) -> socket.socket:
         sock.listen(_BACKLOG)
     except OSError as err:
         sock.close()
-        raise _refusal(err, _spelled(bind, port)) from err
+        raise _refusal(err, _format_address(bind, port)) from err
     except BaseException:
         sock.close()
         raise
     return sock
 
 
-def _bound(bind: str, port: int) -> socket.socket:
-    where = _spelled(bind, port)
+def _bind_socket(bind: str, port: int) -> socket.socket:
+    where = _format_address(bind, port)
     if not 0 <= port <= _HIGHEST_PORT:
         # The system would take the number without its upper bits.
         raise ListenError(f"Cannot listen on {where}: a port is a number from 0 to {_HIGHEST_PORT}.")
@@ -104,7 +104,7 @@ def _is_wildcard(host: object) -> bool:
     return ipaddress.ip_address(str(host)).is_unspecified
 
 
-def _spelled(bind: str | socket.socket, port: int) -> str:
+def _format_address(bind: str | socket.socket, port: int) -> str:
     if isinstance(bind, socket.socket):
         return "the socket that was given"
     return f"[{bind}]:{port}" if ":" in bind else f"{bind}:{port}"

@@ -100,12 +100,12 @@ def peer_certificate(request: web.BaseRequest) -> PeerCertificate | None:
     """Return the certificate that the client has shown, None where it has shown none (or there is no TLS)."""
     connection = request.get_extra_info("ssl_object")
     der = connection.getpeercert(binary_form=True) if connection is not None else None
-    return None if der is None else _described(der)
+    return None if der is None else _describe_certificate(der)
 
 
 # A client shows the same certificate with each of its requests; reading one costs more than a small request.
 @functools.lru_cache(maxsize=256)
-def _described(der: bytes) -> PeerCertificate:
+def _describe_certificate(der: bytes) -> PeerCertificate:
     from cryptography import x509  # lazy: only for clients that show a certificate
     from cryptography.x509.oid import NameOID  # lazy: as above
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import permit_options, repair_options, target_options
 from stackyard.cli.session import Session, pass_session
 
@@ -30,7 +30,7 @@ def apply(session: Session, /, **values: Any) -> Result:
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
     """
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.apply import run_apply  # lazy: the help needs none of it
 
     return session.run(run_apply(session, values))

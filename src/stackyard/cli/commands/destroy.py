@@ -8,7 +8,7 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.operator_options import manifest_options, run_options, says_manifest
 from stackyard.cli.operators import operate
 from stackyard.cli.path_options import permit_options, reach_options
@@ -44,7 +44,7 @@ def destroy(session: Session, /, **values: Any) -> Result:
         return operate(session, "destroy", values)
     if values["target"] is None:
         raise UsageError("Say what to destroy: a TARGET such as `env:dev`, or a manifest with -M.")
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.destroy import run_destroy  # lazy: the help needs none of it
 
     return session.run(run_destroy(session, values))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import target_options
 from stackyard.cli.session import Session, pass_session
 
@@ -26,7 +26,7 @@ def drift(session: Session, /, **values: Any) -> Result:
 
     This changes nothing. `stackyard apply` corrects the drift.
     """
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.drift import run_drift  # lazy: the help needs none of it
 
     return session.run(run_drift(session, values))

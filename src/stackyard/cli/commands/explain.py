@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.sources.site.explain import Explained
+    from stackyard.sources.site.explain import ExplainedValue
     from stackyard.sources.site.resolver import ConfigResolver
 
 __all__ = ["explain"]
@@ -59,7 +59,7 @@ def explain(session: Session, /, env: str, said: str | None, **values: Any) -> R
     resolver = ConfigResolver(said, emit=session.emit)
     wanted = name if colon else env
     if form is None:
-        return _explained(resolver, wanted, host)
+        return _explain_env(resolver, wanted, host)
     return _variables(resolver, wanted, host, form=form, out=out)
 
 
@@ -69,24 +69,24 @@ def _variables(resolver: ConfigResolver, env: str, host: str | None, *, form: st
     if out is not None:
         (resolver.write_tfvars if is_tofu else resolver.write_ansible_vars)(config, out)
         return Result(document={"file": out}, show=lambda writer: writer.line(f"Written to {out}."))
-    masked = _masked(config, config)
+    masked = _mask_secrets(config, config)
     return Result(document=masked, show=lambda writer: _show_json(writer, masked))
 
 
-def _masked(shown: Any, config: Mapping[str, Any]) -> Any:
+def _mask_secrets(shown: Any, config: Mapping[str, Any]) -> Any:
     """Return values with every secret masked that the variables of the env hold; no other can be in them."""
     token = config.get("api_token", "")
     guests = [guest["auth_token"] for guest in config.get("vms", ())]
     redact = Redactor([token, token.partition("=")[2], config.get("root_password", ""), *guests])
 
-    def masked(value: Any) -> Any:
+    def mask(value: Any) -> Any:
         if isinstance(value, str):
             return redact(value)
         if isinstance(value, dict):
-            return {key: masked(part) for key, part in value.items()}
-        return [masked(part) for part in value] if isinstance(value, list | tuple) else value
+            return {key: mask(part) for key, part in value.items()}
+        return [mask(part) for part in value] if isinstance(value, list | tuple) else value
 
-    return masked(shown)
+    return mask(shown)
 
 
 def _show_json(writer: TextWriter, document: dict[str, Any]) -> None:
@@ -96,11 +96,11 @@ def _show_json(writer: TextWriter, document: dict[str, Any]) -> None:
         writer.line(line)
 
 
-def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
+def _explain_env(resolver: ConfigResolver, env: str, host: str | None) -> Result:
     from stackyard.sources.site.explain import explain_env  # lazy: as the resolver itself
 
     values = explain_env(resolver, env, host)
-    shown = _masked([value.value for value in values], resolver.resolve_env(env, host))
+    shown = _mask_secrets([value.value for value in values], resolver.resolve_env(env, host))
     node = resolver.node(env, host)
     rows = list(zip(values, shown, strict=True))
     return Result(
@@ -108,13 +108,13 @@ def _explained(resolver: ConfigResolver, env: str, host: str | None) -> Result:
             "env": env,
             "node": node,
             "values": [_document(value, masked) for value, masked in rows],
-            "desired": resolver.desired(env, host).model_dump(mode="json", exclude_defaults=True),
+            "desired": resolver.resolve_desired(env, host).model_dump(mode="json", exclude_defaults=True),
         },
         show=lambda writer: _show(writer, rows),
     )
 
 
-def _document(value: Explained, masked: Any) -> dict[str, Any]:
+def _document(value: ExplainedValue, masked: Any) -> dict[str, Any]:
     where = value.where
     return {
         "section": value.section,
@@ -127,18 +127,20 @@ def _document(value: Explained, masked: Any) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, rows: list[tuple[Explained, Any]]) -> None:
+def _show(writer: TextWriter, rows: list[tuple[ExplainedValue, Any]]) -> None:
     section = None
     table: list[tuple[str, str, str, str]] = []
     for value, masked in rows:
         title = value.section if value.section != section else ""
         section = value.section
         where = "default" if value.where is None else f"{value.where.path}:{value.where.line}"
-        table.append((title, value.key, _shown(masked), f"{where} ({value.why})" if value.why else where))
+        table.append(
+            (title, value.key, _format_value(masked), f"{where} ({value.why})" if value.why else where)
+        )
     writer.table(("of", "key", "value", "from"), table)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ", ".join(map(_short, value)) or "-"
     if isinstance(value, bool):

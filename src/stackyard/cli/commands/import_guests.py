@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import target_options
 from stackyard.cli.session import Session, pass_session
 
@@ -50,7 +50,7 @@ def import_guests(session: Session, /, **values: Any) -> Result:
 
     If the env does not exist, the command creates it: `stackyard import env:home -H pve1`.
     """
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.import_guests import run_import  # lazy: the help needs none of it
 
     return session.run(run_import(session, values))

@@ -72,7 +72,7 @@ def _lab_access(name: str) -> LabAccess:
 
 
 def _future_lab(instance: Instance) -> Mapping[str, Any]:
-    """Return what a lab will say once it is started without options: what identifies it is made now."""
+    """Return what a lab will say once it is started without options: what identifies it is created now."""
     from pvelab import expected_ready  # lazy: as above
     from stackyard.cli.commands.lab.launch import LabRequest  # lazy: for a lab that does not run
     from stackyard.cli.commands.lab.options import lab_options  # lazy: as above

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stackyard.base import events
     from stackyard.base.redaction import Redactor
     from stackyard.operator.outcome import RunOutcome, Verb
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
 
 __all__ = ["inner_run"]
 
@@ -39,7 +39,7 @@ def inner_run(session: Session, folder: str) -> Result:
     from stackyard.operator.verbs import run_verb  # lazy: everything
     from stackyard.scenario.node_install import install_pve  # lazy: as above
 
-    async def run(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         own = dataclasses.replace(request, site=folder)
         return await run_verb(verb, own, emit, install_pve=install_pve)
 

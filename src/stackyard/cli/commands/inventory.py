@@ -70,9 +70,9 @@ def render(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
-    chosen = _chosen(session, values)
+    chosen = _choose_target(session, values)
     found = inventory_of(chosen.base, chosen.resolved)
-    return _printed(found, values["form"], values["out"])
+    return _make_result(found, values["form"], values["out"])
 
 
 @inventory.command("show")
@@ -88,14 +88,14 @@ def show(session: Session, /, **values: Any) -> Result:
     """
     from stackyard.inventory import IncompleteError, freshness  # lazy: only when this verb runs
 
-    inventory_target, now = _published(session, values)
+    inventory_target, now = _find_published(session, values)
     published = inventory_target.read()
     if published is None:
         raise IncompleteError(
             f"No inventory of {values['target']} was published there.",
             remedy="Apply the target, or publish with `stackyard inventory publish`.",
         )
-    printed = _printed(published, values["form"], None)
+    printed = _make_result(published, values["form"], None)
     return Result(
         document={
             **printed.document,
@@ -107,25 +107,25 @@ def show(session: Session, /, **values: Any) -> Result:
     )
 
 
-def _published(session: Session, values: dict[str, Any]) -> tuple[Any, Origin | None]:
-    """Return where an inventory was published, and what one would come from now, if that can be told."""
+def _find_published(session: Session, values: dict[str, Any]) -> tuple[Any, Origin | None]:
+    """Return where an inventory was published, and what one would come from now, if that is known."""
     from stackyard.base.errors import StackyardError  # lazy: only when this verb runs
     from stackyard.inventory import open_inventory_target  # lazy: as above
     from stackyard.path.publish import origin_of  # lazy: as above
 
     try:
-        chosen = _chosen(session, values)
+        chosen = _choose_target(session, values)
         return _inventory_target(chosen, values["place"]), origin_of(chosen.base, chosen.resolved)
     except StackyardError:
         # A store that is down makes nothing current; what was published can be read all the same.
-        place = values["place"] or _usual_place(values["target"])
+        place = values["place"] or _find_default_path(values["target"])
         if place is None:
             raise
         return open_inventory_target(place), None
 
 
-def _usual_place(target: str) -> Path | None:
-    """Return where the inventory of a deployment object is, which can be told without fetching it."""
+def _find_default_path(target: str) -> Path | None:
+    """Return where the inventory of a deployment object is, which is known without fetching it."""
     if target.partition(":")[0] != "deployment":
         return None
     from stackyard.path.deployment import DeploymentSource  # lazy: only when its store is down
@@ -166,7 +166,7 @@ def publish(session: Session, /, **values: Any) -> Result:
     """
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
-    chosen = _chosen(session, values)
+    chosen = _choose_target(session, values)
     done = _inventory_target(chosen, values["place"]).publish(inventory_of(chosen.base, chosen.resolved))
     said = f"Published at {done.where}." if done.is_new else f"{done.where} is up to date."
     return Result(
@@ -187,13 +187,13 @@ def script(session: Session, /, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.base.files import replace_file  # lazy: only when this verb runs
 
-    chosen = _chosen(session, values)
+    chosen = _choose_target(session, values)
     command = ["stackyard", "--chdir", os.getcwd(), "inventory", "render", str(chosen.resolved.target)]
     for name in ("host", "site"):
         command += [f"--{name}", values[name]] if values[name] else []
     text = (
         "#!/bin/sh\n"
-        "# A dynamic inventory for Ansible; made by `stackyard inventory script`.\n"
+        "# A dynamic inventory for Ansible, from `stackyard inventory script`.\n"
         'case "$1" in --host) echo "{}"; exit 0 ;; esac\n'
         f"exec {shlex.join([*command, '--format', 'list'])}\n"
     )
@@ -203,7 +203,7 @@ def script(session: Session, /, **values: Any) -> Result:
     return Result(document={"file": str(path)}, show=lambda writer: writer.line(f"Written to {path}."))
 
 
-def _chosen(session: Session, values: dict[str, Any]) -> ChosenTarget:
+def _choose_target(session: Session, values: dict[str, Any]) -> ChosenTarget:
     from stackyard.cli.runs.target import ChosenTarget  # lazy: pydantic, only when a verb runs
 
     return ChosenTarget(session, values)
@@ -216,7 +216,7 @@ def _inventory_target(chosen: ChosenTarget, place: str | None) -> Any:
     return open_inventory_target(place) if place else inventory_target_of(chosen.base, chosen.resolved)
 
 
-def _printed(found: Inventory, form: str, out: str | None) -> Result:
+def _make_result(found: Inventory, form: str, out: str | None) -> Result:
     import json  # lazy: only when a verb runs
 
     from stackyard.inventory.ansible import as_list, as_yaml  # lazy: as above

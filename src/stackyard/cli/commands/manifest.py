@@ -72,12 +72,12 @@ def validate(names: tuple[str, ...], file: str | None, said: str | None) -> Resu
             raise UsageError("--file goes without names.")
         checked = [find_manifest(site, ManifestRequest(file=file))]
         return _valid(checked, Diagnostics())
-    checked, found = _checked(site, names or tuple(list_names(site.root)["manifests"]))
+    checked, found = _check_manifests(site, names or tuple(list_names(site.root)["manifests"]))
     found.raise_errors("The manifest" if len(names) == 1 else "The manifests")
     return _valid(checked, found)
 
 
-def _checked(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagnostics]:
+def _check_manifests(site: Site, names: tuple[str, ...]) -> tuple[list[Manifest], Diagnostics]:
     from stackyard.sources.manifest.read import (  # lazy: pydantic
         ManifestNotFoundError,
         check_damaged,
@@ -130,7 +130,7 @@ def graph(name: str, form: str, said: str | None) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.sources.manifest import diagram  # lazy: pydantic, only when this verb runs
 
-    drawn = _found(name, said)
+    drawn = _find_manifest(name, said)
     draw = {"tree": diagram.as_tree, "mermaid": diagram.as_mermaid, "dot": diagram.as_dot}[form]
     lines = draw(drawn)
 
@@ -141,7 +141,7 @@ def graph(name: str, form: str, said: str | None) -> Result:
     return Result(document=_graph_document(drawn, lines), show=show)
 
 
-def _found(name: str, said: str | None) -> Manifest:
+def _find_manifest(name: str, said: str | None) -> Manifest:
     from stackyard.sources.manifest.read import (  # lazy: pydantic, only when a verb runs
         ManifestRequest,
         find_manifest,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import target_options
 from stackyard.cli.session import Session, pass_session
 
@@ -22,7 +22,7 @@ __all__ = ["output"]
 @pass_session
 def output(session: Session, /, **values: Any) -> Result:
     """Show the guests of TARGET from its state: IDs, names, nodes, addresses."""
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.output import run_output  # lazy: the help needs none of it
 
     return session.run(run_output(session, values))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.lazy_module import pause_garbage_collection
 from stackyard.cli.path_options import permit_options, repair_options, target_options
 from stackyard.cli.session import Session, pass_session
 
@@ -30,7 +30,7 @@ def plan(session: Session, /, **values: Any) -> Result:
     Guests and the state do not change. If the guard refuses a change, the plan shows the option that allows
     it, and the command exits with status 3. `apply` stops at the same point.
     """
-    with loading():
+    with pause_garbage_collection():
         from stackyard.cli.runs.plan import run_plan  # lazy: the help needs none of it
 
     return session.run(run_plan(session, values))

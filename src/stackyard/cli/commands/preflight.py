@@ -14,7 +14,7 @@ from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.operator.preflight import PreflightSubject, Report
+    from stackyard.operator.preflight import PreflightReport, PreflightSubject
     from stackyard.sources.site import ConfigResolver
 
 __all__ = ["preflight"]
@@ -92,7 +92,7 @@ def _subject(resolver: ConfigResolver, target: str | None, values: dict[str, Any
     return subject_of(resolver, host, manifest)
 
 
-def _show(writer: TextWriter, report: Report) -> None:
+def _show(writer: TextWriter, report: PreflightReport) -> None:
     writer.table(
         ("check", "", "seen"), [(check.name, check.status.value, check.text) for check in report.checks]
     )

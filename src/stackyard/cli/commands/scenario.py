@@ -11,7 +11,7 @@ import click
 from stackyard.base import events
 from stackyard.cli.command import group
 from stackyard.cli.result import Result
-from stackyard.cli.scenario_options import options_of, renamed_options, scenario_options
+from stackyard.cli.scenario_options import list_renamed_options, options_of, scenario_options
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run(session: Session, /, name: str, **values: Any) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.scenario.launch import prepare  # lazy: the actions, only when this verb runs
 
-    for old, new in renamed_options():
+    for old, new in list_renamed_options():
         text = f"{old} is called {new} now; both work."
         session.emit(events.LogLine(level=events.LogLevel.WARNING, source="scenario", text=text))
     launch = prepare(
@@ -116,8 +116,8 @@ def _path(text: str | None) -> Path | None:
 
 
 def _confirm(launch: Launch) -> None:
-    """Ask whoever sits at a terminal; a script said what it wants by running it."""
-    from stackyard.scenario.failures import NotConfirmedError  # lazy: only when somebody is asked
+    """Ask a user at a terminal; a script is not asked."""
+    from stackyard.scenario.failures import NotConfirmedError  # lazy: only when someone is asked
 
     if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
         return

@@ -132,11 +132,11 @@ def _counts(checked: Site) -> dict[str, int]:
 
 def _show_valid(writer: TextWriter, checked: Site, warnings: Sequence[Diagnostic]) -> None:
     show_warnings(writer, warnings)
-    counts = ", ".join(_counted(kind, count) for kind, count in _counts(checked).items() if count)
+    counts = ", ".join(_format_count(kind, count) for kind, count in _counts(checked).items() if count)
     writer.line(f"{checked.root} is valid: {counts or 'nothing in it yet'}.", style="green")
 
 
-def _counted(kind: str, count: int) -> str:
+def _format_count(kind: str, count: int) -> str:
     return f"1 {kind.removesuffix('s')}" if count == 1 else f"{count} {kind}"
 
 

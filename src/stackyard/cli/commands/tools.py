@@ -58,8 +58,8 @@ def install(session: Session, tool: str, version: str | None) -> Result:
     wanted = DEFAULT_TOFU_VERSION if version is None else version
     installed = session.run(install_tofu(wanted, emit=session.emit))
     return Result(
-        document=_installed_document(installed),
-        show=lambda writer: writer.line(_installed_line(installed)),
+        document=_describe_installed(installed),
+        show=lambda writer: writer.line(_format_installed(installed)),
     )
 
 
@@ -83,12 +83,12 @@ def _show_tools(writer: TextWriter, found: tuple[FoundTool, ...]) -> None:
         rows.append((tool.name, tool.health.value, tool.version or "-", where, tool.needed_for))
     writer.table(("tool", "health", "version", "where", "needed for"), rows)
     for tool in found:
-        # What nobody chose and nobody has is no news.
+        # What no one chose and no one has is no news.
         if tool.reason and tool.where_found is not None:
             writer.line(f"{tool.name}: {tool.reason}", style="yellow")
 
 
-def _installed_document(installed: InstalledTool) -> dict[str, Any]:
+def _describe_installed(installed: InstalledTool) -> dict[str, Any]:
     return {
         "name": installed.name,
         "version": installed.version,
@@ -98,7 +98,7 @@ def _installed_document(installed: InstalledTool) -> dict[str, Any]:
     }
 
 
-def _installed_line(installed: InstalledTool) -> str:
+def _format_installed(installed: InstalledTool) -> str:
     if installed.way is None:
         return f"OpenTofu {installed.version} is already there: {installed.path}"
     return f"Installed OpenTofu {installed.version} ({installed.way}): {installed.path}"

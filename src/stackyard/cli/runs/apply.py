@@ -10,9 +10,9 @@ from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError, UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.plan import plan_document
-from stackyard.cli.runs.target import ChosenTarget, allowances, recreated
+from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
 from stackyard.cli.views.changes import show_changes, show_verdict
-from stackyard.path.apply import Outcome, apply_plan
+from stackyard.path.apply import ApplyOutcome, apply_plan
 from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
 from stackyard.path.planfile import PlanFile
 from stackyard.render.references import address_of
@@ -33,16 +33,16 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
     plan_file = values["plan_file"]
     if plan_file and (values["accept_renames"] or values["adopt"] or values["recreate"]):
         raise UsageError(
-            "--accept-renames, --adopt and --recreate become part of a plan when it is made: "
+            "--accept-renames, --adopt and --recreate become part of a plan when it is created: "
             "repeat `stackyard plan --out` with them, and apply that."
         )
     plan_request = PlanRequest(
         allowances=allowances(values),
         accept_renames=values["accept_renames"],
         adopt=values["adopt"],
-        recreate=recreated(values),
+        recreate=list_recreated_guests(values),
     )
-    async with ChosenTarget(session, values).run() as run, _made(run, plan_request, plan_file) as made:
+    async with ChosenTarget(session, values).run() as run, _open_plan(run, plan_request, plan_file) as made:
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
             return nothing_result(made)
@@ -51,7 +51,7 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
     return outcome_result(made, outcome, inventory)
 
 
-def _publish(run: Run, outcome: Outcome) -> PublishedInventory:
+def _publish(run: Run, outcome: ApplyOutcome) -> PublishedInventory:
     from stackyard.path.publish import publish  # lazy: its schema, only after an apply
 
     seen = {
@@ -67,7 +67,9 @@ def _publish(run: Run, outcome: Outcome) -> PublishedInventory:
         return PublishedInventory(error=err)
 
 
-def _made(run: Run, plan_request: PlanRequest, plan_file: str | None) -> AbstractAsyncContextManager[Plan]:
+def _open_plan(
+    run: Run, plan_request: PlanRequest, plan_file: str | None
+) -> AbstractAsyncContextManager[Plan]:
     if plan_file is None:
         return make_plan(run, plan_request)
     return load_plan(run, PlanFile.load(Path(plan_file), run.key), plan_request)
@@ -94,7 +96,7 @@ class PublishedInventory:
         return {"where": where, "error": None if self.error is None else describe(self.error)}
 
 
-def outcome_result(made: Plan, outcome: Outcome, inventory: PublishedInventory | None = None) -> Result:
+def outcome_result(made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None = None) -> Result:
     """Return what a human and a program see of an apply."""
     applied = outcome.applied
     is_well = not outcome.down and (inventory is None or inventory.error is None)
@@ -120,7 +122,9 @@ def outcome_result(made: Plan, outcome: Outcome, inventory: PublishedInventory |
     )
 
 
-def _show(writer: TextWriter, made: Plan, outcome: Outcome, inventory: PublishedInventory | None) -> None:
+def _show(
+    writer: TextWriter, made: Plan, outcome: ApplyOutcome, inventory: PublishedInventory | None
+) -> None:
     show_verdict(writer, made.verdict)
     applied = outcome.applied
     writer.line(

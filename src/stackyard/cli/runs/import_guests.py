@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.target import settings_of
-from stackyard.cli.views.changes import finding_document
+from stackyard.cli.views.changes import describe_finding
 from stackyard.desired import Container
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.importing.run import ImportRequest, import_guests
@@ -83,7 +83,7 @@ def _document(done: ImportResult, wanted: ImportRequest) -> dict[str, Any]:
             }
             for one in done.guests
         ],
-        "foreseen": [finding_document(finding) for finding in done.foreseen],
+        "foreseen": [describe_finding(finding) for finding in done.foreseen],
         "managed": [{"vm_id": vm_id, "state": state} for vm_id, state in sorted(done.managed.items())],
     }
 
@@ -98,7 +98,7 @@ def _show(writer: TextWriter, done: ImportResult, wanted: ImportRequest) -> None
         writer.line("There is nothing to import: every guest that is meant is managed already.")
     else:
         if wanted.is_trial:
-            for line in _changed_lines(written.text.before or "", written.text.after):
+            for line in _list_changed_lines(written.text.before or "", written.text.after):
                 writer.line(line)
         rows = [(one.name, str(one.vm_id), _type(one), one.node) for one in done.guests]
         writer.table(("guest", "vm id", "type", "node"), rows)
@@ -116,6 +116,6 @@ def _show(writer: TextWriter, done: ImportResult, wanted: ImportRequest) -> None
         writer.line(f"Left out, because other states have them: {others}.")
 
 
-def _changed_lines(before: str, after: str) -> list[str]:
+def _list_changed_lines(before: str, after: str) -> list[str]:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=2)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.result import Result
-from stackyard.cli.runs.target import ChosenTarget, allowances, recreated
+from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
 from stackyard.cli.views.changes import change_document, show_changes, show_verdict, verdict_document
 from stackyard.engine.changes import Action
 from stackyard.path.plan import PlanRequest, make_plan
@@ -26,7 +26,7 @@ async def run_plan(session: Session, values: dict[str, Any]) -> Result:
         allowances=allowances(values),
         accept_renames=values["accept_renames"],
         adopt=values["adopt"],
-        recreate=recreated(values),
+        recreate=list_recreated_guests(values),
     )
     out = Path(values["out"]) if values["out"] else None
     async with ChosenTarget(session, values).run() as run, make_plan(run, plan_request) as made:

@@ -18,7 +18,7 @@ from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
-from stackyard.path.run import ProviderChoice, Settings, chosen_cli_config, open_run
+from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
 from stackyard.path.target import NeedsCleanWorktree, find_target
 from stackyard.state import StateService
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stackyard.path.target import Resolved, Source
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["ChosenTarget", "allowances", "recreated", "settings_of"]
+__all__ = ["ChosenTarget", "allowances", "list_recreated_guests", "settings_of"]
 
 _DEPLOYMENT = "deployment"
 # The error of a deployment object that is not there.
@@ -49,7 +49,7 @@ _PERMITS = {
 }
 
 
-def recreated(values: Mapping[str, Any]) -> frozenset[str]:
+def list_recreated_guests(values: Mapping[str, Any]) -> frozenset[str]:
     """Return the guests that the user wants to be created again."""
     return frozenset(
         name.strip() for names in values["recreate"] for name in names.split(",") if name.strip()
@@ -107,7 +107,7 @@ class ChosenTarget:
             bare = named.rpartition(":")[2]
             # A name that several sources have is a question, and not an input that is gone.
             is_gone = self._by_state and not any(bare in source.names() for source in sources.values())
-            found = _applied_target(base, named, self._values["host"]) if is_gone else None
+            found = _find_applied_target(base, named, self._values["host"]) if is_gone else None
             if found is None:
                 raise
             source = sources[found.kind]
@@ -122,7 +122,7 @@ class ChosenTarget:
         except InvalidInputError as err:
             # An object that is not there any more leaves a state, as a file does.
             is_held = self._by_state and err.code == _MISSING
-            if not is_held or _applied_target(base, f"{source.kind}:{name}", None) is None:
+            if not is_held or _find_applied_target(base, f"{source.kind}:{name}", None) is None:
                 raise
             self._warn(source.kind, f"{err.detail} Its state says what it has.")
             return source, base, source.resolve_state(name, self._values["host"])
@@ -136,7 +136,7 @@ class ChosenTarget:
             self._source, self.base, self.resolved = self._read()
         return self.resolved
 
-    def settings(self) -> Settings:
+    def settings(self) -> RunSettings:
         """Return how to run."""
         settings = settings_of(self._values, self.base)
         if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
@@ -161,7 +161,7 @@ class ChosenTarget:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
 
 
-def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
+def _find_applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
     """Return the target that was applied under a name, as the registry has it.
 
     Raises:
@@ -183,17 +183,17 @@ def _applied_target(base: Path, named: str, host: str | None) -> TargetRecord | 
     return found[0] if found else None
 
 
-def settings_of(values: Mapping[str, Any], base: Path) -> Settings:
+def settings_of(values: Mapping[str, Any], base: Path) -> RunSettings:
     """Return how to run.
 
     Args:
         values: The options.
         base: The folder for what runs leave for the next.
     """
-    return Settings(
+    return RunSettings(
         base=base,
         provider=ProviderChoice(values["provider"]),
-        cli_config=chosen_cli_config(),
+        cli_config=read_cli_config_path(),
         parallelism=values["parallelism"],
         lock_wait_s=values["lock_wait"] or 0.0,
     )

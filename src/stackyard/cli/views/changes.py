@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change, Changes, Difference
     from stackyard.guard import Finding, Verdict
 
-__all__ = ["change_document", "finding_document", "show_changes", "show_verdict", "verdict_document"]
+__all__ = ["change_document", "describe_finding", "show_changes", "show_verdict", "verdict_document"]
 
 _SIGNS = {
     Action.CREATE: ("+", "create", "green"),
@@ -38,7 +38,7 @@ def show_changes(writer: TextWriter, changes: Changes) -> None:
         imported = ", imported first" if change.imported_as is not None and change.action in _SIGNS else ""
         writer.line(f"{sign} {verb:<8} {describe(change)}{imported}", style=colour)
         if change.action in (Action.UPDATE, Action.REPLACE):
-            for difference in _worth_showing(change):
+            for difference in _select_differences(change):
                 writer.line(f"      {_line(difference)}", style="red" if difference.forces_replace else None)
     if not shown:
         writer.line("Nothing to change: what is there is what should be there.", style="green")
@@ -58,7 +58,7 @@ def _sign(change: Change) -> tuple[str, str, str] | None:
     return None if change.moved_from is None else _MOVED
 
 
-def _worth_showing(change: Change) -> list[Difference]:
+def _select_differences(change: Change) -> list[Difference]:
     """Return what a human wants to know: what is only known afterwards says nothing of a replacement."""
     if change.action is not Action.REPLACE:
         return list(change.differences)
@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
+def describe_finding(finding: Finding) -> dict[str, Any]:
     """Return the JSON view of a finding."""
     return {
         "code": finding.kind.code,
@@ -135,7 +135,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 def verdict_document(verdict: Verdict) -> Mapping[str, Any]:
     """Return the JSON view of what the guard says."""
     return {
-        "refused": [finding_document(finding) for finding in verdict.refused],
-        "permitted": [finding_document(finding) for finding in verdict.permitted],
-        "warnings": [finding_document(finding) for finding in verdict.warnings],
+        "refused": [describe_finding(finding) for finding in verdict.refused],
+        "permitted": [describe_finding(finding) for finding in verdict.permitted],
+        "warnings": [describe_finding(finding) for finding in verdict.warnings],
     }

@@ -56,7 +56,7 @@ class LiveProgress:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._above = TextWriter(_Above(self._live), colour=is_colour)
+        self._above = TextWriter(_LinesAbove(self._live), colour=is_colour)
         self._is_drawing = False
 
     def emit(self, event: events.Event) -> None:
@@ -87,7 +87,7 @@ class LiveProgress:
         return Group(rows)
 
 
-class _Above:
+class _LinesAbove:
     """Writes lines above the running part."""
 
     def __init__(self, live: Live) -> None:

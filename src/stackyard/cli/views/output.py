@@ -23,7 +23,7 @@ class Output(Protocol):
         """Take one event of the run."""
 
     def publish(self, result: Result) -> None:
-        """Write the result of a command that goes on running, such as a server that is ready."""
+        """Write the result of a command that keeps running, such as a server that is ready."""
 
     def succeed(self, result: Result) -> None:
         """Write the end of a run that worked; no second result if one was published before."""

@@ -98,7 +98,7 @@ class PlainProgress:
             case events.StepWaiting(waiting_for=waiting_for):
                 self._writer.line(f"  waiting for {waiting_for}")
             case events.StepProgressed():
-                self._progressed(event, known)
+                self._write_progress(event, known)
             case events.StepFinished():
                 write_finished(self._writer, event, known)
             case _:
@@ -108,7 +108,7 @@ class PlainProgress:
     def close(self) -> None:
         """Do nothing: every line stands on its own."""
 
-    def _progressed(self, event: events.StepProgressed, known: OpenStep | None) -> None:
+    def _write_progress(self, event: events.StepProgressed, known: OpenStep | None) -> None:
         """Write a line for every tenth of the way, so that a log of long work shows that it moves."""
         if event.total and known is not None:
             tenth = 10 * event.done // event.total
@@ -124,7 +124,7 @@ def write_finished(writer: TextWriter, event: events.StepFinished, known: OpenSt
 
 
 def write_fact(writer: TextWriter, event: events.Event, *, is_verbose: bool) -> None:
-    """Write an event that stands for itself: a log line, a finding, a resource."""
+    """Write an event that is complete in itself: a log line, a finding, a resource."""
     match event:
         case events.LogLine(level=level, text=text):
             if is_verbose or level not in _QUIET_LEVELS:

@@ -1,7 +1,7 @@
 """Standard output and standard error that never break the work.
 
-When the reader goes away (`| head`) or the disk is full, the run must go on: an apply that stops half-way
-because nobody reads its progress would be worse than lost text. The failure is kept and told at the end.
+When the reader goes away (`| head`) or the disk is full, the run must continue: an apply that stops half-way
+because no one reads its progress would be worse than lost text. The failure is kept and told at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SafeStream:
         return (getattr(self._stream, "encoding", None) or "utf-8").lower()
 
     def isatty(self) -> bool:
-        """Tell whether a terminal is at the other end."""
+        """Return whether a terminal is at the other end."""
         return self._stream is not None and self._stream.isatty()
 
     def write(self, text: str) -> int:
@@ -85,7 +85,7 @@ class SafeStream:
         if self._failure is None:
             return None
         if isinstance(self._failure, BrokenPipeError):
-            return OutputClosedError("Whoever read the output stopped reading.")
+            return OutputClosedError("The reader of the output stopped reading.")
         return OutputFailedError(f"Writing failed: {self._failure.strerror or self._failure}.")
 
     def _give_up(self, err: OSError) -> None:

@@ -23,12 +23,12 @@ _CONTINUED = "  | "
 
 
 def wants_colour(stream: SafeStream, *, no_color: bool) -> bool:
-    """Tell whether a stream should be coloured: a terminal, and nobody said no."""
+    """Return whether a stream should be coloured: a terminal, and no one said no."""
     return stream.isatty() and not (no_color or os.environ.get("NO_COLOR") or is_dumb_terminal())
 
 
 def is_dumb_terminal() -> bool:
-    """Tell whether the terminal only types one line after the other."""
+    """Return whether the terminal only types one line after the other."""
     return os.environ.get("TERM", "dumb").lower() in ("", "dumb", "unknown")
 
 

@@ -78,7 +78,7 @@ class Taint:
 
 
 @dataclass(slots=True)
-class _Found:
+class _WalkResult:
     """What a walk over commits has found, before anything is checked.
 
     Attributes:
@@ -135,7 +135,7 @@ class HistoryCheck:
         """Return the rules of a tree."""
         return frozenset((path, file.blob) for path, file in files.items() if self._is_rules(path))
 
-    async def tainted(self, tips: HistoryTips, today: Rules) -> Taint:
+    async def find_taint(self, tips: HistoryTips, today: Rules) -> Taint:
         """Return what must not leave the machine of all that can be reached.
 
         Args:
@@ -150,7 +150,7 @@ class HistoryCheck:
         if self.verdicts.clean_with == (today, ends):
             if self._is_known_clean(tips):
                 return Taint()
-            before = await self._there(self.verdicts.clean)
+            before = await self._list_present(self.verdicts.clean)
         found = await self._walk(set(tips.commits.values()), before)
         everything = set(found.brought)
         for rules, pairs in [*found.pairs.items(), (today, everything)]:
@@ -161,7 +161,7 @@ class HistoryCheck:
         is_lasting = bool(bad or texts)
         bad |= {pair for pair in everything if self._verdicts[today, pair]}
         if bad or texts:
-            return Taint(await self._named(tips, bad, found, texts), is_lasting)
+            return Taint(await self._name_findings(tips, bad, found, texts), is_lasting)
         await self._require_checked(set(tips.commits.values()), before)
         self.verdicts.clean = frozenset(tips.commits.values())
         self.verdicts.clean_with = (today, ends)
@@ -171,7 +171,7 @@ class HistoryCheck:
         is_clean = self.verdicts.clean.issuperset(tips.commits.values())
         return is_clean and all(self._texts.get(tag) is False for tag in tips.tags)
 
-    async def _there(self, commits: frozenset[str]) -> frozenset[str]:
+    async def _list_present(self, commits: frozenset[str]) -> frozenset[str]:
         """Return those of some commits that the store has: a branch may be gone since they were checked."""
         if not commits:
             return commits
@@ -181,9 +181,9 @@ class HistoryCheck:
 
     # --- What there is
 
-    async def _walk(self, tips: set[str], clean: frozenset[str]) -> _Found:
+    async def _walk(self, tips: set[str], clean: frozenset[str]) -> _WalkResult:
         """Return every version of every file in commits that are not known to be clean."""
-        found = _Found()
+        found = _WalkResult()
         listed = await self._git(
             ("rev-list", "--topo-order", "--reverse", "--parents", "--stdin"), _revisions(tips, clean)
         )
@@ -200,7 +200,7 @@ class HistoryCheck:
         return found
 
     async def _add_commit(
-        self, found: _Found, commit: str, parent: str | None, changed: Mapping[str, str | None]
+        self, found: _WalkResult, commit: str, parent: str | None, changed: Mapping[str, str | None]
     ) -> None:
         before = frozenset() if parent is None else self._rules_at.get(parent)
         if before is None:
@@ -225,8 +225,8 @@ class HistoryCheck:
         if missed:
             raise GitError(f"{len(missed)} contents cannot be checked, such as {min(missed)}.")
 
-    async def _named(
-        self, tips: HistoryTips, bad: set[Pair], found: _Found, texts: Iterable[str]
+    async def _name_findings(
+        self, tips: HistoryTips, bad: set[Pair], found: _WalkResult, texts: Iterable[str]
     ) -> tuple[str, ...]:
         """Return names for what was found: by a branch that has it now, or the commit that brought it."""
         names = [f"{number[:12]} (its text)" for number in texts]
@@ -286,7 +286,7 @@ class HistoryCheck:
     async def _rule_texts(self, rules: Rules) -> dict[str, bytes]:
         wanted = {blob: path for path, blob in rules}
         objects = await describe_objects(self._command, wanted)
-        # No text in place of one that nobody writes by hand: rules that cannot be read.
+        # No text in place of one that no one writes by hand: rules that cannot be read.
         texts = {one.number: b"\0" for one in objects}
         small = (one for one in objects if one.size <= 2**20)
         async for batch in read_objects(self._command, small):
@@ -299,9 +299,9 @@ class HistoryCheck:
         def add(chunk: bytes) -> None:
             head.extend(chunk)
             if len(head) >= _HEAD_BYTES:
-                raise _EnoughError
+                raise _PrefixReadError
 
-        with contextlib.suppress(_EnoughError):
+        with contextlib.suppress(_PrefixReadError):
             await stream_git(self._command(("cat-file", "blob", one.number), b""), add)
         return b"\0" in head[:_HEAD_BYTES]
 
@@ -312,7 +312,7 @@ class HistoryCheck:
         return await run_git(self._command(arguments, stdin.encode()))
 
 
-class _EnoughError(Exception):
+class _PrefixReadError(Exception):
     """The beginning of a content was read."""
 
 

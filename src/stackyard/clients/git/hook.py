@@ -90,7 +90,7 @@ class InstalledHook:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _HookFiles:
     """What the folder of hooks holds now.
 
     Attributes:
@@ -120,7 +120,7 @@ async def install_check(folder: Path, check: str) -> InstalledHook:
         FileError: The hook cannot be written, or two hooks of the user's own are in the way.
     """
     repository = await require_repository(folder)
-    with _locked(repository):
+    with _lock_hooks(repository):
         found = _find(repository.hooks)
         return _write(repository.hooks, found, tuple(dict.fromkeys((*found.checks, check))))
 
@@ -133,11 +133,11 @@ async def remove_check(folder: Path, check: str) -> InstalledHook:
         FileError: The hook cannot be written.
     """
     repository = await require_repository(folder)
-    with _locked(repository):
+    with _lock_hooks(repository):
         found = _find(repository.hooks)
         left = tuple(one for one in found.checks if one != check)
         if not found.is_ours or (found.is_current and left == found.checks):
-            return _installed(repository.hooks, found, was_there=True)
+            return _make_installed_hook(repository.hooks, found, was_there=True)
         if left:
             return _write(repository.hooks, found, left)
         hook = repository.hooks / _HOOK
@@ -161,7 +161,7 @@ def upgrade_hook(repository: Repository) -> bool:
         found = _find(repository.hooks)
         if not found.legacy and (found.is_current or not found.is_ours):
             return False
-        with _locked(repository):
+        with _lock_hooks(repository):
             found = _find(repository.hooks)
             if found.is_ours:
                 _write(repository.hooks, found, found.checks)
@@ -169,7 +169,7 @@ def upgrade_hook(repository: Repository) -> bool:
     return False
 
 
-def _find(hooks: Path) -> _Found:
+def _find(hooks: Path) -> _HookFiles:
     """Follow the hooks as a commit would, from the one that git calls to the user's own."""
     name: str | None = _HOOK
     checks: list[str] = []
@@ -186,7 +186,7 @@ def _find(hooks: Path) -> _Found:
         is_current = is_current or (name == _HOOK and text is not None and _MARK in text)
         name = known[1]
     is_users = name is not None and name not in ours and name != _HOOK and os.path.lexists(hooks / name)
-    return _Found(
+    return _HookFiles(
         checks=tuple(dict.fromkeys(checks)),
         kept=name if is_users else None,
         legacy=tuple(one for one in ours if one != _HOOK),
@@ -212,7 +212,7 @@ def _text(path: Path) -> str | None:
         raise FileError.from_os_error(err, "read the hook", path) from err
 
 
-def _write(hooks: Path, found: _Found, checks: tuple[str, ...]) -> InstalledHook:
+def _write(hooks: Path, found: _HookFiles, checks: tuple[str, ...]) -> InstalledHook:
     hook = hooks / _HOOK
     kept = found.kept
     if not found.is_ours and os.path.lexists(hook):
@@ -269,7 +269,7 @@ def _remove(hooks: Path, names: tuple[str, ...]) -> None:
         (hooks / name).unlink(missing_ok=True)
 
 
-def _installed(hooks: Path, found: _Found, *, was_there: bool) -> InstalledHook:
+def _make_installed_hook(hooks: Path, found: _HookFiles, *, was_there: bool) -> InstalledHook:
     return InstalledHook(
         path=hooks / _HOOK,
         kept=None if found.kept is None else hooks / found.kept,
@@ -279,7 +279,7 @@ def _installed(hooks: Path, found: _Found, *, was_there: bool) -> InstalledHook:
 
 
 @contextlib.contextmanager
-def _locked(repository: Repository) -> Iterator[None]:
+def _lock_hooks(repository: Repository) -> Iterator[None]:
     """Keep others from changing the hooks meanwhile."""
     try:
         repository.hooks.mkdir(parents=True, exist_ok=True)

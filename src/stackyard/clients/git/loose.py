@@ -1,6 +1,6 @@
 """Loose objects of a repository, brought over in one pack: a file for each is what takes long.
 
-Only small objects whose content has their number go into it. All others are left to whoever calls, as files
+Only small objects whose content has their number go into it. All others are left to the caller, as files
 that git complains of when it reads them.
 """
 

@@ -1,4 +1,4 @@
-"""A bare copy of somebody's repository that also has their uncommitted work, as the branch `_working`.
+"""A bare copy of someone's repository that also has their uncommitted work, as the branch `_working`.
 
 Their index, refs and objects are only read. The work is staged in a store of our own that is never served
 (`staging`), and everything that can be reached is checked there (`history`). Only what was found clean goes
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.git.history import OnChecked, Sift, Taint
-    from stackyard.clients.git.source import Source
+    from stackyard.clients.git.source import GitSource
     from stackyard.clients.git.staging import Staged
 
-__all__ = ["WORKING", "Mirror", "Snapshot", "TreeFile"]
+__all__ = ["WORKING", "Mirror", "MirrorSnapshot", "TreeFile"]
 
 WORKING = "refs/heads/_working"
 _REGULAR = ("100644", "100755")
@@ -54,7 +54,7 @@ _SETTINGS = """[uploadpack]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class MirrorSnapshot:
     """A state of a repository that can be served.
 
     Attributes:
@@ -95,14 +95,14 @@ class Mirror:
     rules_name: str = ".sops.yaml"
     verdicts: Verdicts = field(default_factory=Verdicts)
     on_checked: OnChecked = lambda done, total: None
-    _source: Source | None = field(default=None, init=False)
+    _source: GitSource | None = field(default=None, init=False)
     _trusts_damage: bool = field(default=True, init=False)
     _staging: Staging | None = field(default=None, init=False)
     _check: HistoryCheck | None = field(default=None, init=False)
     _seen: tuple[Mapping[str, str], Staged, str] | None = field(default=None, init=False)
-    _snapshot: Snapshot | None = field(default=None, init=False)
+    _snapshot: MirrorSnapshot | None = field(default=None, init=False)
 
-    async def refresh(self) -> Snapshot:
+    async def refresh(self) -> MirrorSnapshot:
         """Bring the copy up to date with the repository, and return its state. One call at a time.
 
         Raises:
@@ -117,7 +117,7 @@ class Mirror:
         state = refs_state(refs, read_history_ends(source.common_dir))
         refusal = self.verdicts.refusal
         if refusal is not None and refusal.tainted and refusal.rules is None and refusal.state == state:
-            return self._refused(refs, refusal)
+            return self._make_refused_snapshot(refs, refusal)
         files_state = await self._require_undamaged(source, refs, state)
         try:
             return await self._refresh(refs)
@@ -128,13 +128,13 @@ class Mirror:
                 self.verdicts.refusal = Refusal(state=files_state, damage=damage)
             raise
 
-    async def _require_undamaged(self, source: Source, refs: Mapping[str, str], state: str) -> str:
+    async def _require_undamaged(self, source: GitSource, refs: Mapping[str, str], state: str) -> str:
         """Return what names the files of its objects, where they are about to be read.
 
         Raises:
             GitError: An earlier process could not read these same files.
         """
-        # Only once: whoever asks again later has it checked, whatever made it fail then.
+        # Only once: the caller again later has it checked, whatever made it fail then.
         trusts_damage, self._trusts_damage = self._trusts_damage, False
         if self._seen is not None and refs == self._seen[0]:
             return ""
@@ -144,8 +144,8 @@ class Mirror:
             raise GitError(refusal.damage)
         return files_state
 
-    async def _refresh(self, refs: Mapping[str, str]) -> Snapshot:
-        staging, check = await self._opened()
+    async def _refresh(self, refs: Mapping[str, str]) -> MirrorSnapshot:
+        staging, check = await self._open_staging()
         if self._seen is None or refs != self._seen[0]:
             await staging.bring_objects()
         staged = await staging.stage(refs.get("HEAD"))
@@ -161,7 +161,7 @@ class Mirror:
         held_back = await check.secret_files(files)
         state, refusal = refs_state(refs, seen[2]), self.verdicts.refusal
         if refusal is not None and refusal.tainted and (refusal.state, refusal.rules) == (state, today):
-            return self._refused(refs, refusal, held_back)
+            return self._make_refused_snapshot(refs, refusal, held_back)
         taint, snapshot = await self._publish(refs, staged, files, held_back)
         rules = None if taint.is_lasting else today
         self.verdicts.refusal = (
@@ -172,31 +172,37 @@ class Mirror:
 
     async def _publish(
         self, refs: Mapping[str, str], staged: Staged, files: Mapping[str, TreeFile], held_back: Sequence[str]
-    ) -> tuple[Taint, Snapshot]:
+    ) -> tuple[Taint, MirrorSnapshot]:
         """Check the history, and bring to the copy what is clean."""
-        staging, check = await self._opened()
+        staging, check = await self._open_staging()
         tree = await staging.without(staged.tree, held_back) if held_back else staged.tree
         working = await staging.commit(tree, refs.get("HEAD"))
         tips, left_out = await self._tips(staging, refs)
-        taint = await check.tainted(tips, check.rules_of(files))
-        snapshot = Snapshot(
+        taint = await check.find_taint(tips, check.rules_of(files))
+        snapshot = MirrorSnapshot(
             state=_state({**refs, WORKING: working}),
             working=working,
             files=_regular(files, held_back),
-            held_back=_shown(held_back),
-            tainted=_shown(taint.names),
-            filtered=_shown(staged.filtered),
+            held_back=_format_names(held_back),
+            tainted=_format_names(taint.names),
+            filtered=_format_names(staged.filtered),
             left_out=left_out,
         )
         await self._bring(staging, snapshot, {**_only(refs, tips), WORKING: working})
         return taint, snapshot
 
-    def _refused(self, refs: Mapping[str, str], refusal: Refusal, held_back: Sequence[str] = ()) -> Snapshot:
+    def _make_refused_snapshot(
+        self, refs: Mapping[str, str], refusal: Refusal, held_back: Sequence[str] = ()
+    ) -> MirrorSnapshot:
         """Return the state of a repository of which it is known that nothing may be served."""
         shutil.rmtree(self.bare, ignore_errors=True)
         self._seen = None
-        self._snapshot = Snapshot(
-            state=_state(refs), working="", files={}, held_back=_shown(held_back), tainted=refusal.tainted
+        self._snapshot = MirrorSnapshot(
+            state=_state(refs),
+            working="",
+            files={},
+            held_back=_format_names(held_back),
+            tainted=refusal.tainted,
         )
         return self._snapshot
 
@@ -207,7 +213,7 @@ class Mirror:
         return bytes(told)
 
     async def upload_pack(self, asked: bytes, protocol: str, on_bytes: process.OnBytes) -> bool:
-        """Answer a client of the smart protocol, and tell whether git was content with what it asked."""
+        """Answer a client of the smart protocol, and return whether git was content with what it asked."""
         return await self._upload_pack((), asked, protocol, on_bytes)
 
     async def read_blob(self, blob: str, on_bytes: process.OnBytes) -> None:
@@ -234,7 +240,7 @@ class Mirror:
     def _staging_folder(self) -> Path:
         return self.bare.with_name(f"{self.bare.name}.staging")
 
-    async def _opened(self) -> tuple[Staging, HistoryCheck]:
+    async def _open_staging(self) -> tuple[Staging, HistoryCheck]:
         """Return the store that is not served, made where it is not there, and what checks it."""
         folder = self._staging_folder
         if self._staging is None or self._check is None or not (folder / "HEAD").exists():
@@ -248,7 +254,7 @@ class Mirror:
 
     async def _tips(self, staging: Staging, refs: Mapping[str, str]) -> tuple[HistoryTips, tuple[str, ...]]:
         """Return the commits that refs lead to, and the refs that lead to none."""
-        kinds, targets = await _followed(staging, refs.values())
+        kinds, targets = await _follow_tags(staging, refs.values())
         commits, tags, left_out = {}, [], []
         for name, number in refs.items():
             target, chain = number, []
@@ -262,7 +268,7 @@ class Mirror:
                 left_out.append(name)
         return HistoryTips(commits=commits, tags=tuple(dict.fromkeys(tags))), tuple(sorted(left_out))
 
-    async def _bring(self, staging: Staging, snapshot: Snapshot, refs: Mapping[str, str]) -> None:
+    async def _bring(self, staging: Staging, snapshot: MirrorSnapshot, refs: Mapping[str, str]) -> None:
         """Bring what was found clean to the copy; nothing, where something was not."""
         before = self._snapshot
         is_less = before is not None and set(snapshot.held_back) - set(before.held_back)
@@ -331,7 +337,7 @@ class Mirror:
         return await run_git(self._command(*arguments, folder=folder, extra=extra))
 
 
-async def _followed(staging: Staging, numbers: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+async def _follow_tags(staging: Staging, numbers: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the kind of objects and of all that tags among them name, and what each tag names.
 
     However many tags there are, git is asked twice for each step from a tag to a tag.
@@ -346,7 +352,7 @@ async def _followed(staging: Staging, numbers: Iterable[str]) -> tuple[dict[str,
         kinds |= {one.number: one.kind for one in found}
         tags = [one for one in found if one.kind == "tag"]
         async for batch in read_objects(make, tags):
-            targets |= {one.number: _named_by(content) for one, content in batch}
+            targets |= {one.number: _read_tag_target(content) for one, content in batch}
         asked = {targets[one.number] for one in tags} - kinds.keys()
     return kinds, targets
 
@@ -356,7 +362,7 @@ def _regular(files: Mapping[str, TreeFile], held_back: Sequence[str]) -> dict[st
     return {path: file for path, file in files.items() if path in kept and file.mode in _REGULAR}
 
 
-def _named_by(tag: bytes) -> str:
+def _read_tag_target(tag: bytes) -> str:
     """Return the number of what a tag object names."""
     word, _, number = tag.partition(b"\n")[0].partition(b" ")
     if word != b"object":
@@ -386,6 +392,6 @@ def _state(refs: Mapping[str, str]) -> str:
     return hashlib.sha256(described.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _shown(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names as anybody can print them."""
+def _format_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as anyone can print them."""
     return tuple(name.encode("utf-8", "surrogateescape").decode(errors="replace") for name in names)

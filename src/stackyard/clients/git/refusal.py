@@ -1,7 +1,7 @@
 """Why a repository is not served, known again as long as the repository is the same.
 
 Secrets in the history depend on where its refs lead, on where the history ends, and at most on the rules of
-the working tree. Damage depends on the files that hold the objects as well: whoever restores one of them
+the working tree. Damage depends on the files that hold the objects as well: anyone who restores one of them
 changes no ref.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stackyard.clients.git.source import Source
+    from stackyard.clients.git.source import GitSource
 
 __all__ = ["describe_damage", "object_files_state", "refs_state"]
 
@@ -39,7 +39,7 @@ def refs_state(refs: Mapping[str, str], history_ends: str) -> str:
     return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def object_files_state(source: Source, state: str) -> str:
+def object_files_state(source: GitSource, state: str) -> str:
     """Return what differs from `state` on whenever a file of the objects comes, goes or is written.
 
     Raises:
@@ -55,7 +55,7 @@ def object_files_state(source: Source, state: str) -> str:
     return digest.hexdigest()
 
 
-def describe_damage(err: GitError, source: Source, copy: Path) -> str:
+def describe_damage(err: GitError, source: GitSource, copy: Path) -> str:
     """Return what of a repository cannot be read, nothing where an error is about something else."""
     if not _DAMAGE.search(err.detail) or _SHORTAGE.search(err.detail):
         return ""

@@ -47,14 +47,14 @@ class Repository:
     async def index(self) -> tuple[IndexEntry, ...]:
         """Return every regular file of the index: all that is tracked or staged."""
         found = []
-        for line in await self._listed("ls-files", "--stage", "-z"):
+        for line in await self._list_paths("ls-files", "--stage", "-z"):
             described, _, path = line.partition("\t")
             mode, blob, stage = described.split(" ")
             if mode in _REGULAR_FILES and stage == "0":
                 found.append(IndexEntry(path=path, blob=blob))
         return tuple(found)
 
-    async def staged(self) -> tuple[IndexEntry, ...]:
+    async def list_staged(self) -> tuple[IndexEntry, ...]:
         """Return the files of the index that the next commit adds or changes."""
         arguments = (
             "diff",
@@ -66,7 +66,7 @@ class Repository:
             "--no-textconv",
             "--diff-filter=AMT",
         )
-        changed = set(await self._listed(*arguments))
+        changed = set(await self._list_paths(*arguments))
         return tuple(entry for entry in await self.index() if entry.path in changed)
 
     async def contents(self, blobs: Iterable[str], *, largest_bytes: int) -> dict[str, str]:
@@ -77,7 +77,7 @@ class Repository:
             texts |= {one.number: content.decode(errors="replace") for one, content in batch}
         return texts
 
-    async def _listed(self, *arguments: str) -> list[str]:
+    async def _list_paths(self, *arguments: str) -> list[str]:
         answer = await read_git(self._command(arguments))
         return [one for one in answer.decode(errors="replace").split("\0") if one]
 

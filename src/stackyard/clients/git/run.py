@@ -1,4 +1,4 @@
-"""How git is started: on a repository of whoever, without running what that repository names.
+"""How git is started: on a repository of anyone, without running what that repository names.
 
 A repository can name programs: filters, hooks, a file system monitor, a pager, helpers for credentials, SSH
 commands, external diffs. Some are switched off here for every command, by settings that go before those of

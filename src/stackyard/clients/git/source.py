@@ -1,4 +1,4 @@
-"""Somebody's repository, of which only data is taken: refs, objects, lists of patterns.
+"""Someone's repository, of which only data is taken: refs, objects, lists of patterns.
 
 git says whether it trusts the repository, as its user and `safe.directory` want it. Of its settings a few
 count that are plain values and decide how files are read. A repository whose refs or objects are those of
@@ -15,7 +15,7 @@ from pathlib import Path
 from stackyard.base import process
 from stackyard.clients.git.run import GitError, git_command, run_git
 
-__all__ = ["Source", "open_source"]
+__all__ = ["GitSource", "open_source"]
 
 # Reading settings is quick, but they can include files that never end.
 _TIMEOUT_S = 60.0
@@ -30,7 +30,7 @@ _QUESTIONS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class GitSource:
     """A repository with a working tree.
 
     Attributes:
@@ -93,7 +93,7 @@ class Source:
         return {"GIT_CEILING_DIRECTORIES": str(self.root.parent)}
 
 
-async def open_source(root: Path) -> Source:
+async def open_source(root: Path) -> GitSource:
     """Return the repository of a folder.
 
     Raises:
@@ -107,7 +107,7 @@ async def open_source(root: Path) -> Source:
     git_dir, common_dir, top, form = answer
     if not _is_same(Path(top), root):
         raise GitError(f"{root} is inside the repository {top}, and not one itself.")
-    source = Source(root=root, git_dir=Path(git_dir), common_dir=Path(common_dir), object_format=form)
+    source = GitSource(root=root, git_dir=Path(git_dir), common_dir=Path(common_dir), object_format=form)
     _require_own_folder(source)
     return source
 
@@ -116,7 +116,7 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def _require_own_folder(source: Source) -> None:
+def _require_own_folder(source: GitSource) -> None:
     """Refuse a `.git` that leads to a git folder which does not belong to this working tree."""
     git_dir, root = source.git_dir.resolve(), source.root.resolve()
     if git_dir.is_relative_to(root):
@@ -144,7 +144,7 @@ def _worktree_of(git_dir: Path) -> Path | None:
     return None if named is None else (git_dir / named[1]).resolve()
 
 
-def _require_own(source: Source) -> None:
+def _require_own(source: GitSource) -> None:
     """Refuse refs and objects that are links to, or alternates in, other repositories."""
     alternates = source.objects / "info" / "alternates"
     if os.path.lexists(alternates):
@@ -159,7 +159,7 @@ def _require_own(source: Source) -> None:
         )
 
 
-def _links(source: Source) -> list[Path]:
+def _links(source: GitSource) -> list[Path]:
     found = [one for one in (source.common_dir / "packed-refs", source.git_dir / "HEAD") if one.is_symlink()]
     folders = [source.common_dir / "refs", source.git_dir / "refs", source.objects]
     found += [one for one in folders if one.is_symlink()]

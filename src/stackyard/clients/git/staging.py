@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.base import process
-    from stackyard.clients.git.source import Source
+    from stackyard.clients.git.source import GitSource
 
 __all__ = ["OWN_FOLDER", "Staged", "Staging", "TreeFile", "make_bare", "read_history_ends"]
 
@@ -82,7 +82,7 @@ class Staging:
         folder: Where the store is.
     """
 
-    source: Source
+    source: GitSource
     folder: Path
     _head: str | None = field(default="", init=False)
     # The files of the index, and the tree that was made of it, while the index is the same.
@@ -106,7 +106,7 @@ class Staging:
         """
         target = self.folder / "objects"
         try:
-            while numbers := await asyncio.to_thread(self._many_loose):
+            while numbers := await asyncio.to_thread(self._list_many_loose):
                 pack, packed = await asyncio.to_thread(self._write_pack, numbers)
                 if pack is not None:
                     await self.git("index-pack", str(pack))
@@ -117,7 +117,7 @@ class Staging:
         except OSError as err:
             raise GitError(f"The objects of {self.source.root} cannot be copied: {err}.") from err
 
-    def _many_loose(self) -> list[str]:
+    def _list_many_loose(self) -> list[str]:
         """Return the loose objects that the store has not, where they are many."""
         objects, target = self.source.objects, self.folder / "objects"
         found = [
@@ -155,7 +155,7 @@ class Staging:
             self._tracked = tracked
         paths = [*self._tracked, *new]
         paths = [path for path in paths if OWN_FOLDER not in path.split("/")]
-        filtered = await self._filtered(paths, options)
+        filtered = await self._list_filtered(paths, options)
         await self._update(sorted({*paths} - {*filtered}), options)
         return Staged(tree=await self._tree(), filtered=tuple(sorted(filtered)))
 
@@ -176,7 +176,7 @@ class Staging:
         # Only the index is used, but git wants a working tree for it.
         own = {"GIT_INDEX_FILE": str(self.folder / "index-without"), "GIT_WORK_TREE": str(self.folder)}
         await self.git("read-tree", tree, extra=own)
-        names = _listed(paths)
+        names = _join_paths(paths)
         await self.git("update-index", "--force-remove", "-z", "--stdin", stdin=names, extra=own)
         return (await self.git("write-tree", extra=own)).strip()
 
@@ -248,9 +248,9 @@ class Staging:
             except OSError as err:
                 raise GitError(f"{self.source.common_dir / name} cannot be read: {err.strerror}.") from err
 
-    async def _filtered(self, paths: Sequence[str], options: tuple[str, ...]) -> set[str]:
-        """Return the files that have a filter, whether anybody has set it up or not."""
-        asked = _listed(paths)
+    async def _list_filtered(self, paths: Sequence[str], options: tuple[str, ...]) -> set[str]:
+        """Return the files that have a filter, whether anyone has set it up or not."""
+        asked = _join_paths(paths)
         said = await self._tree_git("check-attr", "-z", "--stdin", "filter", options=options, stdin=asked)
         fields = said.split("\0")
         return {
@@ -262,13 +262,13 @@ class Staging:
     async def _update(self, paths: Sequence[str], options: tuple[str, ...]) -> None:
         asked = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
         try:
-            await self._tree_git(*asked, options=options, stdin=_listed(paths))
+            await self._tree_git(*asked, options=options, stdin=_join_paths(paths))
         except GitError:
             # git stops at the first file that it cannot read; such files stay as they were committed.
             usable = await asyncio.to_thread(self._usable, paths)
             if len(usable) == len(paths):
                 raise
-            await self._tree_git(*asked, options=options, stdin=_listed(usable))
+            await self._tree_git(*asked, options=options, stdin=_join_paths(usable))
 
     def _usable(self, paths: Sequence[str]) -> list[str]:
         return [path for path in paths if _can_be_read(self.source.root / path)]
@@ -358,7 +358,7 @@ def _read_listing(listed: str) -> tuple[list[str], list[str]]:
     return tracked, [path for path in new if path[-1] != "/"]
 
 
-def _listed(paths: Iterable[str]) -> bytes:
+def _join_paths(paths: Iterable[str]) -> bytes:
     return "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
 
 

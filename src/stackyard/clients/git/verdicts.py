@@ -58,7 +58,7 @@ class Verdicts:
         rules_at: The rules of commits.
         clean: Commits of which everything was found clean.
         clean_with: With which rules of the working tree, and where the history ended then: behind the end of
-            a shallow one there is more, which nobody has checked.
+            a shallow one there is more, which no one has checked.
         refusal: Why nothing of it was served the last time, where that was so.
     """
 

@@ -22,9 +22,9 @@ __all__ = [
     "ABSENT",
     "ANYTHING",
     "ConflictError",
-    "Entry",
     "Expect",
     "KeyFormError",
+    "ListedObject",
     "Objects",
     "StoreBusyError",
     "StoreDamagedError",
@@ -69,7 +69,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ListedObject:
     """An object in a list.
 
     Attributes:
@@ -124,7 +124,7 @@ class StoreDeniedError(StoreError):
 
 
 class StoreDamagedError(StoreError):
-    """What the store holds is damaged, is no store at all, or was written by a newer stackyard."""
+    """What the store holds is damaged, is no store, or was written by a newer stackyard."""
 
     code = "E-STORE-DAMAGED"
     summary = "The object store holds something that cannot be read"
@@ -142,14 +142,14 @@ class StoreUnsafeError(StackyardError):
 
 
 class ConflictError(BusyError):
-    """Somebody else wrote the object in between, so that what the writer expected is no longer there.
+    """Someone else wrote the object in between, so that what the writer expected is no longer there.
 
     Args:
         key: The object.
     """
 
     code = "E-OBJECT-CONFLICT"
-    summary = "Somebody else has written the same object"
+    summary = "Another client has written the same object"
     default_remedy = "Read it again and decide again."
 
     def __init__(self, key: str) -> None:
@@ -169,7 +169,7 @@ class Objects(Protocol):
     """A store of whole objects. Every implementation may be used by many threads and processes at once.
 
     Every method raises `StoreError` when the store cannot be used. After a write that raised it, the object
-    is either what it was or what was to be written, never something else; reading it tells which.
+    is either what it was or what was to be written, never something else; reading it shows which.
     """
 
     def get(self, key: str) -> Stored | None:
@@ -184,7 +184,7 @@ class Objects(Protocol):
             key: The object.
             data: All of its bytes.
             expect: What it is to replace.
-            before: Other objects, whose names nobody else writes, that must be there when this one is. They
+            before: Other objects, whose names no one else writes, that must be there when this one is. They
                 are written first, or together with it, and may be left over when the write is refused.
 
         Raises:
@@ -192,9 +192,9 @@ class Objects(Protocol):
         """
 
     def delete(self, key: str) -> None:
-        """Remove an object, if it is there. Only for objects that nobody replaces."""
+        """Remove an object, if it is there. Only for objects that no one replaces."""
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects that begin with a prefix and come behind `after`.
 
         Keys that differ only behind the last slash come in the order of their bytes. SeaweedFS orders folders

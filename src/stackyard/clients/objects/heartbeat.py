@@ -16,7 +16,7 @@ __all__ = ["Heartbeat"]
 
 
 class Heartbeat:
-    """Renews a lease from now on, until it is stopped or somebody takes the lease over."""
+    """Renews a lease from now on, until it is stopped or someone takes the lease over."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -28,7 +28,7 @@ class Heartbeat:
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody took the lease over."""
+        """Whether someone took the lease over."""
         return self._lost.is_set()
 
     @property
@@ -38,7 +38,7 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Renew the lease now; a store that cannot be used for a moment is asked again later."""
-        # Two at once would each take the other for somebody else's.
+        # Two at once would each take the other for someone else's.
         with self._beating, contextlib.suppress(StoreError, StoreBusyError):
             try:
                 self._lease.beat()

@@ -43,13 +43,13 @@ def describe_process() -> dict[str, str]:
 
 
 def is_this_machine(facts: Mapping[str, str]) -> bool:
-    """Tell whether the processes of this machine are the ones that a holder speaks of."""
+    """Return whether the processes of this machine are the ones that a holder speaks of."""
     ours = _machine()
     return all(value and facts.get(name) == value for name, value in ours.items())
 
 
 def is_process_gone(facts: Mapping[str, str]) -> bool:
-    """Tell whether the process of a holder has certainly ended; False where that cannot be known."""
+    """Return whether the process of a holder has certainly ended; False where that cannot be known."""
     pid = facts.get("pid", "")
     if not pid.isdecimal() or not facts.get("start") or not is_this_machine(facts):
         return False
@@ -85,7 +85,7 @@ def _namespace() -> str:
 def _look_at(pid: int) -> _Process | None:
     """Return a process of this machine; None where there is none, or it is hidden from us."""
     try:
-        # The name of the program, which stands in brackets before the rest, may hold anything.
+        # The name of the program, which is in brackets before the rest, may hold anything.
         parts = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return _Process(parts[_STATE], int(parts[_THREADS]), parts[_START])
     except (OSError, IndexError, ValueError):
@@ -93,7 +93,7 @@ def _look_at(pid: int) -> _Process | None:
 
 
 def _exists(pid: int) -> bool:
-    """Tell whether there is a process, also where /proc hides those of other users (`hidepid`)."""
+    """Return whether there is a process, also where /proc hides those of other users (`hidepid`)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

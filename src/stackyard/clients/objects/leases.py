@@ -1,6 +1,6 @@
 """Leases: who does a piece of work, proven alive by a heartbeat, without trusting any clock but one's own.
 
-The owner of a lease writes to its object at short intervals. Whoever wants it watches: an object that does
+The owner of a lease writes to its object at short intervals. Anyone who wants it watches: an object that does
 not change for as long as the lease promises, by the watcher's own clock, has no owner any more. An owner on
 the watcher's own machine is looked at instead: a process that has ended is not waited for. Each owner has a
 higher epoch than the one before, so that one who was only asleep finds out at its next heartbeat.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lease", "LeaseDamagedError", "LeaseInfo", "LeaseLostError", "LeaseWatch", "acquire", "read_lease"]
 
-# No lease promises more; whoever writes more does not mean a lease.
+# No lease promises more; anyone who writes more does not mean a lease.
 LONGEST_PROMISE_S = 7 * 86_400.0
 
 
@@ -34,7 +34,7 @@ class LeaseLostError(BusyError):
     """A lease that we held was taken over, because our heartbeat stopped for too long."""
 
     code = "E-LEASE-LOST"
-    summary = "The lease was taken over by somebody else"
+    summary = "Another client took over the lease"
     default_remedy = "Look what the other run does, then run the command again."
 
 
@@ -82,7 +82,7 @@ class LeaseInfo:
 
 
 def read_lease(objects: Objects, key: str) -> LeaseInfo | None:
-    """Return what is known of a lease, None if nobody ever held it."""
+    """Return what is known of a lease, None if no one ever held it."""
     stored = objects.get(key)
     if stored is None:
         return None
@@ -135,7 +135,7 @@ class LeaseWatch:
         return max(0.0, lease.promise_s - self.silent_s(key, lease))
 
     def is_dead(self, key: str, lease: LeaseInfo) -> bool:
-        """Tell whether a lease may be taken over.
+        """Return whether a lease may be taken over.
 
         It was given back, its process on this machine has ended, or it has not changed for as long as it
         promised to.
@@ -221,7 +221,7 @@ class Lease:
         """Prove that we are alive.
 
         Raises:
-            LeaseLostError: Somebody else has it now.
+            LeaseLostError: Someone else has it now.
         """
         self._beats += 1
         self._replace(is_released=False)

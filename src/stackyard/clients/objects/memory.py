@@ -11,8 +11,8 @@ from stackyard.clients.objects.base import (
     ABSENT,
     ANYTHING,
     ConflictError,
-    Entry,
     Expect,
+    ListedObject,
     Stored,
     Tag,
     check_key,
@@ -69,7 +69,7 @@ class MemoryObjects:
             if self._kept.pop(check_key(key), None) is not None:
                 del self._keys[bisect.bisect_left(self._keys, key)]
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects behind `after` that begin with a prefix."""
         with self._lock:
             start = max(bisect.bisect_left(self._keys, prefix), bisect.bisect_right(self._keys, after))
@@ -78,8 +78,8 @@ class MemoryObjects:
                 if not key.startswith(prefix):
                     break
                 data, _, written_at = self._kept[key]
-                found.append(Entry(key=key, size=len(data), modified_at=written_at))
+                found.append(ListedObject(key=key, size=len(data), modified_at=written_at))
         return tuple(found)
 
     def close(self) -> None:
-        """Do nothing: another holder may go on using it."""
+        """Do nothing: another holder may keep using it."""

@@ -26,7 +26,7 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
         where: A folder, which keeps the store in one file, or an address `s3://bucket/prefix` with, for a
             store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it.
         ring: The keys of a store that is encrypted at rest.
-        create: Whether a folder that is not there is made. Without it nothing is written before the first
+        create: Whether a folder that is not there is created. Without it nothing is written before the first
             write: neither the right to write nor room is needed to read.
 
     Raises:
@@ -52,7 +52,7 @@ def _open_folder(folder: Path, create: bool) -> Objects:
 
 
 def _open_s3(address: str, create: bool) -> Objects:
-    from stackyard.clients.objects.s3 import S3Objects, S3Place  # lazy: only those who use S3 pay for it
+    from stackyard.clients.objects.s3 import S3Config, S3Objects  # lazy: only those who use S3 pay for it
 
     parts = urllib.parse.urlsplit(address)
     query = dict(urllib.parse.parse_qsl(parts.query))
@@ -70,7 +70,7 @@ def _open_s3(address: str, create: bool) -> Objects:
     prefix = parts.path.strip("/")
     if prefix:
         check_key(prefix)
-    place = S3Place(
+    place = S3Config(
         bucket=parts.netloc,
         prefix=prefix,
         endpoint_url=query.get("endpoint"),

@@ -2,8 +2,8 @@
 
 Conditions go with each write (`If-None-Match`, `If-Match`), and `check_conditions` proves that the store
 honours them before anything relies on it. A write carries a number of its own in its metadata: when the
-answer to it is lost, reading the object tells whether it is ours. This module is imported by whoever uses
-S3 and by nobody else: boto3 costs 300 ms.
+answer to it is lost, reading the object shows whether it is ours. This module is imported only by users of
+S3: boto3 costs 300 ms.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from stackyard.clients.objects.base import (
     ABSENT,
     ANYTHING,
     ConflictError,
-    Entry,
     Expect,
+    ListedObject,
     Stored,
     StoreDamagedError,
     StoreDeniedError,
@@ -45,7 +45,7 @@ from stackyard.clients.objects.base import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["S3Credentials", "S3Objects", "S3Place"]
+__all__ = ["S3Config", "S3Credentials", "S3Objects"]
 
 # A check that two starting replicas make at once must not disturb either.
 _CHECK_PREFIX = "checks"
@@ -77,11 +77,11 @@ class S3Credentials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3Place:
+class S3Config:
     """Where the objects are, and how to get there.
 
     Credentials come from where every S3 program looks for them (AWS_ACCESS_KEY_ID, AWS_PROFILE, the role of
-    the machine), unless the place brings its own; they never stand in an address.
+    the machine), unless the place brings its own; they never are in an address.
 
     Attributes:
         bucket: The bucket, which must exist.
@@ -119,7 +119,7 @@ class S3Objects:
         StoreError: It cannot be reached, or the bucket is not there.
     """
 
-    def __init__(self, place: S3Place, *, is_checked: bool = True, is_read_only: bool = False) -> None:
+    def __init__(self, place: S3Config, *, is_checked: bool = True, is_read_only: bool = False) -> None:
         self._place = place
         self._client = _make_client(place)
         self._checking = threading.Lock()
@@ -146,11 +146,11 @@ class S3Objects:
     def delete(self, key: str) -> None:
         """Remove an object."""
         check_key(key)
-        self._repeat(key, lambda: self._client.delete_object(**self._named(key)), is_write=True)
+        self._repeat(key, lambda: self._client.delete_object(**self._object_parameters(key)), is_write=True)
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects behind `after` that begin with a prefix."""
-        found: list[Entry] = []
+        found: list[ListedObject] = []
         ours = f"{self._place.prefix}/" if self._place.prefix else ""
         request = {"Bucket": self._place.bucket, "Prefix": ours + prefix}
         if after:
@@ -163,7 +163,7 @@ class S3Objects:
                 # Some stores list folders as objects, and some count `StartAfter` itself.
                 if not key.endswith("/") and key != after:
                     at = row["LastModified"].timestamp()
-                    found.append(Entry(key=key, size=row["Size"], modified_at=at))
+                    found.append(ListedObject(key=key, size=row["Size"], modified_at=at))
             if not answer.get("IsTruncated"):
                 break
             request["ContinuationToken"] = answer["NextContinuationToken"]
@@ -203,7 +203,7 @@ class S3Objects:
             )
 
     def _discard(self, key: str) -> None:
-        """Remove an object that nobody needs, and all that is left of it."""
+        """Remove an object that no one needs, and all that is left of it."""
         self.delete(key)
 
     def _is_refused(self, key: str, data: bytes, expect: Expect) -> bool:
@@ -215,14 +215,14 @@ class S3Objects:
 
     # --- Requests
 
-    def _named(self, key: str) -> dict[str, Any]:
+    def _object_parameters(self, key: str) -> dict[str, Any]:
         prefix = self._place.prefix
         return {"Bucket": self._place.bucket, "Key": f"{prefix}/{key}" if prefix else key}
 
     def _read(self, key: str) -> _Answer | None:
         def read() -> _Answer | None:
             try:
-                answer = self._client.get_object(**self._named(key))
+                answer = self._client.get_object(**self._object_parameters(key))
             except ClientError as err:
                 if err.response.get("Error", {}).get("Code") in _MISSING_OBJECT:
                     return None
@@ -273,10 +273,10 @@ class S3Objects:
         """Write one object; when the answer is lost, look whether it is there before it is sent again."""
         write_id = str(uuid.uuid4())
         request = {
-            **self._named(key),
+            **self._object_parameters(key),
             "Body": data,
             # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
-            # far is stored, as nothing at all. A digest lets the store see that it is not whole.
+            # far is stored, as nothing. A digest lets the store see that it is not whole.
             "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
             "Metadata": {**(marks or {}), _WRITE_ID: write_id},
         }
@@ -353,7 +353,7 @@ class _Answer:
 
 
 def _is_lost(there: _Answer | None, expect: Expect) -> bool:
-    """Tell whether a write can no longer succeed, because somebody else's is there."""
+    """Return whether a write can no longer succeed, because someone else's is there."""
     if expect is ABSENT:
         return there is not None
     return expect is not ANYTHING and (there is None or there.tag != expect)
@@ -373,7 +373,7 @@ def _models() -> Any:
     return botocore.loaders.create_loader()
 
 
-def _make_client(place: S3Place) -> Any:
+def _make_client(place: S3Config) -> Any:
     config = Config(
         connect_timeout=place.connect_timeout_s,
         read_timeout=place.read_timeout_s,

@@ -1,7 +1,7 @@
 """Encryption at rest: a store whose objects are unreadable without the key, around any other store.
 
 Each object has a key of its own, derived from the master key, a random salt and the object's name, so that no
-nonce ever repeats and no object can stand in for another. The names stay readable. Objects say which master
+nonce ever repeats and no object can replaces another. The names stay readable. Objects say which master
 key they need: with a new key first in the ring and the old ones behind it, everything stays readable while
 `reseal` writes it again.
 """
@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients.objects.base import (
     ConflictError,
-    Entry,
     Expect,
+    ListedObject,
     Objects,
     Stored,
     StoreDamagedError,
@@ -70,13 +70,13 @@ class KeyMissingError(StoreDamagedError):
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A key of 32 bytes; its id is a part of its own hash, which tells nothing of it."""
+    """A key of 32 bytes; its id is a part of its own hash, which reveals nothing about it."""
 
     secret: bytes = field(repr=False)
 
     @classmethod
     def from_text(cls, text: str) -> MasterKey:
-        """Read a key as it stands in a file or variable: base64 or hexadecimal digits.
+        """Read a key as it is in a file or variable: base64 or hexadecimal digits.
 
         Raises:
             MasterKeyError: It is something else.
@@ -175,7 +175,7 @@ class SealedObjects:
         """Remove an object."""
         self._inner.delete(key)
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects, with the sizes that they have encrypted."""
         return self._inner.list(prefix, after=after, limit=limit)
 
@@ -184,7 +184,7 @@ class SealedObjects:
         self._inner.close()
 
     def reseal(self, key: str) -> bool:
-        """Write an object with the first key if it has another; tell whether it had."""
+        """Write an object with the first key if it has another; return whether it had."""
         found = self._inner.get(key)
         if found is None or _key_id(key, found.data) == self._ring.keys[0].id:
             return False
@@ -192,7 +192,7 @@ class SealedObjects:
         try:
             self._inner.put(key, self._seal(key, data), expect=found.tag)
         except ConflictError:
-            # Whoever wrote it in between wrote it with the first key.
+            # Anyone who wrote it in between wrote it with the first key.
             return False
         return True
 

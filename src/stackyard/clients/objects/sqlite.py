@@ -20,8 +20,8 @@ from stackyard.clients.objects.base import (
     ABSENT,
     ANYTHING,
     ConflictError,
-    Entry,
     Expect,
+    ListedObject,
     StoreBusyError,
     Stored,
     StoreDamagedError,
@@ -61,7 +61,7 @@ _WRITE = (
 _BEHIND = "\U0010ffff"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-# The index of the log is made by growing a file, of which SQLite does not tell why it cannot grow.
+# The index of the log is created by growing a file, of which SQLite does not tell why it cannot grow.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}
@@ -82,7 +82,7 @@ class SqliteObjects:
     """A store in one file, which only its owner can read.
 
     Args:
-        path: The file; it is made if it is not there, unless `create` says no.
+        path: The file; it is created if it is not there, unless `create` says no.
         busy_timeout_s: How long to wait for other processes.
         create: Whether a file that is missing is made. Without it nothing is written, and no right to write
             and no room on the disk is needed, until the first write.
@@ -157,14 +157,14 @@ class SqliteObjects:
 
         self._change(apply)
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects behind `after` that begin with a prefix."""
         rows = self._read(
             "SELECT key, length(data), modified_at FROM objects"
             " WHERE key >= ? AND key < ? AND key > ? ORDER BY key LIMIT ?",
             (prefix, prefix + _BEHIND, after, limit),
         )
-        return tuple(Entry(key=key, size=size, modified_at=at) for key, size, at in rows)
+        return tuple(ListedObject(key=key, size=size, modified_at=at) for key, size, at in rows)
 
     def close(self) -> None:
         """Close the file; no call may be under way."""
@@ -188,7 +188,7 @@ class SqliteObjects:
                     rows = None if self._is_writing() else self._read_only(query, values)
             if rows is not None:
                 return rows
-            return self._readers.mine().execute(query, values).fetchall()
+            return self._readers.get_connection().execute(query, values).fetchall()
 
     def _is_writing(self) -> bool:
         return self._opened_writer is not None
@@ -197,11 +197,11 @@ class SqliteObjects:
         try:
             return self._reading.rows(query, values)
         except OSError as err:
-            raise self._gone(err) from err
+            raise self._make_gone_error(err) from err
         except sqlite3.OperationalError:
             if self._has_tables:
                 raise
-            # Whoever made the file was stopped before there was anything in it.
+            # Anyone who made the file was stopped before there was anything in it.
             return []
 
     # --- Writing
@@ -242,7 +242,7 @@ class SqliteObjects:
     # --- Opening
 
     def _make_file(self) -> None:
-        """Make the file for its owner alone before SQLite makes it for everybody.
+        """Make the file for its owner alone before SQLite makes it for everyone.
 
         A file that is there is never opened here: when a process closes a file, it loses all its locks on it,
         those of another open store too, and the next process to close the store would throw its log away.
@@ -264,17 +264,17 @@ class SqliteObjects:
         try:
             status = os.stat(self._path)
         except OSError as err:
-            raise self._gone(err) from err
+            raise self._make_gone_error(err) from err
         return status.st_dev, status.st_ino
 
-    def _gone(self, err: OSError) -> StoreError:
+    def _make_gone_error(self, err: OSError) -> StoreError:
         return StoreError(
             f"{self._path} is gone: {err.strerror}. Its disk may have been unmounted.",
             where=Location(str(self._path)),
         )
 
     def _require_file(self) -> None:
-        """Refuse to go on with a file that was removed or replaced, or whose disk was unmounted."""
+        """Refuse to continue with a file that was removed or replaced, or whose disk was unmounted."""
         if self._file_identity() != self._identity:
             raise StoreError(
                 f"{self._path} is no longer the file that was opened.",
@@ -333,7 +333,7 @@ class SqliteObjects:
         self._has_tables = self._is_prepared(connection)
 
     def _is_prepared(self, connection: sqlite3.Connection) -> bool:
-        """Tell whether the tables are there.
+        """Return whether the tables are there.
 
         Raises:
             StoreDamagedError: The file is something else, or of a newer stackyard.
@@ -342,12 +342,14 @@ class SqliteObjects:
         version, owner = (run(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id"))
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if (version or tables) and owner != _APPLICATION:
-            raise self._damaged("is a database of something else")
+            raise self._make_damaged_error("is a database of something else")
         if version > _FORMAT:
-            raise self._damaged(f"was written by a newer stackyard (format {version}, not {_FORMAT})")
+            raise self._make_damaged_error(
+                f"was written by a newer stackyard (format {version}, not {_FORMAT})"
+            )
         return bool(version == _FORMAT and tables)
 
-    def _damaged(self, what: str) -> StoreDamagedError:
+    def _make_damaged_error(self, what: str) -> StoreDamagedError:
         return StoreDamagedError(
             f"{self._path} {what}.",
             where=Location(str(self._path)),

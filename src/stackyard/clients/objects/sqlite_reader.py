@@ -29,7 +29,7 @@ _NO_ROOM = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READON
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _FileStats:
     """The files as they were at one moment."""
 
     main: tuple[int, int, int]
@@ -41,7 +41,7 @@ class SqliteReader:
 
     Args:
         path: The file, which is there.
-        busy_timeout_s: How long to wait for a writer that stands in the way.
+        busy_timeout_s: How long to wait for a writer that is in the way.
         check: Looks at a fresh connection; raises where the file is not what it should be.
     """
 
@@ -54,7 +54,7 @@ class SqliteReader:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         # What the files were when they were opened as they are on disk; None where SQLite looks itself.
-        self._seen: _Seen | None = None
+        self._seen: _FileStats | None = None
         self._is_closed = False
 
     def rows(self, query: str, values: Sequence[object] = ()) -> Rows | None:
@@ -111,7 +111,7 @@ class SqliteReader:
         except sqlite3.Error as err:
             if getattr(err, "sqlite_errorcode", 0) & 0xFF not in _NO_ROOM:
                 raise
-        # A writer was killed, and the index of its log cannot be made on disk: SQLite makes it in memory.
+        # A writer was killed, and the index of its log cannot be created on disk: SQLite makes it in memory.
         return self._connect("mode=ro&readonly_shm=1")
 
     def _connect(self, how: str) -> sqlite3.Connection:
@@ -126,10 +126,10 @@ class SqliteReader:
             raise
         return connection
 
-    def _look(self) -> _Seen:
+    def _look(self) -> _FileStats:
         status = os.stat(self._path)
         try:
             log_bytes = os.stat(f"{self._path}-wal").st_size
         except FileNotFoundError:
             log_bytes = 0
-        return _Seen((status.st_ino, status.st_size, status.st_mtime_ns), log_bytes)
+        return _FileStats((status.st_ino, status.st_size, status.st_mtime_ns), log_bytes)

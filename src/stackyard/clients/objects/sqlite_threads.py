@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ThreadConnections"]
 
 
-class _Held:
+class _ThreadConnection:
     """The connection of one thread."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -28,10 +28,10 @@ class _Held:
             self.connection.close()
 
 
-class _Mine(threading.local):
+class _ThreadState(threading.local):
     """What belongs to one thread, and goes with it."""
 
-    held: _Held | None = None
+    held: _ThreadConnection | None = None
 
 
 class ThreadConnections:
@@ -43,15 +43,15 @@ class ThreadConnections:
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
-        self._mine = _Mine()
+        self._mine = _ThreadState()
         self._lock = threading.Lock()
         # Weak: a store may outlive many threads, and each connection holds two files open.
-        self._all: weakref.WeakSet[_Held] = weakref.WeakSet()
+        self._all: weakref.WeakSet[_ThreadConnection] = weakref.WeakSet()
 
-    def mine(self) -> sqlite3.Connection:
+    def get_connection(self) -> sqlite3.Connection:
         """Return the connection of this thread."""
         if self._mine.held is None:
-            self._mine.held = _Held(self._connect())
+            self._mine.held = _ThreadConnection(self._connect())
             with self._lock:
                 self._all.add(self._mine.held)
         return self._mine.held.connection

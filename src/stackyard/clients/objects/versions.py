@@ -51,13 +51,13 @@ class VersionedObjects(S3Objects):
     """A store in a bucket whose versions matter."""
 
     def keeps_versions(self) -> bool:
-        """Tell whether the bucket keeps what is replaced."""
+        """Return whether the bucket keeps what is replaced."""
         ask = functools.partial(self._client.get_bucket_versioning, Bucket=self._place.bucket)
         return bool(self._repeat("", ask).get("Status") == "Enabled")
 
     def get_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
         """Return a version, the current one where none is named; None where there is none."""
-        wanted = self._wanted(key, version_id)
+        wanted = self._version_parameters(key, version_id)
 
         def read() -> ObjectVersion | None:
             try:
@@ -78,7 +78,7 @@ class VersionedObjects(S3Objects):
 
     def get_marks(self, key: str, version_id: str) -> dict[str, str]:
         """Return what the writer of a version wrote beside it; nothing where others removed it since."""
-        wanted = self._wanted(key, version_id)
+        wanted = self._version_parameters(key, version_id)
 
         def read() -> dict[str, str]:
             try:
@@ -102,7 +102,7 @@ class VersionedObjects(S3Objects):
 
     def versions(self, key: str, *, with_deletions: bool = False) -> Iterator[VersionEntry]:
         """Return the versions of an object, the newest first; deletions only where they are asked for."""
-        request = {"Bucket": self._place.bucket, "Prefix": self._named(key)["Key"]}
+        request = {"Bucket": self._place.bucket, "Prefix": self._object_parameters(key)["Key"]}
         while True:
             ask = functools.partial(self._client.list_object_versions, **request)
             answer = self._repeat(key, ask)
@@ -126,7 +126,7 @@ class VersionedObjects(S3Objects):
     def versions_behind(self, key: str, tag: Tag) -> tuple[str, ...]:
         """Return the versions of an object that are older than the one with this content.
 
-        What is newer is left out even if it is not the latest: a list that is made while somebody writes
+        What is newer is left out even if it is not the latest: a list that is created while someone writes
         may show a version that is about to be the latest.
         """
         rows = itertools.dropwhile(lambda one: one.tag != tag, self.versions(key, with_deletions=True))
@@ -135,12 +135,12 @@ class VersionedObjects(S3Objects):
     def drop_versions(self, key: str, version_ids: Iterable[str]) -> None:
         """Remove versions of an object whose history means nothing, such as a lease."""
         for version_id in version_ids:
-            wanted = self._wanted(key, version_id)
+            wanted = self._version_parameters(key, version_id)
             self._repeat(key, functools.partial(self._client.delete_object, **wanted), is_write=True)
 
     def _discard(self, key: str) -> None:
         self.drop_versions(key, [one.version_id for one in self.versions(key, with_deletions=True)])
 
-    def _wanted(self, key: str, version_id: str | None) -> dict[str, Any]:
-        named = self._named(check_key(key))
+    def _version_parameters(self, key: str, version_id: str | None) -> dict[str, Any]:
+        named = self._object_parameters(check_key(key))
         return named if version_id is None else {**named, "VersionId": version_id}

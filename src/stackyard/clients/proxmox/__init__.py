@@ -22,7 +22,7 @@ from stackyard.clients.proxmox.connection import (
     Token,
     Trust,
 )
-from stackyard.clients.proxmox.encoding import quoted
+from stackyard.clients.proxmox.encoding import quote
 from stackyard.clients.proxmox.failures import (
     AnswerLostError,
     AnswerUnusableError,
@@ -44,7 +44,7 @@ from stackyard.clients.proxmox.interfaces import (
     read_container_interfaces,
 )
 from stackyard.clients.proxmox.origin import Origin
-from stackyard.clients.proxmox.tasks import TaskEnd, list_tasks, running_task, task_log, wait_for
+from stackyard.clients.proxmox.tasks import TaskEnd, find_running_task, list_tasks, task_log, wait_for
 from stackyard.clients.proxmox.transport import Upload
 
 __all__ = [
@@ -73,11 +73,11 @@ __all__ = [
     "Upload",
     "agent_interfaces",
     "container_interfaces",
+    "find_running_task",
     "list_tasks",
-    "quoted",
+    "quote",
     "read_agent_interfaces",
     "read_container_interfaces",
-    "running_task",
     "task_log",
     "wait_for",
 ]

@@ -14,14 +14,14 @@ import aiohttp
 
 from stackyard.base.http_failures import describe_failure
 from stackyard.clients.proxmox.failures import Call, ProxmoxUnreachableError, UntrustedServerError
-from stackyard.clients.proxmox.transport import is_here, untrusted_text
+from stackyard.clients.proxmox.transport import describe_untrusted, is_here
 
 if TYPE_CHECKING:
     import asyncio
 
     from stackyard.clients.proxmox.connection import Connection
 
-__all__ = ["CertificateNamesError", "pinned_certificate"]
+__all__ = ["CertificateNamesError", "fetch_pinned_certificate"]
 
 _CALL = Call("GET", "/version")
 _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=15.0)
@@ -57,7 +57,7 @@ class _Recorder(aiohttp.Fingerprint):
                 self.transport.abort()
 
 
-async def pinned_certificate(connection: Connection) -> bytes:
+async def fetch_pinned_certificate(connection: Connection) -> bytes:
     """Return the certificate (PEM) of the server that a fingerprint names; no credential is sent.
 
     Raises:
@@ -68,13 +68,13 @@ async def pinned_certificate(connection: Connection) -> bytes:
     """
     pem = ssl.DER_cert_to_PEM_cert(await _certificate(connection, connection.trust.context()))
     try:
-        await _certificate(connection, _trusting(pem))
+        await _certificate(connection, _make_trusting_context(pem))
     except UntrustedServerError as err:
         raise CertificateNamesError(_CALL, err.detail) from err
     return pem.encode()
 
 
-def _trusting(pem: str) -> ssl.SSLContext:
+def _make_trusting_context(pem: str) -> ssl.SSLContext:
     """Return a context that trusts this certificate alone, for the names that are in it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=pem)
@@ -97,7 +97,7 @@ async def _certificate(connection: Connection, context: ssl.SSLContext) -> bytes
         ):
             return recorder.certificate
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as err:
-        raise UntrustedServerError(_CALL, untrusted_text(base, err)) from err
+        raise UntrustedServerError(_CALL, describe_untrusted(base, err)) from err
     except (aiohttp.ClientError, OSError) as err:
         raise ProxmoxUnreachableError(_CALL, f"{base}: {describe_failure(err)}.") from err
     finally:

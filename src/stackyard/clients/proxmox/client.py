@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.backoff import Backoff
 from stackyard.base.errors import InterruptedRunError
 from stackyard.base.redaction import Redactor
-from stackyard.clients.proxmox.encoding import Params, encoded
+from stackyard.clients.proxmox.encoding import Params, encode
 from stackyard.clients.proxmox.failures import (
     AnswerLostError,
     AnswerUnusableError,
@@ -18,7 +18,7 @@ from stackyard.clients.proxmox.failures import (
     LoginRefusedError,
     ProxmoxUnreachableError,
     RefusedError,
-    refused,
+    make_refused_error,
 )
 from stackyard.clients.proxmox.login import Identity
 from stackyard.clients.proxmox.origin import name_origin
@@ -92,7 +92,7 @@ class Client:
             AnswerUnusableError: The answer is too large, not JSON, or not of the form that it has to have.
             ProxmoxUnreachableError: It does not answer.
         """
-        query = encoded(params or {})
+        query = encode(params or {})
         return await self._reads.get((path, query), lambda: self._read(Call("GET", path), query), max_age_s)
 
     async def post(self, path: str, params: Params | None = None, *, repeatable: bool = False) -> Any:
@@ -100,36 +100,36 @@ class Client:
 
         Raises:
             RefusedError: Proxmox answered with an error; nothing was done.
-            AnswerLostError: Nobody knows whether it was done.
+            AnswerLostError: No one knows whether it was done.
             ProxmoxUnreachableError: It does not answer; nothing was done.
         """
         return await self._write(
-            Call("POST", path), "", EncodedForm(encoded(params or {})), repeatable=repeatable
+            Call("POST", path), "", EncodedForm(encode(params or {})), repeatable=repeatable
         )
 
     async def put(self, path: str, params: Params | None = None, *, repeatable: bool = True) -> Any:
         """Set something; errors as for `post`. Doing it twice is the same as once unless said otherwise."""
         return await self._write(
-            Call("PUT", path), "", EncodedForm(encoded(params or {})), repeatable=repeatable
+            Call("PUT", path), "", EncodedForm(encode(params or {})), repeatable=repeatable
         )
 
     async def delete(self, path: str, params: Params | None = None, *, repeatable: bool = True) -> Any:
         """Remove something; errors as for `post`. A second try may find it gone (`MissingError`)."""
-        return await self._write(Call("DELETE", path), encoded(params or {}), None, repeatable=repeatable)
+        return await self._write(Call("DELETE", path), encode(params or {}), None, repeatable=repeatable)
 
     async def upload(self, path: str, file: Upload, *, timeout_s: float) -> Any:
         """Send a file; errors as for `post`."""
         return await self._write(Call("POST", path), "", file, repeatable=False, timeout_s=timeout_s)
 
-    def outdate_reads(self) -> None:
+    def expire_reads(self) -> None:
         """Share no answer from before now: something has changed on the other side."""
-        self._reads.outdate()
+        self._reads.expire()
 
     async def pause(self, seconds: float) -> None:
-        """Wait, unless somebody asks us to stop.
+        """Wait, unless someone asks us to stop.
 
         Raises:
-            InterruptedRunError: Somebody did.
+            InterruptedRunError: Someone did.
         """
         try:
             await asyncio.wait_for(self.stopping.wait(), seconds)
@@ -150,7 +150,7 @@ class Client:
         try:
             return await self._repeat(call, query, body, repeatable=repeatable, timeout_s=timeout_s)
         finally:
-            self._reads.outdate()
+            self._reads.expire()
 
     async def _repeat(
         self, call: Call, query: str, body: Body, *, repeatable: bool, timeout_s: float | None = None
@@ -170,7 +170,7 @@ class Client:
         lost = unsent = 0
         while True:
             try:
-                reply = await self._authorised(call, query, body, timeout_s)
+                reply = await self._send_authorized(call, query, body, timeout_s)
             except NotSentError as err:
                 unsent += 1
                 if unsent >= _CONNECT_ATTEMPTS:
@@ -178,13 +178,13 @@ class Client:
             except LostAnswerError as err:
                 lost += 1
                 if not repeatable or lost >= _READ_ATTEMPTS:
-                    raise _lost(call, err) from err
+                    raise _make_lost_error(call, err) from err
             except UnusableAnswerError as err:
                 raise _unusable(call, err) from err
             else:
                 if reply.refusal is None:
                     return reply.data
-                error = refused(call, reply.refusal)
+                error = make_refused_error(call, reply.refusal)
                 proxy_failed = reply.refusal.status in _PROXY_FAILED and repeatable
                 lost += proxy_failed
                 if not (proxy_failed and lost < _READ_ATTEMPTS) and not self._is_busy(error, deadline):
@@ -194,12 +194,12 @@ class Client:
     def _is_busy(self, error: RefusedError, deadline: float) -> bool:
         return bool(_BUSY.search(error.text)) and time.monotonic() < deadline
 
-    async def _authorised(self, call: Call, query: str, body: Body, timeout_s: float | None) -> Reply:
+    async def _send_authorized(self, call: Call, query: str, body: Body, timeout_s: float | None) -> Reply:
         headers = await self._identity.headers(call.method)
         reply = await self._transport.send(call, query=query, body=body, headers=headers, timeout_s=timeout_s)
         if reply.refusal is None or reply.refusal.status != 401 or not self._identity.can_renew:
             return reply
-        # Refused before it was looked at: a ticket that has expired, for which a new one may stand in.
+        # Refused before it was looked at: a ticket that has expired, which a new one may replace.
         await self._identity.forget(headers)
         headers = await self._identity.headers(call.method)
         return await self._transport.send(call, query=query, body=body, headers=headers, timeout_s=timeout_s)
@@ -207,11 +207,11 @@ class Client:
     async def _log_in(self, call: Call, form: str) -> Any:
         reply = await self._transport.send(call, query="", body=EncodedForm(form), headers={}, timeout_s=None)
         if reply.refusal is not None:
-            raise refused(call, reply.refusal)
+            raise make_refused_error(call, reply.refusal)
         return reply.data
 
 
-def _lost(call: Call, err: LostAnswerError) -> AnswerLostError | ProxmoxUnreachableError:
+def _make_lost_error(call: Call, err: LostAnswerError) -> AnswerLostError | ProxmoxUnreachableError:
     if call.method == "GET":
         return ProxmoxUnreachableError(call, f"{call} was not answered: {err}.")
     return AnswerLostError(call, f"{call} was sent, and {err}; it may have been done or not.")

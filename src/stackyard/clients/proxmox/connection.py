@@ -71,7 +71,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """A ticket that somebody else got by logging in, with its CSRF token."""
+    """A ticket that someone else got by logging in, with its CSRF token."""
 
     ticket: str = field(repr=False)
     csrf_token: str = field(repr=False)
@@ -91,7 +91,7 @@ class Trust:
 
     Attributes:
         ca_pem: The authority to trust, PEM, in place of the system's.
-        fingerprint: The SHA-256 of the one certificate to trust (`AB:CD:...`), whoever signed it.
+        fingerprint: The SHA-256 of the one certificate to trust (`AB:CD:...`), no matter who signed it.
         verify: False accepts any certificate.
         min_tls: The oldest TLS version to accept.
     """
@@ -114,7 +114,7 @@ class Trust:
             raise EndpointError("The fingerprint is not a SHA-256 of 32 bytes, written as AB:CD:...")
         return bytes.fromhex(digits)
 
-    def _verifying_context(self) -> ssl.SSLContext:
+    def _make_verifying_context(self) -> ssl.SSLContext:
         try:
             return ssl.create_default_context(cadata=self.ca_pem)
         except ssl.SSLError as err:
@@ -132,7 +132,7 @@ class Trust:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         else:
-            context = self._verifying_context()
+            context = self._make_verifying_context()
         context.minimum_version = self.min_tls.minimum
         return context
 
@@ -146,7 +146,7 @@ class Connection:
         credentials: Who we are.
         trust: How the server is verified.
         timeout_s: How long one call may take.
-        patience_s: How long a call is repeated while a lock on the other side stands in its way.
+        patience_s: How long a call is repeated while a lock on the other side is in its way.
         connections: How many connections at once; a node serves few at a time.
         origin: Where all of this is written.
     """

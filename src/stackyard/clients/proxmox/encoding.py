@@ -5,18 +5,18 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping, Sequence
 
-__all__ = ["Params", "Value", "encoded", "quoted"]
+__all__ = ["Params", "Value", "encode", "quote"]
 
 Value = str | int | float | bool | Sequence[str] | None
 Params = Mapping[str, Value]
 
 
-def quoted(segment: str | int) -> str:
+def quote(segment: str | int) -> str:
     """Return a path segment as Proxmox takes it: everything escaped but what its ids are made of."""
     return urllib.parse.quote(str(segment), safe=":@")
 
 
-def encoded(params: Params) -> str:
+def encode(params: Params) -> str:
     """Return parameters as a form: True and False as 1 and 0, None left out, a list as a repeated key."""
     pairs: list[tuple[str, str]] = []
     for name, value in params.items():

@@ -38,7 +38,7 @@ __all__ = [
     "TaskFailedError",
     "TaskTimeoutError",
     "UntrustedServerError",
-    "refused",
+    "make_refused_error",
 ]
 
 
@@ -118,7 +118,7 @@ class MissingError(RefusedError):
 
     code = "E-PROXMOX-MISSING"
     summary = "Proxmox has no such object"
-    default_remedy = "Check the name, or whether somebody else removed it."
+    default_remedy = "Check the name, and whether another client removed the object."
 
 
 class LoginRefusedError(RefusedError):
@@ -166,7 +166,7 @@ class TaskFailedError(ProxmoxError):
 
 
 class TaskTimeoutError(ProxmoxError):
-    """A task that Proxmox started for us did not end in time; it goes on there."""
+    """A task that Proxmox started for us did not end in time; it continues there."""
 
     code = "E-PROXMOX-TASK-TIMEOUT"
     summary = "A task on Proxmox did not end in time"
@@ -213,7 +213,7 @@ class UntrustedServerError(ProxmoxUnreachableError):
 _MISSING = ("does not exist", "no such resource", "no such ha", "No such file or directory")
 
 
-def refused(call: Call, refusal: Refusal) -> RefusedError:
+def make_refused_error(call: Call, refusal: Refusal) -> RefusedError:
     """Return the error for an answer."""
     if refusal.status == 401:
         return LoginRefusedError(call, refusal)

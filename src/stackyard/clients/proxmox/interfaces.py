@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.addresses import is_usable, parse_address, parse_interface
-from stackyard.clients.proxmox.encoding import quoted
+from stackyard.clients.proxmox.encoding import quote
 from stackyard.clients.proxmox.failures import AnswerUnusableError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def read_agent_interfaces(client: Client, node: str, vm_id: int) -> tuple[
         GuestReportError: The answer cannot be used.
         RefusedError: There is none, as while the guest boots.
     """
-    path = f"/nodes/{quoted(node)}/qemu/{vm_id}/agent/network-get-interfaces"
+    path = f"/nodes/{quote(node)}/qemu/{vm_id}/agent/network-get-interfaces"
     try:
         return agent_interfaces(await client.get(path))
     except AnswerUnusableError as err:
@@ -83,7 +83,7 @@ async def read_container_interfaces(client: Client, node: str, vm_id: int) -> tu
         GuestReportError: They cannot be used.
         RefusedError: There are none, as while the container begins.
     """
-    path = f"/nodes/{quoted(node)}/lxc/{vm_id}/interfaces"
+    path = f"/nodes/{quote(node)}/lxc/{vm_id}/interfaces"
     try:
         return container_interfaces(await client.get(path))
     except AnswerUnusableError as err:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.proxmox.connection import Credentials, Login, Ticket, Token
-from stackyard.clients.proxmox.encoding import encoded
+from stackyard.clients.proxmox.encoding import encode
 from stackyard.clients.proxmox.failures import Call, LoginRefusedError, Refusal
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _CALL = Call("POST", "/access/ticket")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _HeldTicket:
     ticket: Ticket
     since: float
 
@@ -38,7 +38,7 @@ class Identity:
     def __init__(self, credentials: Credentials, post: Callable[[Call, str], Awaitable[Any]]) -> None:
         self._credentials = credentials
         self._post = post
-        self._held: _Held | None = None
+        self._held: _HeldTicket | None = None
         self._lock = asyncio.Lock()
 
     @property
@@ -74,14 +74,14 @@ class Identity:
                 self._held = await self._log_in(self._held.ticket.ticket)
             return self._held.ticket
 
-    async def _log_in(self, old: str | None) -> _Held:
+    async def _log_in(self, old: str | None) -> _HeldTicket:
         login = self._credentials
         if not isinstance(login, Login):
             raise TypeError("only a user with a password logs in")
         form = {"username": login.username, "password": old or login.password}
         if login.otp and old is None:
             form["otp"] = login.otp
-        data = await self._post(_CALL, encoded(form))
+        data = await self._post(_CALL, encode(form))
         fields = data if isinstance(data, dict) else {}
         if fields.get("NeedTFA"):
             raise LoginRefusedError(_CALL, Refusal(status=401, reason="a second factor is needed"))
@@ -89,4 +89,4 @@ class Identity:
             ticket = Ticket(ticket=str(fields["ticket"]), csrf_token=str(fields["CSRFPreventionToken"]))
         except KeyError as err:
             raise LoginRefusedError(_CALL, Refusal(status=401, reason="the answer has no ticket")) from err
-        return _Held(ticket=ticket, since=time.monotonic())
+        return _HeldTicket(ticket=ticket, since=time.monotonic())

@@ -48,7 +48,7 @@ async def name_origin(err: LoginRefusedError | ProxmoxUnreachableError, connecti
     origin = connection.origin
     if isinstance(err, UntrustedServerError):
         err.where = origin.fingerprint
-        seen = err.seen or await _seen_fingerprint(connection)
+        seen = err.seen or await _fetch_fingerprint(connection)
         if seen is not None:
             err.detail = err.detail if seen in err.detail else f"{err.detail} Its fingerprint is {seen}."
             into = f" into {origin.fingerprint.path}" if origin.fingerprint is not None else ""
@@ -73,7 +73,7 @@ async def name_origin(err: LoginRefusedError | ProxmoxUnreachableError, connecti
             )
 
 
-async def _seen_fingerprint(connection: Connection) -> str | None:
+async def _fetch_fingerprint(connection: Connection) -> str | None:
     """Return the fingerprint of whatever certificate the server shows; nothing is sent to it."""
     parts = urllib.parse.urlsplit(connection.base_url())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,7 +1,7 @@
 """The form of the answers that everything is built on: lists of guests, configurations, tasks.
 
 A cluster that answers in another form is broken or hostile. That is said once, here, with the call that it is
-about, and not by whoever stumbles over it later.
+about, and not by a later reader.
 """
 
 from __future__ import annotations

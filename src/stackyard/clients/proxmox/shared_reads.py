@@ -31,7 +31,7 @@ class SharedReads:
     def __init__(self) -> None:
         self._reads: dict[Key, _Read] = {}
 
-    def outdate(self) -> None:
+    def expire(self) -> None:
         """Note that something was written: what is known may be wrong now."""
         self._reads.clear()
 
@@ -40,7 +40,7 @@ class SharedReads:
         known = self._reads.get(key)
         if known is None or not self._is_fresh(known, max_age_s):
             known = self._begin(key, read)
-        # Shielded, because whoever is cancelled must not take the others' answer along.
+        # Shielded, because anyone who is cancelled must not take the others' answer along.
         return await asyncio.shield(known.task)
 
     def _is_fresh(self, known: _Read, max_age_s: float) -> bool:

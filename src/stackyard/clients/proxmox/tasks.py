@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.backoff import Backoff
 from stackyard.base.visible import on_one_line
-from stackyard.clients.proxmox.encoding import quoted
+from stackyard.clients.proxmox.encoding import quote
 from stackyard.clients.proxmox.failures import Call, RefusedError, TaskFailedError, TaskTimeoutError
 
 if TYPE_CHECKING:
     from stackyard.clients.proxmox.client import Client
 
-__all__ = ["TaskEnd", "list_tasks", "node_of", "running_task", "task_log", "wait_for"]
+__all__ = ["TaskEnd", "find_running_task", "list_tasks", "node_of", "task_log", "wait_for"]
 
 # A task of the lab or a small one of a node is over in milliseconds; a clone takes minutes.
 _BACKOFF = Backoff(0.02, 1.0, growth=1.5)
@@ -48,17 +48,17 @@ async def wait_for(client: Client, upid: str, *, timeout_s: float) -> TaskEnd:
 
     Raises:
         TaskFailedError: It ended with an error, which is quoted with the end of its log.
-        TaskTimeoutError: It did not end in time; it goes on.
-        InterruptedRunError: We were asked to stop; it goes on.
+        TaskTimeoutError: It did not end in time; it continues.
+        InterruptedRunError: We were asked to stop; it continues.
     """
-    path = f"/nodes/{quoted(node_of(upid))}/tasks/{quoted(upid)}"
+    path = f"/nodes/{quote(node_of(upid))}/tasks/{quote(upid)}"
     deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while (ended := await _exit_status(client, path)) is None:
         if time.monotonic() >= deadline:
             raise TaskTimeoutError(Call("GET", f"{path}/status"), upid=upid, timeout_s=timeout_s)
         await client.pause(next(pauses))
     # What was read while the task ran may be wrong now.
-    client.outdate_reads()
+    client.expire_reads()
     if ended == "OK":
         return TaskEnd(upid=upid)
     lines = await task_log(client, upid)
@@ -68,8 +68,8 @@ async def wait_for(client: Client, upid: str, *, timeout_s: float) -> TaskEnd:
     raise TaskFailedError(Call("GET", f"{path}/status"), upid=upid, ended=ended, log=tail)
 
 
-async def running_task(client: Client, node: str, *, kind: str, about: str) -> str | None:
-    """Return the id of a task that runs on a node, for whoever lost the answer that named it.
+async def find_running_task(client: Client, node: str, *, kind: str, about: str) -> str | None:
+    """Return the id of a task that runs on a node, for those who lost the answer that named it.
 
     Args:
         client: The door to the API.
@@ -77,7 +77,7 @@ async def running_task(client: Client, node: str, *, kind: str, about: str) -> s
         kind: Its type: `download`, `qmcreate`, `qmclone`.
         about: Its object, such as a vm id or a file name.
     """
-    path = f"/nodes/{quoted(node)}/tasks"
+    path = f"/nodes/{quote(node)}/tasks"
     listed = await client.get(path, {"source": "active", "typefilter": kind, "limit": 500})
     for task in listed or ():
         if task.get("id") == about and task.get("status") in (None, "", _RUNNING):
@@ -87,7 +87,7 @@ async def running_task(client: Client, node: str, *, kind: str, about: str) -> s
 
 async def list_tasks(client: Client, node: str, *, kind: str) -> list[dict[str, Any]]:
     """Return the latest tasks of one type on a node, running or ended, the newest first."""
-    path = f"/nodes/{quoted(node)}/tasks"
+    path = f"/nodes/{quote(node)}/tasks"
     return list(await client.get(path, {"source": "all", "typefilter": kind, "limit": 500}) or ())
 
 
@@ -106,7 +106,7 @@ async def _exit_status(client: Client, path: str) -> str | None:
 
 async def task_log(client: Client, upid: str) -> tuple[str, ...]:
     """Return the lines of a task's log; none where it may not be read."""
-    path = f"/nodes/{quoted(node_of(upid))}/tasks/{quoted(upid)}/log"
+    path = f"/nodes/{quote(node_of(upid))}/tasks/{quote(upid)}/log"
     try:
         lines = await client.get(path, {"limit": 500})
     except RefusedError:

@@ -32,8 +32,8 @@ __all__ = [
     "Transport",
     "UnusableAnswerError",
     "Upload",
+    "describe_untrusted",
     "is_here",
-    "untrusted_text",
 ]
 
 _PREFIX = "/api2/json"
@@ -52,7 +52,7 @@ class LostReply(enum.StrEnum):
 
 
 class NotSentError(Exception):
-    """The connection could not be made, so that the call did nothing."""
+    """The connection failed, so that the call did nothing."""
 
 
 class LostAnswerError(Exception):
@@ -128,7 +128,7 @@ class Transport:
         """Send a request and return its answer.
 
         Raises:
-            NotSentError: No connection could be made; the call did nothing.
+            NotSentError: The connection failed; the call did nothing.
             LostAnswerError: It may have been received.
             UnusableAnswerError: It was answered with something that cannot be used.
             UntrustedServerError: The server is not the one that is trusted.
@@ -147,7 +147,7 @@ class Transport:
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as err:
             got = err.got if isinstance(err, aiohttp.ServerFingerprintMismatch) else None
             seen = None if got is None else got.hex(":").upper()
-            raise UntrustedServerError(call, untrusted_text(self._base, err), seen=seen) from err
+            raise UntrustedServerError(call, describe_untrusted(self._base, err), seen=seen) from err
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as err:
             raise NotSentError(describe_failure(err)) from err
         except TimeoutError as err:
@@ -188,7 +188,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def is_here(base: str) -> bool:
-    """Tell whether an address is on this machine, for which no proxy is used."""
+    """Return whether an address is on this machine, for which no proxy is used."""
     host = yarl.URL(base).host or ""
     if host == "localhost":
         return True
@@ -211,7 +211,7 @@ def _add_body(options: dict[str, Any], body: Body, opened: contextlib.ExitStack)
         options["data"] = form
 
 
-def untrusted_text(
+def describe_untrusted(
     base: str, err: aiohttp.ClientConnectorCertificateError | aiohttp.ServerFingerprintMismatch
 ) -> str:
     """Say why a server is not trusted."""

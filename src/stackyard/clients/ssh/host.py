@@ -17,8 +17,8 @@ class OpenSsh:
 
     Attributes:
         name: Another name that the settings may have for it, with its address as `HostName`.
-        has_user: Whether somebody chose the user, so that `User` does not count.
-        has_port: Whether somebody chose the port, so that `Port` does not count.
+        has_user: Whether someone chose the user, so that `User` does not count.
+        has_port: Whether someone chose the port, so that `Port` does not count.
         keys_only: Whether only `IdentityFile`, `IdentityAgent` and `IdentitiesOnly` count.
     """
 

@@ -24,7 +24,7 @@ class KeyPair:
 
 
 def new_key_pair() -> KeyPair:
-    """Return a key pair that nobody else has."""
+    """Return a key pair that no one else has."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients.ssh.host import Host
 
-__all__ = ["HostKeyPolicy", "KnownHosts", "forget_hosts", "pinned_algorithms"]
+__all__ = ["HostKeyPolicy", "KnownHosts", "forget_hosts", "list_pinned_algorithms"]
 
 # By which signatures a key of a type is shown, where that is not its own name.
 _SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")}
@@ -74,7 +74,7 @@ def _plain(line: str) -> str:
     return " ".join(line.split()[:2])
 
 
-def pinned_algorithms(host: Host) -> tuple[str, ...]:
+def list_pinned_algorithms(host: Host) -> tuple[str, ...]:
     """Return the signatures to ask a host for whose keys are pinned: it may have others besides."""
     types = dict.fromkeys(line.split()[0] for line in host.host_keys)
     return tuple(name for type_ in types for name in _SIGNATURES.get(type_, (type_,)))

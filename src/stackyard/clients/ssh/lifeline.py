@@ -1,7 +1,7 @@
 """A script on another machine that lives no longer than we attend to it.
 
-SSH closes a channel without ending what runs behind it: whoever is interrupted, or loses the connection,
-leaves an installation running that nobody watches. Here the script runs in a process group of its own
+SSH closes a channel without ending what runs behind it: anyone who is interrupted, or loses the connection,
+leaves an installation running that no one watches. Here the script runs in a process group of its own
 beside a watcher that reads our end of standard input: when it closes, the group is ended.
 """
 
@@ -104,8 +104,8 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
     Raises:
         SshError: The connection broke. The watcher over there ends the script.
     """
-    kept = _Kept()
-    process = await _started(shell, script)
+    kept = _OutputTail()
+    process = await _start_script(shell, script)
     try:
         # Not closed: its end is what the watcher waits for. A script may have ended before it read anything.
         with contextlib.suppress(BrokenPipeError):
@@ -132,7 +132,7 @@ async def attend(shell: Shell, script: Script, on_line: OnLine | None = None) ->
     return ScriptResult(status=process.exit_status if process.exit_signal is None else None, output=str(kept))
 
 
-class _Kept:
+class _OutputTail:
     """The end of an output: so many lines, and so many bytes."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class _Kept:
         return "\n".join(self._lines)
 
 
-async def _started(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[bytes]:
+async def _start_script(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[bytes]:
     """Start a script; if we are cancelled meanwhile, it may run over there already, and is ended."""
     starting = asyncio.ensure_future(shell.start(script.command()))
     try:
@@ -163,7 +163,7 @@ async def _started(shell: Shell, script: Script) -> asyncssh.SSHClientProcess[by
         raise
 
 
-async def _read(process: asyncssh.SSHClientProcess[bytes], kept: _Kept, on_line: OnLine | None) -> None:
+async def _read(process: asyncssh.SSHClientProcess[bytes], kept: _OutputTail, on_line: OnLine | None) -> None:
     unfinished = bytearray()
 
     def take(line: bytes) -> None:

@@ -40,13 +40,13 @@ def resolve_login(host: Host) -> Host:
     Raises:
         SshConfigError: They cannot be read.
     """
-    return _resolved(host, _MOST_JUMPS)
+    return _resolve_host(host, _MOST_JUMPS)
 
 
-def _resolved(host: Host, jumps: int) -> Host:
+def _resolve_host(host: Host, jumps: int) -> Host:
     if host.openssh is None:
         return host
-    found = _Found.of(host, host.openssh)
+    found = _HostSettings.of(host, host.openssh)
     changes = _keys(host, found)
     if not host.openssh.keys_only:
         changes |= {
@@ -62,7 +62,7 @@ def _resolved(host: Host, jumps: int) -> Host:
     return dataclasses.replace(host, openssh=None, **changes)
 
 
-def _keys(host: Host, found: _Found) -> dict[str, Any]:
+def _keys(host: Host, found: _HostSettings) -> dict[str, Any]:
     named = tuple(Path(path).expanduser() for path in found.get("IdentityFile") or ())
     own = user_keys()
     kept = tuple(path for path in host.key_files if not named or path not in own)
@@ -74,7 +74,7 @@ def _keys(host: Host, found: _Found) -> dict[str, Any]:
     return changes
 
 
-def _agent(host: Host, found: _Found) -> str | None:
+def _agent(host: Host, found: _HostSettings) -> str | None:
     if not found.has("IdentityAgent"):
         return host.agent_socket
     said = found.text("IdentityAgent")
@@ -85,7 +85,7 @@ def _agent(host: Host, found: _Found) -> str | None:
     return os.environ.get(said[1:]) if said.startswith("$") else str(Path(said).expanduser())
 
 
-def _way(host: Host, found: _Found, jumps: int) -> dict[str, Any]:
+def _way(host: Host, found: _HostSettings, jumps: int) -> dict[str, Any]:
     """Return through what a machine is reached: others, the last one first, or a command."""
     said = found.text("ProxyJump")
     if said is None:
@@ -110,18 +110,18 @@ def _way(host: Host, found: _Found, jumps: int) -> dict[str, Any]:
             connect_s=host.connect_s,
             openssh=OpenSsh(has_user=match["user"] is not None, has_port=match["port"] is not None),
         )
-        via = _resolved(jump, jumps - 1)
+        via = _resolve_host(jump, jumps - 1)
     return {"via": via}
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _HostSettings:
     """What the settings say, by each name that they have for a machine; the first that says it counts."""
 
     settings: tuple[SSHClientConfig, ...]
 
     @classmethod
-    def of(cls, host: Host, wanted: OpenSsh) -> _Found:
+    def of(cls, host: Host, wanted: OpenSsh) -> _HostSettings:
         files = _files()
         by_address = _read(host.address, host, wanted, files)
         if wanted.name is None or wanted.name == host.address:
@@ -153,7 +153,7 @@ def _files() -> tuple[Path, ...]:
         about = own.stat()
         if about.st_uid not in (0, os.geteuid()) or about.st_mode & _OTHERS_WRITE:
             raise SshConfigError(
-                f"{own} belongs to somebody else, or others may write it, and it names commands to run.",
+                f"{own} belongs to another user or is writable by others, and it names commands to run.",
                 remedy=f"chmod 600 {own}",
             )
     return tuple(path for path in (own, _SYSTEM_SETTINGS) if path.is_file())

@@ -17,7 +17,7 @@ from stackyard.clients.ssh.failures import (
     SshUnreachableError,
 )
 from stackyard.clients.ssh.greeting import read_greeting
-from stackyard.clients.ssh.known_hosts import HostKeyPolicy, pinned_algorithms
+from stackyard.clients.ssh.known_hosts import HostKeyPolicy, list_pinned_algorithms
 from stackyard.clients.ssh.openssh import resolve_login
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Jumps", "Shell", "connect", "first_usable_key"]
 
 _QUOTED_CHARACTERS = 2000
-# No command is run this way for more: whoever writes on and on must not fill our memory.
+# No command is run this way for more: anyone who writes on and on must not fill our memory.
 _LARGEST_OUTPUT_MIB = 64
 _CHUNK_BYTES = 64 * 1024
 # A machine that goes away without a word is noticed after three of these.
@@ -57,7 +57,7 @@ class Shell:
         """Run a command and return everything that it wrote.
 
         Raises:
-            RemoteCommandError: It ended with an error, which is quoted, or wrote more than anybody asked for.
+            RemoteCommandError: It ended with an error, which is quoted, or wrote more than anyone asked for.
             SshError: The connection broke, or it took too long.
         """
         try:
@@ -147,7 +147,7 @@ class Shell:
             raise SshError(f"{self.host} cannot reach {address}:{port}: {_reason(err)}.") from err
 
     @contextlib.asynccontextmanager
-    async def forwarded(self, address: str, port: int) -> AsyncIterator[int]:
+    async def forward_port(self, address: str, port: int) -> AsyncIterator[int]:
         """Open a port of our own loopback that leads from this machine to another one's, for a block.
 
         Raises:
@@ -219,12 +219,12 @@ async def connect(host: Host, *, jumps: Jumps | None = None) -> AsyncIterator[Sh
             if jumps is None:
                 jumps = await stack.enter_async_context(Jumps())
             tunnel = (await jumps.shell(host.via))._connection
-        connection = await _logged_in(host, tunnel)
+        connection = await _log_in(host, tunnel)
         await stack.enter_async_context(connection)
         yield Shell(host, connection)
 
 
-async def _logged_in(host: Host, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
+async def _log_in(host: Host, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     trusting = HostKeyPolicy(host)
     try:
         return await asyncssh.connect(
@@ -262,7 +262,7 @@ def _options(host: Host, trusting: HostKeyPolicy) -> dict[str, Any]:
     if host.proxy_command is not None:
         options["proxy_command"] = host.proxy_command
     if host.host_keys:
-        options["server_host_key_algs"] = list(pinned_algorithms(host))
+        options["server_host_key_algs"] = list(list_pinned_algorithms(host))
     return options
 
 
@@ -272,7 +272,7 @@ def _keys(host: Host) -> list[asyncssh.SSHKey] | None:
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as err:
         raise SshUnreachableError(f"The private key for {host} cannot be read: {err}.") from err
     for path in host.key_files:
-        # One with a passphrase is in the agent, or else of no use without somebody to ask.
+        # One with a passphrase is in the agent, or else of no use without someone to ask.
         with contextlib.suppress(asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError):
             keys.append(asyncssh.read_private_key(path))
     return keys or None

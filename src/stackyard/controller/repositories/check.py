@@ -18,7 +18,7 @@ __all__ = ["PublishedCheck"]
 # The start of the process included, on a machine that is busy.
 _TIMEOUT_S = 30.0
 _BYTES_PER_S = 500_000
-# Rules that cannot be read, in the place of some that nobody could read.
+# Rules that cannot be read, in the place of some that no one could read.
 _UNREADABLE = b"\0"
 
 

@@ -16,9 +16,9 @@ from stackyard.base.locks import FileLock, open_file_lock
 from stackyard.base.process import open_files
 from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.check import PublishedCheck
-from stackyard.controller.repositories.kept import forget_old
-from stackyard.controller.repositories.served import Served
+from stackyard.controller.repositories.served import ServedRepository
 from stackyard.controller.repositories.spool import Spools
+from stackyard.controller.repositories.stored_verdicts import forget_old
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -53,9 +53,9 @@ class Library:
         self._folder = folder
         self._exclude = frozenset(exclude)
         self._emit = emit
-        self._place, self._lock = _private_place()
+        self._place, self._lock = _create_private_folder()
         forget_old()
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, ServedRepository] = {}
         self._numbers = iter(range(10**9))
         # Each program takes descriptors that connections do not have then; the others wait for their turn.
         at_once = min(_AT_ONCE, max(2, open_files.most_programs() // 2))
@@ -75,7 +75,7 @@ class Library:
             FileError: The folder cannot be read.
             NoRepositoriesError: There is none, and `required` is set.
         """
-        found = _found(self._folder, self._exclude)
+        found = _find_repositories(self._folder, self._exclude)
         if required and not found:
             raise NoRepositoriesError(f"{self._folder} holds no git repository.")
         for name in [name for name, one in self._served.items() if found.get(name) != one.source]:
@@ -83,17 +83,17 @@ class Library:
         for name, source in found.items():
             if name not in self._served:
                 bare = self._place / f"{name}.{next(self._numbers)}.git"
-                self._served[name] = Served(
+                self._served[name] = ServedRepository(
                     name, source, bare=bare, sift=self._check, slots=self._slots, emit=self._emit
                 )
         await asyncio.gather(*(self._look(one) for one in self._served.values()))
 
-    async def _look(self, one: Served) -> None:
-        # What is wrong with it was told, and is answered to whoever asks for it.
+    async def _look(self, one: ServedRepository) -> None:
+        # What is wrong with it was told, and is answered to the caller for it.
         with contextlib.suppress(RequestRefusedError):
-            await one.fresh()
+            await one.refresh()
 
-    def find(self, name: str) -> Served:
+    def find(self, name: str) -> ServedRepository:
         """Return a repository.
 
         Raises:
@@ -113,7 +113,7 @@ class Library:
         self._lock.close()
 
 
-def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
+def _find_repositories(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
     try:
         inside = sorted(folder.iterdir())
     except OSError as err:
@@ -125,7 +125,7 @@ def _found(folder: Path, exclude: Collection[str]) -> dict[str, Path]:
     }
 
 
-def _private_place() -> tuple[Path, FileLock]:
+def _create_private_folder() -> tuple[Path, FileLock]:
     """Return a new folder for copies, and the lock that says we live; what dead ones left is removed."""
     base = Path(tempfile.gettempdir())
     for left in base.glob(f"{_PREFIX}*"):
@@ -137,7 +137,7 @@ def _private_place() -> tuple[Path, FileLock]:
 
 
 def _remove_if_dead(left: Path) -> None:
-    # One without a lock is just being made, or is not ours to look at.
+    # One without a lock is just being created, or is not ours to look at.
     with contextlib.suppress(FileError), open_file_lock(left / "lock", must_exist=True) as lock:
         if lock.try_acquire():
             shutil.rmtree(left, ignore_errors=True)

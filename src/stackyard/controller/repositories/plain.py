@@ -19,7 +19,7 @@ from stackyard.controller.refusals import Code, RequestRefusedError
 from stackyard.controller.repositories.spool import busy
 
 if TYPE_CHECKING:
-    from stackyard.controller.repositories.served import Served
+    from stackyard.controller.repositories.served import ServedRepository
     from stackyard.controller.repositories.spool import Spool, Spools
 
 __all__ = ["is_git_path", "send_file", "send_git_file"]
@@ -37,18 +37,18 @@ _RESERVED = ("objects", "info", "refs")
 
 
 def is_git_path(path: str) -> bool:
-    """Tell whether a path belongs to the dumb protocol, and is never that of a single file."""
+    """Return whether a path belongs to the dumb protocol, and is never that of a single file."""
     return path in ("HEAD", "packed-refs") or path.split("/", 1)[0] in _RESERVED
 
 
-async def send_git_file(request: web.BaseRequest, served: Served, path: str) -> web.StreamResponse:
+async def send_git_file(request: web.BaseRequest, served: ServedRepository, path: str) -> web.StreamResponse:
     """Send a file of the dumb protocol.
 
     Raises:
         RequestRefusedError: There is none.
     """
     if path in _FIRST:
-        await served.fresh()
+        await served.refresh()
     else:
         served.current()
     content_type = next((kind for pattern, kind in _GIT_FILES if pattern.fullmatch(path)), None)
@@ -62,14 +62,14 @@ async def send_git_file(request: web.BaseRequest, served: Served, path: str) -> 
 
 
 async def send_file(
-    request: web.BaseRequest, served: Served, path: str, spools: Spools
+    request: web.BaseRequest, served: ServedRepository, path: str, spools: Spools
 ) -> web.StreamResponse:
     """Send a file of the working tree.
 
     Raises:
         RequestRefusedError: There is no regular file of this path that may leave the machine.
     """
-    snapshot = await served.fresh()
+    snapshot = await served.refresh()
     file = snapshot.files.get(path)
     if file is None:
         raise _not_found(path)
@@ -81,7 +81,7 @@ async def send_file(
 
     spool = spools.get((served.name, "blob", blob), fill)
     guessed, _ = mimetypes.guess_type(path, strict=False)
-    # A page or an image with scripts in it must not become one of ours in somebody's browser.
+    # A page or an image with scripts in it must not become one of ours in someone's browser.
     is_active = guessed is None or guessed.startswith("text/") or "html" in guessed or "xml" in guessed
     headers = {
         "Content-Type": _TEXT if is_active else str(guessed),
@@ -91,7 +91,7 @@ async def send_file(
     }
     response = web.StreamResponse(headers=headers)
     response.content_length = file.size
-    await spool.begun()
+    await spool.wait_until_begun()
     if not spool.size and open_files.is_shortage(spool.error):
         raise busy()
     await response.prepare(request)

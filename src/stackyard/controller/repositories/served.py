@@ -1,4 +1,4 @@
-"""One repository that is served: its copy, brought up to date whenever somebody asks for it."""
+"""One repository that is served: its copy, brought up to date whenever someone asks for it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from stackyard.base.errors import StackyardError
 from stackyard.base.process import open_files
 from stackyard.clients.git.mirror import Mirror
 from stackyard.controller.refusals import Code, RequestRefusedError
-from stackyard.controller.repositories.kept import KeptVerdicts
 from stackyard.controller.repositories.spool import busy
+from stackyard.controller.repositories.stored_verdicts import StoredVerdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.git.history import Sift
-    from stackyard.clients.git.mirror import Snapshot
+    from stackyard.clients.git.mirror import MirrorSnapshot
 
-__all__ = ["Served"]
+__all__ = ["ServedRepository"]
 
 _SHOWN = 3
 
 
-class Served:
+class ServedRepository:
     """A repository under a name.
 
     Args:
@@ -49,7 +49,7 @@ class Served:
     ) -> None:
         self.name = name
         self.source = source
-        self._kept = KeptVerdicts(source)
+        self._kept = StoredVerdicts(source)
         self._kept.load()
         self.mirror = Mirror(
             source, bare, sift, verdicts=self._kept.verdicts, on_checked=self._report_progress
@@ -57,9 +57,9 @@ class Served:
         self._slots = slots
         self._began_at: float | None = None
         self._emit = emit
-        self._snapshot: Snapshot | None = None
-        self._running: asyncio.Task[Snapshot] | None = None
-        self._next: asyncio.Task[Snapshot] | None = None
+        self._snapshot: MirrorSnapshot | None = None
+        self._running: asyncio.Task[MirrorSnapshot] | None = None
+        self._next: asyncio.Task[MirrorSnapshot] | None = None
         self._said: set[str] = set()
 
     @property
@@ -67,7 +67,7 @@ class Served:
         """Whether its owner has removed it."""
         return not (self.source / ".git").exists()
 
-    async def fresh(self) -> Snapshot:
+    async def refresh(self) -> MirrorSnapshot:
         """Return its state, with every change that was made before this call.
 
         However many ask at once, git looks at the repository once for those who asked before it began.
@@ -79,7 +79,7 @@ class Served:
             raise _not_found(self.name)
         if self._next is None:
             self._next = asyncio.create_task(self._refresh(self._running))
-            self._next.add_done_callback(_looked_at)
+            self._next.add_done_callback(_retrieve_exception)
         try:
             snapshot = await asyncio.shield(self._next)
         except StackyardError as err:
@@ -91,7 +91,7 @@ class Served:
             )
         return snapshot
 
-    def current(self) -> Snapshot:
+    def current(self) -> MirrorSnapshot:
         """Return the state that was served last, without looking.
 
         Raises:
@@ -109,11 +109,11 @@ class Served:
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
 
-    async def _refresh(self, before: asyncio.Task[Snapshot] | None) -> Snapshot:
+    async def _refresh(self, before: asyncio.Task[MirrorSnapshot] | None) -> MirrorSnapshot:
         if before is not None:
             await asyncio.wait({before})
         async with self._slots:
-            # Whoever asks from here on may know of a change that we do not see any more.
+            # Anyone who asks from here on may know of a change that we do not see any more.
             self._running, self._next = self._next, None
             outcome = events.Outcome.FAILED
             try:
@@ -145,40 +145,42 @@ class Served:
     def _step(self) -> str:
         return f"check-{self.name}"
 
-    def _last(self, err: StackyardError) -> Snapshot:
+    def _last(self, err: StackyardError) -> MirrorSnapshot:
         if self._snapshot is None and open_files.is_shortage(err):
             raise busy() from err
         if self._snapshot is None or self.is_gone:
-            self._say(f"{self.name} is not served: {err.detail}")
+            self._log_once(f"{self.name} is not served: {err.detail}")
             raise _not_found(self.name) from err
-        self._say(f"The repository {self.name} is served as it was: {err.detail}")
+        self._log_once(f"The repository {self.name} is served as it was: {err.detail}")
         return self._snapshot
 
-    def _warn(self, snapshot: Snapshot) -> None:
+    def _warn(self, snapshot: MirrorSnapshot) -> None:
         if snapshot.tainted:
-            self._say(
+            self._log_once(
                 f"{self.name} is not served: committed with secrets in clear: {_some(snapshot.tainted)}."
             )
             return
         if snapshot.held_back:
-            self._say(f"Not served of {self.name}, for their secrets: {_some(snapshot.held_back)}.")
+            self._log_once(f"Not served of {self.name}, for their secrets: {_some(snapshot.held_back)}.")
         if snapshot.filtered:
-            self._say(
+            self._log_once(
                 f"Served of {self.name} as committed, for git would have to run a filter on them: "
                 f"{_some(snapshot.filtered)}."
             )
         if snapshot.left_out:
-            self._say(f"Not served of {self.name}, for they lead to no commit: {_some(snapshot.left_out)}.")
+            self._log_once(
+                f"Not served of {self.name}, for they lead to no commit: {_some(snapshot.left_out)}."
+            )
 
-    def _say(self, text: str) -> None:
+    def _log_once(self, text: str) -> None:
         """Tell something once."""
         if text not in self._said:
             self._said.add(text)
             self._emit(events.LogLine(level=events.LogLevel.WARNING, source="controller", text=text))
 
 
-def _looked_at(task: asyncio.Task[Snapshot]) -> None:
-    """Take note of how it ended, also where everybody who waited for it is gone."""
+def _retrieve_exception(task: asyncio.Task[MirrorSnapshot]) -> None:
+    """Take note of how it ended, also where everyone who waited for it is gone."""
     if not task.cancelled():
         task.exception()
 

@@ -1,7 +1,7 @@
 """What a program writes once, read by any number of clients, each at its own pace.
 
 It is kept apart from both, a large one in a file without a name, so that a slow client holds up neither the
-program nor anybody else, and nothing is left behind whatever happens to us.
+program nor anyone else, and nothing is left behind whatever happens to us.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Spool:
         self._wake()
 
     def _to_file(self) -> IO[bytes]:
-        # Closed when nobody holds it any more: who reads it reads on after it was forgotten.
+        # Closed when no one holds it any more: who reads it reads on after it was forgotten.
         file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - as said
         weakref.finalize(self, file.close)
         _write_at(file, 0, self._memory)
@@ -90,24 +90,24 @@ class Spool:
         self.has_ended, self.is_whole, self.error = True, is_whole, error
         self._wake()
 
-    async def begun(self) -> None:
+    async def wait_until_begun(self) -> None:
         """Wait until there is something, or it is known that there will be nothing."""
         while not self.size and not self.has_ended:
-            await self._news()
+            await self._wait_for_change()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Return all of it, as it comes."""
         start = 0
         while start < self.size or not self.has_ended:
             if start == self.size:
-                await self._news()
+                await self._wait_for_change()
                 continue
             piece = self._read(start)
             start += len(piece)
             yield piece
             await asyncio.sleep(0)
 
-    async def _news(self) -> None:
+    async def _wait_for_change(self) -> None:
         news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(news)
         try:
@@ -122,11 +122,11 @@ class Spool:
 
 
 class Spools:
-    """Answers by what was asked: each is made once, and kept while there is room.
+    """Answers by what was asked: each is created once, and kept while there is room.
 
     Args:
         folder: Where their bytes go.
-        at_once: How many are made at the same time.
+        at_once: How many are created at the same time.
         waiting: How many more may wait for their turn.
     """
 
@@ -142,7 +142,7 @@ class Spools:
 
         Args:
             key: What is asked.
-            fill: Makes the answer where it is not there, and tells whether it is one that may be kept.
+            fill: Makes the answer where it is not there, and shows whether it is one that may be kept.
 
         Raises:
             RequestRefusedError: Too many others wait for theirs.
@@ -164,7 +164,7 @@ class Spools:
             async with self._slots:
                 is_whole = await fill(spool)
         except (StackyardError, OSError) as err:
-            # Whoever waits for it sees that it ended without being whole, and why.
+            # Anyone who waits for it sees that it ended without being whole, and why.
             error = err
         finally:
             spool.end(is_whole=is_whole, error=error)
@@ -185,7 +185,7 @@ class Spools:
                 del self._known[key]
 
     async def close(self) -> None:
-        """End what is being made, and let go of everything."""
+        """End what is being created, and let go of everything."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -1,6 +1,6 @@
 """What a token says, how it is spelled, and how a forged one is told.
 
-A token is `base64url(claims) . base64url(HMAC-SHA256)`. The claims are readable by everybody; the signature
+A token is `base64url(claims) . base64url(HMAC-SHA256)`. The claims are readable by everyone; the signature
 covers them and the name of this format, so that nothing that was signed for another purpose passes here.
 """
 
@@ -20,7 +20,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import SMALL
 from stackyard.base.errors import InvalidInputError
 
-__all__ = ["Claims", "TokenError", "TokenRefusal", "spell", "unsigned_claims", "verify"]
+__all__ = ["Claims", "TokenError", "TokenRefusal", "read_unverified_claims", "spell", "verify"]
 
 _FORMAT = 2
 _PURPOSE = b"stackyard controller token 2\n"
@@ -41,7 +41,7 @@ class TokenRefusal(enum.StrEnum):
 
 
 class TokenError(InvalidInputError):
-    """A token cannot be made, or does not count: malformed, forged, expired or revoked."""
+    """A token cannot be created, or does not count: malformed, forged, expired or revoked."""
 
     code = "E-TOKEN"
     summary = "The token is not valid"
@@ -62,7 +62,7 @@ class Claims:
         node: The one identity whose spec it opens; empty for none.
         spec: The one spec that it opens; with a node, only that node's if it is this one.
         repo: The one repository that it opens, `*` for all; empty for none.
-        issued_at: When it was made, in seconds since 1970.
+        issued_at: When it was created, in seconds since 1970.
         expires_at: When it ends.
     """
 
@@ -75,13 +75,13 @@ class Claims:
     expires_at: float
 
     def opens_spec(self, identity: str, spec: str) -> bool:
-        """Tell whether it opens the spec of an identity."""
+        """Return whether it opens the spec of an identity."""
         if not self.node and not self.spec:
             return False
         return self.node in ("", identity) and self.spec in ("", spec)
 
     def opens_repository(self, name: str) -> bool:
-        """Tell whether it opens a repository."""
+        """Return whether it opens a repository."""
         return self.repo in (ANY, name)
 
 
@@ -101,15 +101,15 @@ def spell(claims: Claims, secret: bytes) -> str:
     return f"{payload}.{_encode(_signature(payload, secret))}"
 
 
-def unsigned_claims(token: str) -> Claims:
-    """Return what a token says, whoever made it.
+def read_unverified_claims(token: str) -> Claims:
+    """Return what a token says, no matter who made it.
 
     Raises:
         TokenError: It is none of ours.
     """
     payload, dot, signature = token.partition(".")
     if len(token) > _LONGEST_CHARACTERS or not dot or not signature:
-        raise _malformed()
+        raise _make_malformed_error()
     try:
         found = parse_json(_decode(payload), SMALL)
         if found["v"] != _FORMAT:
@@ -127,11 +127,11 @@ def unsigned_claims(token: str) -> Claims:
             expires_at=float(found["exp"]),
         )
     except (JsonError, binascii.Error, KeyError, TypeError, ValueError) as err:
-        raise _malformed() from err
+        raise _make_malformed_error() from err
 
 
 def verify(token: str, secret: bytes) -> bool:
-    """Tell whether a token is signed with a key, in a time that does not depend on how wrong it is."""
+    """Return whether a token is signed with a key, in a time that does not depend on how wrong it is."""
     payload, _, signature = token.partition(".")
     # As texts: of one signature there is one spelling.
     given, wanted = signature.encode(errors="replace"), _encode(_signature(payload, secret)).encode()
@@ -150,5 +150,5 @@ def _decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-def _malformed() -> TokenError:
+def _make_malformed_error() -> TokenError:
     return TokenError("That is no token of a controller.", refusal=TokenRefusal.MALFORMED)

@@ -15,8 +15,8 @@ from stackyard.controller.tokens.claims import (
     Claims,
     TokenError,
     TokenRefusal,
+    read_unverified_claims,
     spell,
-    unsigned_claims,
     verify,
 )
 from stackyard.controller.tokens.store import IssuedToken, SigningKey, StoredTokens
@@ -89,12 +89,12 @@ class Tokens:
             expires_at=now + lasts_s,
         )
 
-        def added(before: StoredTokens) -> StoredTokens:
+        def add(before: StoredTokens) -> StoredTokens:
             # A clock that was set back must not make a token that counts for one from before a lost list.
             issued = replace(wanted, issued_at=max(now, before.not_before))
-            return self._tidied(_with_key(before, now)).with_issued(issued)
+            return self._tidy(_with_key(before, now)).with_issued(issued)
 
-        kept = self._store.change(added)
+        kept = self._store.change(add)
         issued = next(one for one in kept.issued if one.id == wanted.id)
         key = self._signing_key(kept)
         claims = Claims(
@@ -114,21 +114,21 @@ class Tokens:
         Raises:
             TokenError: It does not count.
         """
-        claims, now = unsigned_claims(token), self._clock()
+        claims, now = read_unverified_claims(token), self._clock()
         kept = self._store.read()
         key = next((one for one in self._keys(kept) if one.id == claims.key), None)
         is_signed = verify(token, _NO_KEY if key is None else bytes.fromhex(key.secret))
         if key is None or (key.retires_at is not None and key.retires_at <= now):
-            raise _refused(TokenRefusal.UNKNOWN_KEY)
+            raise _make_refused_error(TokenRefusal.UNKNOWN_KEY)
         if not is_signed:
-            raise _refused(TokenRefusal.FORGED)
+            raise _make_refused_error(TokenRefusal.FORGED)
         if claims.expires_at <= now:
-            raise _refused(TokenRefusal.EXPIRED)
+            raise _make_refused_error(TokenRefusal.EXPIRED)
         if claims.issued_at > now + _CLOCKS_DIFFER_S:
-            raise _refused(TokenRefusal.NOT_YET)
+            raise _make_refused_error(TokenRefusal.NOT_YET)
         is_revoked = any(one.id == claims.id and one.revoked_at is not None for one in kept.issued)
         if is_revoked or claims.issued_at < kept.not_before:
-            raise _refused(TokenRefusal.REVOKED)
+            raise _make_refused_error(TokenRefusal.REVOKED)
         return claims
 
     def all(self) -> tuple[IssuedToken, ...]:
@@ -144,14 +144,14 @@ class Tokens:
         """
         now, found = self._clock(), []
 
-        def revoked(kept: StoredTokens) -> StoredTokens:
+        def revoke(kept: StoredTokens) -> StoredTokens:
             known = next((one for one in kept.issued if one.id == token_id), None)
             if known is None:
                 raise TokenError(f"There is no token {token_id[:40]!r}; `serve token list` shows all.")
             found.append(replace(known, revoked_at=known.revoked_at or now))
             return kept.with_issued(found[-1])
 
-        self._store.change(revoked)
+        self._store.change(revoke)
         return found[-1]
 
     def rotate(self, *, overlap_s: float) -> SigningKey:
@@ -168,15 +168,15 @@ class Tokens:
         now = self._clock()
         new = _make_key(now)
 
-        def rotated(kept: StoredTokens) -> StoredTokens:
+        def rotate(kept: StoredTokens) -> StoredTokens:
             until = now + overlap_s
             old = tuple(
                 replace(key, retires_at=until if key.retires_at is None else min(until, key.retires_at))
-                for key in self._tidied(kept).keys
+                for key in self._tidy(kept).keys
             )
-            return replace(self._tidied(kept), keys=(*old, new))
+            return replace(self._tidy(kept), keys=(*old, new))
 
-        self._store.change(rotated)
+        self._store.change(rotate)
         return new
 
     def _keys(self, kept: StoredTokens) -> tuple[SigningKey, ...]:
@@ -185,7 +185,7 @@ class Tokens:
     def _signing_key(self, kept: StoredTokens) -> SigningKey:
         return self._keys(kept)[-1]
 
-    def _tidied(self, kept: StoredTokens) -> StoredTokens:
+    def _tidy(self, kept: StoredTokens) -> StoredTokens:
         """Return what still matters: expired tokens are refused without being known."""
         now = self._clock()
         return replace(
@@ -213,5 +213,5 @@ def _key_id(secret: str) -> str:
     return hashlib.sha256(b"stackyard key " + bytes.fromhex(secret)).hexdigest()[:12]
 
 
-def _refused(refusal: TokenRefusal) -> TokenError:
+def _make_refused_error(refusal: TokenRefusal) -> TokenError:
     return TokenError(f"The token is {refusal}.", refusal=refusal)

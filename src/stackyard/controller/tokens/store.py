@@ -40,7 +40,7 @@ class SigningKey:
     Attributes:
         id: Its number.
         secret: The key itself, in hexadecimal digits.
-        created_at: When it was made, in seconds since 1970.
+        created_at: When it was created, in seconds since 1970.
         retires_at: When tokens that it signed stop to count; None while it is in use.
     """
 
@@ -95,7 +95,7 @@ class TokenStore(Protocol):
         """Return what is kept; cheap where nothing has changed."""
 
     def change(self, change: Change) -> StoredTokens:
-        """Replace what is kept by what the function makes of it, with nobody in between."""
+        """Replace what is kept by what the function makes of it, with no one in between."""
 
 
 class MemoryStore:
@@ -122,7 +122,7 @@ class FileStore:
     issued up to that time is refused.
 
     Args:
-        path: The file; its folder is made when something is written.
+        path: The file; its folder is created when something is written.
         clock: The time of day, in seconds since 1970.
     """
 
@@ -143,15 +143,15 @@ class FileStore:
         if self._known is not None and self._known[0] == version:
             return self._known[1]
         # In this order: whoever changes them writes the list first, so that it never looks older than it is.
-        changed_at = self._changed_at()
-        kept, written_at = self._listed()
+        changed_at = self._read_change_time()
+        kept, written_at = self._read_list()
         if written_at < changed_at:
             kept = replace(kept, not_before=max(kept.not_before, math.nextafter(changed_at, math.inf)))
         self._known = (version, kept)
         return kept
 
     def change(self, change: Change) -> StoredTokens:
-        """Replace what is kept, at once or not at all.
+        """Replace what is kept, atomically.
 
         Raises:
             TokenStoreError: It is damaged.
@@ -159,11 +159,11 @@ class FileStore:
         """
         directories.ensure_private(self._path.parent)
         with locks.hold_folder(self._path.parent):
-            before, last = self.read(), self._changed_at()
+            before, last = self.read(), self._read_change_time()
             if before.not_before == math.inf:
                 before = replace(before, not_before=self._clock())
             kept = change(before)
-            # Never before the last one or a token of the list, whatever somebody did to the clock.
+            # Never before the last one or a token of the list, whatever someone did to the clock.
             times = (last if last < math.inf else 0.0, *(one.issued_at for one in kept.issued))
             now = max(self._clock(), *times)
             document = {"format": _FORMAT, "written_at": now, **_document(kept)}
@@ -172,16 +172,16 @@ class FileStore:
             files.replace_file(self._mark_path, orjson.dumps({"format": _FORMAT, "changed_at": now}))
         return kept
 
-    def _listed(self) -> tuple[StoredTokens, float]:
+    def _read_list(self) -> tuple[StoredTokens, float]:
         """Return what the list says, and when it was written; an absent one is older than any other."""
         try:
-            return _parsed(self._path.read_bytes(), self._path)
+            return _parse(self._path.read_bytes(), self._path)
         except FileNotFoundError:
             return StoredTokens(), -math.inf
         except OSError as err:
             raise FileError.from_os_error(err, "read", self._path) from err
 
-    def _changed_at(self) -> float:
+    def _read_change_time(self) -> float:
         """Return when the list was changed for the last time; one that cannot be read is after all tokens."""
         try:
             found = float(parse_json(self._mark_path.read_bytes())["changed_at"])
@@ -208,7 +208,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _parsed(data: bytes, path: Path) -> tuple[StoredTokens, float]:
+def _parse(data: bytes, path: Path) -> tuple[StoredTokens, float]:
     try:
         found = parse_json(data)
         kept = StoredTokens(
@@ -218,4 +218,4 @@ def _parsed(data: bytes, path: Path) -> tuple[StoredTokens, float]:
         )
         return kept, float(found.get("written_at", 0.0))
     except (JsonError, AttributeError, KeyError, TypeError, ValueError) as err:
-        raise TokenStoreError(f"{path} cannot be understood.", where=Location(str(path))) from err
+        raise TokenStoreError(f"{path} is not valid.", where=Location(str(path))) from err

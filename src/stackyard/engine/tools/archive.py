@@ -1,4 +1,4 @@
-"""Taking one program out of a zip archive that nobody here made."""
+"""Taking one program out of a zip archive that no one here made."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["extracting"]
+__all__ = ["extract_program"]
 
 _CHUNK_BYTES = 1024 * 1024
 # OpenTofu is about 120 MB; an archive that unpacks to many times that is not it.
 _LARGEST_PROGRAM_BYTES = 1024 * 1024 * 1024
 
 
-def extracting(archive: Path, program: str, target: Path) -> Iterator[tuple[int, int]]:
+def extract_program(archive: Path, program: str, target: Path) -> Iterator[tuple[int, int]]:
     """Write a program of an archive to a file, yielding how many bytes of how many are done.
 
     No other entry is written, but each must have a decent name: an archive with one that would leave the
@@ -32,7 +32,7 @@ def extracting(archive: Path, program: str, target: Path) -> Iterator[tuple[int,
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            entry = _checked_entry(opened, program)
+            entry = _check_entry(opened, program)
             with opened.open(entry) as source, target.open("xb") as sink:
                 done = 0
                 while chunk := source.read(_CHUNK_BYTES):
@@ -43,7 +43,7 @@ def extracting(archive: Path, program: str, target: Path) -> Iterator[tuple[int,
         raise ToolReleaseError(f"{archive.name} is not a usable zip archive: {err}.") from err
 
 
-def _checked_entry(opened: zipfile.ZipFile, program: str) -> zipfile.ZipInfo:
+def _check_entry(opened: zipfile.ZipFile, program: str) -> zipfile.ZipInfo:
     name = PurePosixPath(opened.filename or "").name
     for entry in opened.infolist():
         path = PurePosixPath(entry.filename)

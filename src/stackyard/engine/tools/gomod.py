@@ -1,4 +1,4 @@
-"""The go.mod from which a program of somebody else's module is built.
+"""The go.mod from which a program of someone else's module is built.
 
 `go install module@version` refuses a module whose go.mod has `replace` lines, and OpenTofu's has one that it
 needs. So the program is built from a small module of ours that requires theirs and repeats what only counts
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.engine.tools.methods import ToolBuildError, ending_of
+from stackyard.engine.tools.methods import ToolBuildError, last_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ async def look_up(go: Go, program: GoProgram, version: str, folder: Path) -> Ups
     answer = await go.run("mod", "download", "-json", wanted, cwd=folder, check=False)
     download = _document(answer.stdout, wanted)
     if not (path := download.get("GoMod")):
-        reason = download.get("Error") or ending_of(answer.stderr)
+        reason = download.get("Error") or last_lines(answer.stderr)
         raise ToolBuildError(f"{wanted} cannot be downloaded: {reason}")
     described = await go.run("mod", "edit", "-json", str(path), cwd=folder)
     return _read(_document(described.stdout, wanted), wanted)
@@ -96,11 +96,11 @@ def _read(document: dict[str, Any], wanted: str) -> Upstream:
                 f"{wanted} cannot be built from the module alone: it replaces {entry['Old']['Path']} "
                 f"by the folder {entry['New']['Path']}."
             )
-        lines.append(f"replace {_spelled(entry['Old'])} => {_spelled(entry['New'])}")
+        lines.append(f"replace {_format_module(entry['Old'])} => {_format_module(entry['New'])}")
     return Upstream(go=str(document.get("Go", "1.24")), lines=tuple(lines))
 
 
-def _spelled(module: dict[str, str]) -> str:
+def _format_module(module: dict[str, str]) -> str:
     return " ".join(filter(None, (module["Path"], module.get("Version"))))
 
 

@@ -14,7 +14,7 @@ from stackyard.base.locks import exclusive
 from stackyard.engine.tools import managed
 from stackyard.engine.tools.catalogue import TOFU
 from stackyard.engine.tools.gobuild import GoModule
-from stackyard.engine.tools.methods import InstallMethod, WayFailedError
+from stackyard.engine.tools.methods import InstallMethod, InstallMethodFailedError
 from stackyard.engine.tools.probe import Health, Probe, probe
 from stackyard.engine.tools.release import ReleaseArchive
 from stackyard.engine.tools.shipped import DEFAULT_TOFU_VERSION
@@ -59,7 +59,7 @@ class ToolInstallError(StackyardError):
         "`stackyard tools list` shows what is found."
     )
 
-    def __init__(self, what: str, failures: Sequence[tuple[str, WayFailedError]]) -> None:
+    def __init__(self, what: str, failures: Sequence[tuple[str, InstallMethodFailedError]]) -> None:
         listed = "\n".join(f"- {title}: {failure.detail}" for title, failure in failures)
         super().__init__(f"{what} cannot be installed. Tried:\n{listed}")
         self._failures = tuple(failure for _, failure in failures)
@@ -84,7 +84,7 @@ class InstalledTool:
         name: What we call it.
         version: Its version, as it says itself.
         path: The program.
-        way: How it was made, in words; nothing when it was there already.
+        way: How it was created, in words; nothing when it was there already.
     """
 
     name: str
@@ -174,7 +174,7 @@ async def _install_once(version: Version, step: Step, ways: Sequence[InstallMeth
 
 
 async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[InstallMethod]) -> InstalledTool:
-    failures: list[tuple[str, WayFailedError]] = []
+    failures: list[tuple[str, InstallMethodFailedError]] = []
     for number, way in enumerate(ways):
         folder = work / str(number)
         folder.mkdir()
@@ -182,8 +182,8 @@ async def _try_each(version: Version, work: Path, step: Step, ways: Sequence[Ins
             program = await way.provide(version, folder, step.emit)
             await asyncio.to_thread(managed.make_executable, program)
             if problem := _problem(await probe(program, TOFU, from_memory=False), version):
-                raise WayFailedError(f"What it gave does not work: {problem}")
-        except WayFailedError as err:
+                raise InstallMethodFailedError(f"What it gave does not work: {problem}")
+        except InstallMethodFailedError as err:
             failures.append((way.title, err))
             step.log(f"{way.title} did not work: {err.detail}", events.LogLevel.WARNING)
             continue

@@ -1,4 +1,4 @@
-"""The managed copy of OpenTofu: where it is kept, and how a new one gets there whole or not at all.
+"""The managed copy of OpenTofu: where it is kept, and how a new one gets there completely or not.
 
 ::
 

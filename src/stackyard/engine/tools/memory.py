@@ -57,7 +57,7 @@ def remember(path: Path, said: VersionOutput) -> None:
 
 
 def _identity(path: Path) -> list[str | int] | None:
-    """Return what tells this file from any other one, and from itself before a change."""
+    """Return what distinguishes this file from any other one, and from itself before a change."""
     try:
         status = os.stat(path)
     except OSError:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from stackyard.base.events import Emit
     from stackyard.engine.version import Version
 
-__all__ = ["InstallMethod", "ToolBuildError", "ToolReleaseError", "WayFailedError", "ending_of"]
+__all__ = ["InstallMethod", "InstallMethodFailedError", "ToolBuildError", "ToolReleaseError", "last_lines"]
 
 
-class WayFailedError(StackyardError):
+class InstallMethodFailedError(StackyardError):
     """One way to get a tool did not work; the next one is tried."""
 
     code = "E-TOOL-WAY"
@@ -25,7 +25,7 @@ class WayFailedError(StackyardError):
     )
 
 
-class ToolReleaseError(WayFailedError):
+class ToolReleaseError(InstallMethodFailedError):
     """The release archive of a tool cannot be downloaded, or is not what its published sums say."""
 
     code = "E-TOOL-RELEASE"
@@ -33,7 +33,7 @@ class ToolReleaseError(WayFailedError):
     default_remedy = "Check the network, and STACKYARD_RELEASES_URL if you use a mirror."
 
 
-class ToolBuildError(WayFailedError):
+class ToolBuildError(InstallMethodFailedError):
     """A tool cannot be built from its Go module."""
 
     code = "E-TOOL-BUILD"
@@ -55,15 +55,15 @@ class InstallMethod(Protocol):
         when this ends, in whatever way it does.
 
         Raises:
-            WayFailedError: This way does not work here and now.
+            InstallMethodFailedError: This method does not work here and now.
             FileError: The folder cannot be written; no other way would do better.
         """
 
 
-def ending_of(text: str, lines: int = 12) -> str:
+def last_lines(text: str, lines: int = 12) -> str:
     """Return the last lines of what Go or pip said, where it says what went wrong.
 
-    Lines of a single word are left out: these are the packages that `go build -v` names as it goes on.
+    Lines of a single word are left out: these are the packages that `go build -v` names as it continues.
     """
     sentences = [line for line in text.splitlines() if " " in line.strip()]
     return "\n".join(sentences[-lines:])

@@ -63,7 +63,7 @@ async def probe(
         try:
             said = await tool.ask(path, timeout_s)
         except StackyardError as err:
-            return Probe(path=path, health=Health.BROKEN, reason=_shortened(err.detail))
+            return Probe(path=path, health=Health.BROKEN, reason=_shorten(err.detail))
         if from_memory:
             memory.remember(path, said)
     # A file called tofu can be Terraform: what counts is the oldest version of what it is.
@@ -75,6 +75,6 @@ async def probe(
     return Probe(path=path, health=Health.OK, said=said)
 
 
-def _shortened(detail: str) -> str:
+def _shorten(detail: str) -> str:
     """Return the start of an error's text: what failed, and the first of what the program said."""
     return detail if len(detail) <= _QUOTED_CHARACTERS else f"{detail[:_QUOTED_CHARACTERS].rstrip()}..."

@@ -18,7 +18,7 @@ from yarl import URL
 
 from stackyard.base import events
 from stackyard.base.http_failures import describe_failure
-from stackyard.engine.tools.archive import extracting
+from stackyard.engine.tools.archive import extract_program
 from stackyard.engine.tools.methods import ToolReleaseError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ReleaseArchive:
             async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
                 step.waiting(f"an answer from {base.host}")
                 sums = await _fetch_text(session, base / f"tofu_{version}_SHA256SUMS")
-                published = _published_sum(sums, archive_name)
+                published = _read_published_sum(sums, archive_name)
                 actual = await _download(session, base / archive_name, archive, step)
             if actual != published:
                 raise ToolReleaseError(
@@ -125,7 +125,7 @@ def _address(text: str) -> URL:
     raise ToolReleaseError(f"{RELEASES_VARIABLE} does not hold an http or https address.")
 
 
-def _published_sum(sums: str, archive_name: str) -> str:
+def _read_published_sum(sums: str, archive_name: str) -> str:
     for line in sums.splitlines():
         match = _SUM_LINE.fullmatch(line.strip())
         if match and match[2] == archive_name:
@@ -197,7 +197,7 @@ def _amount(done: int, total: int | None) -> str:
 
 
 async def _unpack(archive: Path, program: Path, step: Step) -> None:
-    for done, total in extracting(archive, program.name, program):
+    for done, total in extract_program(archive, program.name, program):
         step.progressed(done, total, "bytes unpacked")
         # Hand the loop to others between the pieces: events must be shown and an interrupt must be heard.
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.engine.tools.catalogue import CATALOGUE, TOFU, Tool
-from stackyard.engine.tools.places import FoundBy, SearchLocation, configured_place, places_of
+from stackyard.engine.tools.locations import FoundBy, SearchLocation, find_configured_location, list_locations
 from stackyard.engine.tools.probe import PROBE_TIMEOUT_S, Health, Probe, probe
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _QUIET_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTool:
-    """How one external program stands on this machine.
+    """The state of one external program on this machine.
 
     Attributes:
         name: What we call it.
@@ -63,7 +63,7 @@ async def survey(
         timeout_s: How long each program may take to answer before it counts as broken.
         tools: The programs to look at.
     """
-    places = {tool.name: _places(tool, configured) for tool in tools}
+    places = {tool.name: _list_locations(tool, configured) for tool in tools}
     try:
         # A group: one that is left running when another fails would keep the event loop from its end.
         async with asyncio.TaskGroup() as group:
@@ -87,10 +87,10 @@ async def _tell_who_is_slow(asked: dict[str, asyncio.Task[FoundTool]], emit: eve
             _, slow = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _places(tool: Tool, configured: Path | None) -> tuple[SearchLocation, ...]:
+def _list_locations(tool: Tool, configured: Path | None) -> tuple[SearchLocation, ...]:
     # What the user chose is used or refused, never replaced.
-    chosen = configured_place(configured) if tool is TOFU else None
-    return places_of(tool) if chosen is None else (chosen,)
+    chosen = find_configured_location(configured) if tool is TOFU else None
+    return list_locations(tool) if chosen is None else (chosen,)
 
 
 async def _look(tool: Tool, places: tuple[SearchLocation, ...], timeout_s: float) -> FoundTool:

@@ -1,6 +1,6 @@
 """The one archive that is sent to inner hosts: packed once, kept in the user's cache, named by its content.
 
-An inner host passes on the file that it was sent: whoever runs from an unpacked archive finds it beside.
+An inner host passes on the file that it was sent: anyone who runs from an unpacked archive finds it beside.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def find_archive(emit: events.Emit = events.ignore, *, cache: Path | None 
         EngineMissingError: There is no engine to put into it.
         FileError: The cache cannot be written.
     """
-    received = _received()
+    received = _find_received_archive()
     if received is not None:
         return received
     folder = directories.ensure_private(cache or directories.cache_folder() / "delegation")
@@ -77,17 +77,17 @@ async def find_archive(emit: events.Emit = events.ignore, *, cache: Path | None 
     layers = await asyncio.to_thread(lambda: (world_layer(engine), own_layer()))
     try:
         name = _stamp(line for layer in layers for line in _lines(layer))
-        known = _known(folder, name)
+        known = _find_cached_archive(folder, name)
         if known is not None:
             return known
         async with exclusive(folder / "lock", f"process {os.getpid()}", lambda holder: None):
-            # Whoever held the lock may have packed the same.
-            return _known(folder, name) or await _pack(folder, name, layers, emit)
+            # Anyone who held the lock may have packed the same.
+            return _find_cached_archive(folder, name) or await _pack(folder, name, layers, emit)
     except OSError as err:
         raise FileError.from_os_error(err, "pack the archive for inner hosts in", folder) from err
 
 
-def _received() -> Archive | None:
+def _find_received_archive() -> Archive | None:
     """Return the archive that this stackyard was unpacked from, where it was."""
     root = Path(sys.executable).parent.parent
     if root.parent.name != RUNTIMES:
@@ -106,7 +106,7 @@ def _stamp(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _known(folder: Path, name: str) -> Archive | None:
+def _find_cached_archive(folder: Path, name: str) -> Archive | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         found = parse_json((folder / f"{name}.json").read_bytes())
         path = folder / f"{found['digest']}{_SUFFIX}"
@@ -117,7 +117,7 @@ def _known(folder: Path, name: str) -> Archive | None:
 
 
 def _libraries_stand(seen: dict[str, int]) -> bool:
-    """Tell whether the shared libraries, which no package of Python's names, are still the same files."""
+    """Return whether the shared libraries, which no package of Python's names, are still the same files."""
     return all(os.stat(path).st_mtime_ns == changed for path, changed in seen.items())
 
 
@@ -147,7 +147,7 @@ def _piece(folder: Path, layer: Layer) -> Path:
     if path.exists():
         os.utime(path)
         return path
-    with _scratch(folder) as scratch:
+    with _open_scratch_file(folder) as scratch:
         write_piece(layer.parts, scratch)
         os.replace(scratch, path)
     return path
@@ -156,7 +156,7 @@ def _piece(folder: Path, layer: Layer) -> Path:
 def _join(folder: Path, pieces: list[Path]) -> tuple[str, int]:
     """Write the pieces one after the other, and return the digest and the size of the whole."""
     digest, size = hashlib.sha256(), 0
-    with _scratch(folder) as scratch:
+    with _open_scratch_file(folder) as scratch:
         with scratch.open("wb") as whole:
             for piece in pieces:
                 with piece.open("rb") as stream:
@@ -170,8 +170,8 @@ def _join(folder: Path, pieces: list[Path]) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """Give a private file under a name that nobody reads; it is gone afterwards, unless it was renamed."""
+def _open_scratch_file(folder: Path) -> Iterator[Path]:
+    """Give a private file under a name that no one reads; it is gone afterwards, unless it was renamed."""
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=".packing.")
     os.close(descriptor)
     try:

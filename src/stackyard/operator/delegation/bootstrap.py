@@ -78,13 +78,13 @@ async def bootstrap(inner: InnerHost, wanted: InnerHostRequest, steps: Steps) ->
 
     Raises:
         InnerHostError: It lacks something, refuses, or answers what no Proxmox node answers.
-        SshError: The connection broke; the next time goes on from there.
+        SshError: The connection broke; the next time continues from there.
     """
     try:
         return await _make_ready(inner, wanted, steps)
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise InnerHostError(
-            f"{inner.name} answered something that cannot be understood: {type(err).__name__}: {err}."
+            f"{inner.name} sent an answer that is not valid: {type(err).__name__}: {err}."
         ) from err
 
 
@@ -155,7 +155,7 @@ async def _node(
     with steps.step("make_key", "Making its key pair"):
         public_key = await make_key(inner)
     with steps.step("create_token", "Making its API token") as step:
-        known, fingerprint = await _known_token(inner, site), await _fingerprint(inner, name)
+        known, fingerprint = await _read_existing_token(inner, site), await _fingerprint(inner, name)
         runtime = runtime_of(wanted.archive)
         token = await make_token(inner, known, runtime=runtime, fingerprint=fingerprint)
         if token == known:
@@ -174,7 +174,7 @@ async def _node(
     )
 
 
-async def _known_token(inner: InnerHost, site: str) -> str | None:
+async def _read_existing_token(inner: InnerHost, site: str) -> str | None:
     """Return the token that the host has from an earlier time."""
     said = await inner.run(f"cat {site}/secrets.yaml 2>/dev/null || :")
     try:

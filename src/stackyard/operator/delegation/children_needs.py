@@ -1,4 +1,4 @@
-"""What the guests of an inner host need on it: datastores, bridges, and the images they are made from."""
+"""What the guests of an inner host need on it: datastores, bridges, and the images they are created from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stackyard.clients.ssh.channel import open_channel
 from stackyard.clients.ssh.failures import RemoteCommandError, SshError
 from stackyard.operator.delegation.inner_host import InnerHostError
 from stackyard.operator.delegation.upload import receive_stream
-from stackyard.sources.site.images import is_volume, known_images
+from stackyard.sources.site.images import is_volume, list_images
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -31,7 +31,7 @@ _DEFAULT_BRIDGE = "vmbr0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Datastores:
-    """Where disks go on a host, and where images and snippets."""
+    """Where a host keeps disks, and where images and snippets."""
 
     disks: str
     files: str
@@ -86,7 +86,7 @@ async def make_bridge(inner: InnerHost, node: str, bridges: Sequence[str]) -> tu
     `vmbr0` takes the address of the host over from its first card, any other is a network of its own.
 
     Raises:
-        InnerHostError: One cannot be made.
+        InnerHostError: One cannot be created.
     """
     listed = await inner.ask("pvesh", "get", f"/nodes/{node}/network")
     known = {str(one["iface"]): one for one in listed}
@@ -118,11 +118,11 @@ async def _uplink(inner: InnerHost, node: str, known: Mapping[str, Any]) -> list
 
 
 def images_of(site: Site, subtree: Manifest) -> tuple[str, ...]:
-    """Return the volumes that guests of a subtree are made from, at every depth, each once.
+    """Return the volumes that guests of a subtree are created from, at every depth, each once.
 
     Images that are downloaded from an address are none of them: each host downloads them by itself.
     """
-    known = known_images(site)
+    known = list_images(site)
     found: dict[str, None] = {}
     for node in subtree.nodes:
         entries = [node.entry]

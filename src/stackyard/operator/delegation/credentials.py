@@ -31,7 +31,7 @@ PRIVILEGES = (
 ).split()
 
 # Runs on the host with the Python of the archive: what a token may do there, or nothing if it is not valid.
-# Whoever else listens on that port shows another certificate and is not sent the token.
+# Anyone who else listens on that port shows another certificate and is not sent the token.
 _ASK = """\
 import hashlib, http.client, json, ssl, sys
 token, pin = sys.stdin.read().split("\\n")[:2]
@@ -85,7 +85,7 @@ async def make_token(inner: InnerHost, known: str | None, *, runtime: str, finge
         fingerprint: The SHA-256 of the certificate of its API, to which the token is shown.
 
     Raises:
-        InnerHostError: It cannot be made.
+        InnerHostError: It cannot be created.
     """
     roles = {
         str(role["roleid"]): _words(role.get("privs")) for role in await inner.ask("pveum", "role", "list")

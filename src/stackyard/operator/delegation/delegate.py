@@ -1,4 +1,4 @@
-"""Delegating: make an inner host ready, run a verb there, and go on when the connection is lost."""
+"""Delegating: make an inner host ready, run a verb there, and continue when the connection is lost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stackyard.clients.ssh.channel import open_channel
 from stackyard.operator.delegation.bootstrap import InnerHostRequest, bootstrap
 from stackyard.operator.delegation.inner_host import InnerHost, Steps
 from stackyard.operator.delegation.protocol import InnerRequest, LostRecordsError
-from stackyard.operator.delegation.remote import Limits, run_order
+from stackyard.operator.delegation.remote import DelegationLimits, run_order
 from stackyard.sources.manifest.model import NodeType
 
 if TYPE_CHECKING:
     from stackyard.base import events
     from stackyard.operator.delegation.archive import Archive
     from stackyard.operator.outcome import Phase, RunOutcome, Verb
-    from stackyard.operator.request import Request
+    from stackyard.operator.request import VerbRequest
     from stackyard.sources.manifest.model import Manifest, Node
     from stackyard.sources.site.load import Site
 
@@ -59,7 +59,7 @@ class DelegationContext:
     host: str
     inner: ssh.Host
     outer: ssh.Host
-    request: Request
+    request: VerbRequest
     archive: Archive
     jumps: ssh.Jumps | None = None
     patience_s: float = 600.0
@@ -96,7 +96,7 @@ async def delegate(
 ) -> Delegated:
     """Make an inner host ready and run a verb there on everything inside of it.
 
-    When the connection is lost the inner run ends by itself; then the verb is run again, and goes on from
+    When the connection is lost the inner run ends by itself; then the verb is run again, and continues from
     what is there. Cancelling stops the inner run as well, as Ctrl-C would.
 
     Args:
@@ -123,7 +123,7 @@ async def delegate(
         open_outer=lambda: ssh.connect(ctx.outer, jumps=ctx.jumps),
     )
     steps, redact = Steps(host=node.name, emit=emit), ctx.site.redactor()
-    patience = _Patience(ctx.patience_s)
+    patience = _RetryBudget(ctx.patience_s)
     while True:
         try:
             async with ssh.connect(ctx.inner, jumps=ctx.jumps) as shell:
@@ -139,7 +139,7 @@ async def delegate(
         except (ssh.HostKeyChangedError, ssh.RemoteCommandError):
             raise
         except LostRecordsError as err:
-            patience.lost(err)
+            patience.count_loss(err)
             await patience.wait(err, steps)
         except (ssh.SshUnreachableError, ssh.SshError) as err:
             await patience.wait(err, steps)
@@ -148,7 +148,7 @@ async def delegate(
 async def _run(
     inner: InnerHost, command: str, order: InnerRequest, whole_s: float, emit: events.Emit
 ) -> RunOutcome:
-    limits = Limits(whole_s=whole_s, silence_s=order.silence_s)
+    limits = DelegationLimits(whole_s=whole_s, silence_s=order.silence_s)
     async with open_channel(inner.shell, command) as channel:
         return await run_order(channel, order, host=inner.name, limits=limits, emit=emit, redact=inner.redact)
 
@@ -161,7 +161,7 @@ def _order(verb: Verb, ctx: DelegationContext) -> InnerRequest:
     )
 
 
-class _Patience:
+class _RetryBudget:
     """How long to bear with a host that is away, and how often with a run that is cut off."""
 
     def __init__(self, most_s: float) -> None:
@@ -173,7 +173,7 @@ class _Patience:
         """Take note that the host is there."""
         self._since = None
 
-    def lost(self, err: LostRecordsError) -> None:
+    def count_loss(self, err: LostRecordsError) -> None:
         """Take note that a run was cut off; one that is again and again is not helped by another try."""
         self._losses += 1
         if self._losses >= _MOST_LOSSES:

@@ -92,7 +92,7 @@ class Layer:
 
 
 def world_layer(engine: Engine) -> Layer:
-    """Return everything that stackyard stands on, shared libraries left out, which have to be asked for.
+    """Return everything that stackyard depends on, shared libraries left out, which have to be asked for.
 
     Raises:
         RuntimePartsError: Something is not there.
@@ -140,12 +140,12 @@ async def with_libraries(layer: Layer) -> Layer:
         and (part.is_program or ".so" in part.path.name)
         and _is_binary(part.source)
     ]
-    found = await _needed([str(file) for file in files])
+    found = await _list_needed_libraries([str(file) for file in files])
     libraries = [Part(path=_LIBRARIES / name, source=Path(path)) for name, path in found.items()]
     return Layer(name=layer.name, parts=_once([*layer.parts, *libraries]))
 
 
-async def _needed(files: list[str]) -> Mapping[str, str]:
+async def _list_needed_libraries(files: list[str]) -> Mapping[str, str]:
     """Return the shared libraries that files need by name, as the linker of this machine finds them."""
     command = process.Command(argv=("ldd", *files), env=process.environment(), timeout_s=_LINKER_TIMEOUT_S)
     said = (await process.run(command, check=False)).stdout

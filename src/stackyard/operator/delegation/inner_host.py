@@ -31,7 +31,7 @@ class InnerHostError(StackyardError):
     """A host inside cannot be made ready to run guests of its own: it lacks something, or refuses."""
 
     code = "E-DELEGATION-HOST"
-    summary = "An inner host cannot be made ready"
+    summary = "Cannot prepare an inner host"
     default_remedy = "Look at the host, correct what is named, and run the command again."
 
 

@@ -41,7 +41,7 @@ def write_piece(parts: Iterable[Part], path: Path) -> None:
         for part in parts:
             target, content = part.path, part.read()
             if target.suffix == ".py" and target.parts[0] == _PYTHON:
-                target, content = _compiled(target, content)
+                target, content = _compile(target, content)
             info = tarfile.TarInfo(str(target))
             info.size, info.mode = len(content), part.mode
             stream.write(info.tobuf(tarfile.GNU_FORMAT))
@@ -49,12 +49,12 @@ def write_piece(parts: Iterable[Part], path: Path) -> None:
             stream.write(bytes(-len(content) % tarfile.BLOCKSIZE))
 
 
-def _compiled(path: PurePosixPath, source: bytes) -> tuple[PurePosixPath, bytes]:
+def _compile(path: PurePosixPath, source: bytes) -> tuple[PurePosixPath, bytes]:
     """Return the bytecode of a module and where it goes; the source where it is none of this Python's."""
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        # Some packages carry modules for other versions of Python, which nobody imports here.
+        # Some packages carry modules for other versions of Python, which no one imports here.
         return path, source
     header = (
         importlib.util.MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little") + importlib.util.source_hash(source)

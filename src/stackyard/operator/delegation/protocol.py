@@ -3,8 +3,8 @@
 Inwards: one line with the order, then a beat every few seconds, and at most one word to stop. The end of the
 input is a word to stop too, and so is silence.
 
-Outwards: records that begin with a mark nobody else can know, because each order brings a new one; whatever
-else turns up on that output is told apart from them. They are numbered without gaps, and the last one says
+Outwards: records that begin with a mark no one else can know, because each order brings a new one; whatever
+else turns up on that output is distinguished from them. They are numbered without gaps, and the last one says
 how many there were: a result whose tail is lost is never taken for a whole one.
 """
 
@@ -30,7 +30,7 @@ __all__ = [
     "InnerRequest",
     "Kind",
     "LostRecordsError",
-    "Record",
+    "ProtocolRecord",
     "Records",
     "RemoteRunError",
     "line_of",
@@ -54,7 +54,7 @@ class LostRecordsError(UnreachableError):
 
     code = "E-DELEGATION-LOST"
     summary = "The connection to an inner host was lost"
-    default_remedy = "Run the command again: it goes on from what is there."
+    default_remedy = "Run the command again: it continues with the existing guests."
 
 
 class BrokenRecordsError(StackyardError):
@@ -84,7 +84,7 @@ class Kind(enum.StrEnum):
 
 
 def new_mark() -> str:
-    """Return a mark that nobody can guess."""
+    """Return a mark that no one can guess."""
     return secrets.token_hex(_MARK_BYTES)
 
 
@@ -147,7 +147,7 @@ def line_of(document: Mapping[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ProtocolRecord:
     """One record of the inner side."""
 
     number: int
@@ -155,7 +155,7 @@ class Record:
     body: Mapping[str, Any]
 
 
-def record_line(mark: str, record: Record) -> bytes:
+def record_line(mark: str, record: ProtocolRecord) -> bytes:
     """Return a record as a line."""
     document = {"n": record.number, "kind": record.kind.value, "body": dict(record.body)}
     return b"%s%s %s" % (_START, mark.encode(), line_of(document))
@@ -179,7 +179,7 @@ class Records:
         """Whether the last record has come."""
         return self._is_over
 
-    def feed(self, data: bytes) -> Iterator[Record | str]:
+    def feed(self, data: bytes) -> Iterator[ProtocolRecord | str]:
         """Take more of the output; return the records in it, and other lines as text.
 
         Raises:
@@ -207,17 +207,17 @@ class Records:
         if not self._is_over:
             raise LostRecordsError(f"The output ended after record {self._last}, without a last one.")
 
-    def _line(self, line: bytes) -> Iterator[Record | str]:
+    def _line(self, line: bytes) -> Iterator[ProtocolRecord | str]:
         other, mark, text = line.partition(self._mark)
         if other.strip():
             yield other.decode(errors="replace").rstrip("\r")
         if mark:
             yield self._record(text)
 
-    def _record(self, text: bytes) -> Record:
+    def _record(self, text: bytes) -> ProtocolRecord:
         try:
             document = parse_json(text)
-            record = Record(number=document["n"], kind=Kind(document["kind"]), body=document["body"])
+            record = ProtocolRecord(number=document["n"], kind=Kind(document["kind"]), body=document["body"])
             if type(record.number) is not int or not isinstance(record.body, dict):
                 raise TypeError("it has no number, or no body")
         except (ValueError, KeyError, TypeError) as err:

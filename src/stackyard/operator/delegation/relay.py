@@ -10,7 +10,7 @@ from typing import Any
 
 from stackyard.base import events
 
-__all__ = ["as_body", "masked", "relayed"]
+__all__ = ["as_body", "mask", "parse_event"]
 
 _TYPES = {kind.type: kind for kind in events.EVENT_TYPES}
 # These say that a whole command began, is ready or has ended; of the outer run there is one.
@@ -20,7 +20,7 @@ _WORDS: Mapping[tuple[str, str], Callable[[str], Any]] = {
     (events.StepFinished.type, "outcome"): events.Outcome,
     (events.ResourceApplied.type, "phase"): events.ApplyPhase,
 }
-# A line of a log that is longer helps nobody, and a screen full of it hides the rest.
+# A line of a log that is longer helps no one, and a screen full of it hides the rest.
 _LONGEST_TEXT = 64 * 1024
 # What gets the name of the host before it, and how.
 _NAMED = {"step": "/", "source": "/", "title": ": ", "address": ": "}
@@ -34,13 +34,13 @@ def as_body(event: events.Event) -> Mapping[str, Any] | None:
     return {"type": event.type, **fields}
 
 
-def masked(value: Any, redact: Callable[[str], str]) -> Any:
+def mask(value: Any, redact: Callable[[str], str]) -> Any:
     """Return a document with every text in it redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {key: masked(part, redact) for key, part in value.items()}
-    return [masked(part, redact) for part in value] if isinstance(value, list | tuple) else value
+        return {key: mask(part, redact) for key, part in value.items()}
+    return [mask(part, redact) for part in value] if isinstance(value, list | tuple) else value
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def _kinds(type_: str, field: str) -> tuple[type, ...]:
     return (*kinds, int) if float in kinds else kinds
 
 
-def relayed(body: Mapping[str, Any], host: str) -> events.Event | None:
+def parse_event(body: Mapping[str, Any], host: str) -> events.Event | None:
     """Return a record as an event of the outer run; nothing for a kind that this version does not know."""
     kind = _TYPES.get(str(body.get("type")))
     if kind is None:

@@ -17,24 +17,24 @@ from stackyard.operator.delegation.protocol import (
     InnerRequest,
     Kind,
     LostRecordsError,
-    Record,
+    ProtocolRecord,
     Records,
     RemoteRunError,
 )
-from stackyard.operator.delegation.relay import masked, relayed
+from stackyard.operator.delegation.relay import mask, parse_event
 from stackyard.operator.outcome import RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Channel", "DelegationTimeoutError", "Limits", "run_order"]
+__all__ = ["Channel", "DelegationLimits", "DelegationTimeoutError", "run_order"]
 
 
 class Channel(Protocol):
     """Leads to the inner side: what it reads, what it writes, and what it says aside."""
 
     async def write(self, data: bytes) -> None:
-        """Write to its input; an error of ours when nobody reads it."""
+        """Write to its input; an error of ours when no one reads it."""
         ...
 
     async def read(self) -> bytes:
@@ -70,13 +70,13 @@ class DelegationTimeoutError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DelegationLimits:
     """How long to wait.
 
     Attributes:
         whole_s: For the whole run.
         silence_s: Without a word of the other side, which says something every few seconds.
-        stopping_s: For a run that was told to stop: its engine saves its state.
+        stopping_s: For a run that was asked to stop: its engine saves its state.
     """
 
     whole_s: float
@@ -89,7 +89,7 @@ async def run_order(
     order: InnerRequest,
     *,
     host: str,
-    limits: Limits,
+    limits: DelegationLimits,
     emit: events.Emit,
     redact: Callable[[str], str] = NOTHING_SECRET,
 ) -> RunOutcome:
@@ -110,7 +110,7 @@ async def run_order(
         RemoteRunError: The run there ended with an error.
         DelegationTimeoutError: It took too long; it was stopped.
     """
-    heard = _Heard(order, host, emit, redact)
+    heard = _ReceivedRecords(order, host, emit, redact)
     talking = asyncio.create_task(_talk(channel, order))
     try:
         async with asyncio.timeout(limits.whole_s) as deadline:
@@ -132,7 +132,7 @@ async def run_order(
 
 
 async def _talk(channel: Channel, order: InnerRequest) -> None:
-    """Give the order, then say every few seconds that we are there; whoever listens notices a failure."""
+    """Give the order, then say every few seconds that we are there; anyone who listens notices a failure."""
     with contextlib.suppress(StackyardError):
         await channel.write(order.line())
         while True:
@@ -140,7 +140,7 @@ async def _talk(channel: Channel, order: InnerRequest) -> None:
             await channel.write(BEAT)
 
 
-async def _stop(channel: Channel, heard: _Heard, limits: Limits) -> None:
+async def _stop(channel: Channel, heard: _ReceivedRecords, limits: DelegationLimits) -> None:
     """Have the run stopped and wait until it has; a second request to stop does not wait."""
     with contextlib.suppress(StackyardError, TimeoutError):
         async with asyncio.timeout(limits.stopping_s):
@@ -148,7 +148,7 @@ async def _stop(channel: Channel, heard: _Heard, limits: Limits) -> None:
             await heard.listen(channel, limits.silence_s)
 
 
-class _Heard:
+class _ReceivedRecords:
     """Everything that the inner side has said."""
 
     def __init__(
@@ -199,7 +199,7 @@ class _Heard:
         raise LostRecordsError(f"{self._host} ended the connection.")
 
     async def _listen_aside(self, channel: Channel) -> None:
-        """Pass on lines of the other output, where programs say what nobody expected."""
+        """Pass on lines of the other output, where programs say what no one expected."""
         unfinished = b""
         while self._came <= _MOST_BYTES and (data := await channel.read_aside()):
             self._came += len(data)
@@ -211,16 +211,16 @@ class _Heard:
         if unfinished:
             self._take(unfinished.decode(errors="replace"))
 
-    def _take(self, part: Record | str) -> None:
+    def _take(self, part: ProtocolRecord | str) -> None:
         if isinstance(part, str):
             text = self._redact(part[:_LONGEST_LINE_BYTES])
             self._stray = [*self._stray[-9:], text[:_QUOTED_CHARACTERS]]
             self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=text))
             return
         # It masks its own secrets; whether it does with ours, which it may have seen, is not left to it.
-        body = masked(part.body, self._redact)
+        body = mask(part.body, self._redact)
         if part.kind is Kind.EVENT:
-            event = relayed(body, self._host)
+            event = parse_event(body, self._host)
             if event is not None:
                 self._emit(event)
         elif part.kind is Kind.RESULT:
@@ -240,7 +240,7 @@ class _Heard:
             text = str(err)[:_QUOTED_CHARACTERS]
             raise BrokenRecordsError(f"The result of {self._host} cannot be read: {text}.") from err
         if outcome.verb.value != self._verb:
-            raise BrokenRecordsError(f"{self._host} was told to {self._verb}, and did {outcome.verb.value}.")
+            raise BrokenRecordsError(f"{self._host} was asked to {self._verb}, and did {outcome.verb.value}.")
         return outcome
 
 

@@ -1,4 +1,4 @@
-"""The inner side of a channel: read an order, do it, say everything, stop when nobody listens any more."""
+"""The inner side of a channel: read an order, do it, say everything, stop when no one listens any more."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from stackyard.base.documents.limits import SMALL
 from stackyard.base.errors import InternalError, InterruptedRunError, StackyardError
 from stackyard.base.locks import exclusive
 from stackyard.base.redaction import NOTHING_SECRET, Redactor
-from stackyard.operator.delegation.protocol import InnerRequest, Kind, Record, record_line
-from stackyard.operator.delegation.relay import as_body, masked
+from stackyard.operator.delegation.protocol import InnerRequest, Kind, ProtocolRecord, record_line
+from stackyard.operator.delegation.relay import as_body, mask
 from stackyard.operator.outcome import RunOutcome, Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ChannelEnds", "RunVerb", "serve"]
 
-RunVerb = Callable[[Verb, Request, events.Emit], Coroutine[Any, Any, RunOutcome]]
+RunVerb = Callable[[Verb, VerbRequest, events.Emit], Coroutine[Any, Any, RunOutcome]]
 
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_ORDER_BYTES = 2**30
-# How long a last record may take to get out; whoever should read it may be gone.
+# How long a last record may take to get out; anyone who should read it may be gone.
 _LAST_WORDS_S = 10.0
 _LOCK = "delegated.lock"
 
@@ -43,7 +43,7 @@ class ChannelEnds:
 
     Attributes:
         reading: Where orders come from.
-        writing: Where records go to; nobody else writes there.
+        writing: Where records go to; no one else writes there.
         redactor: Masks the secrets of the site.
         folder: Where the lock is that one run after the other has; none is taken when absent.
     """
@@ -63,12 +63,12 @@ async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
     Raises:
         InvalidInputError: There is no order that can be read.
     """
-    reader = _reading(ends.reading)
+    reader = _open_reader(ends.reading)
     order = InnerRequest.read(await reader.readline())
     gone = asyncio.Event()
-    said = _Said(order.mark, ends, gone)
+    said = _RecordWriter(order.mark, ends, gone)
     listening = asyncio.create_task(_listen(reader, order, gone))
-    beating = asyncio.create_task(_beat(order, said))
+    beating = asyncio.create_task(_send_heartbeats(order, said))
     try:
         return await _until_gone(_work(order, ends, said, run), said, gone)
     finally:
@@ -78,7 +78,9 @@ async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
         await asyncio.to_thread(said.close)
 
 
-async def _until_gone(working: Coroutine[Any, Any, RunOutcome], said: _Said, gone: asyncio.Event) -> bool:
+async def _until_gone(
+    working: Coroutine[Any, Any, RunOutcome], said: _RecordWriter, gone: asyncio.Event
+) -> bool:
     work = asyncio.create_task(working)
     waiting = asyncio.create_task(gone.wait())
     try:
@@ -86,49 +88,49 @@ async def _until_gone(working: Coroutine[Any, Any, RunOutcome], said: _Said, gon
     finally:
         waiting.cancel()
         work.cancel()
-        # A run that is told to stop lets the engine save its state, and that takes as long as it takes.
+        # A run that is asked to stop lets the engine save its state, and that takes as long as it takes.
         await asyncio.wait({work, waiting})
-        _say_ending(said, work)
+        _write_result(said, work)
     return not work.cancelled() and work.exception() is None and work.result().success
 
 
-def _say_ending(said: _Said, work: asyncio.Task[RunOutcome]) -> None:
+def _write_result(said: _RecordWriter, work: asyncio.Task[RunOutcome]) -> None:
     if work.cancelled():
         said.error(InterruptedRunError("Stopped because the outer run said so, or is gone."))
         return
     err = work.exception()
     if err is None:
-        said.say(Kind.RESULT, work.result().as_json())
+        said.write(Kind.RESULT, work.result().as_json())
     else:
         said.error(err if isinstance(err, StackyardError) else InternalError(f"{type(err).__name__}: {err}"))
 
 
-async def _work(order: InnerRequest, ends: ChannelEnds, said: _Said, run: RunVerb) -> RunOutcome:
+async def _work(order: InnerRequest, ends: ChannelEnds, said: _RecordWriter, run: RunVerb) -> RunOutcome:
     def emit(event: events.Event) -> None:
         body = as_body(event)
         if body is not None:
-            said.say(Kind.EVENT, body)
+            said.write(Kind.EVENT, body)
 
-    verb, request = Verb(order.verb), Request.from_json(order.request)
+    verb, request = Verb(order.verb), VerbRequest.from_json(order.request)
     if ends.folder is None:
         return await run(verb, request, emit)
     path = directories.ensure_private(ends.folder) / _LOCK
-    async with exclusive(path, f"process {os.getpid()}", lambda _: emit(_waiting())):
+    async with exclusive(path, f"process {os.getpid()}", lambda _: emit(_make_waiting_event())):
         return await run(verb, request, emit)
 
 
-def _waiting() -> events.Event:
+def _make_waiting_event() -> events.Event:
     text = "Waiting for an earlier run on this host, which was cut off, to end."
     return events.LogLine(level=events.LogLevel.INFO, source="stackyard", text=text)
 
 
-def _reading(descriptor: int) -> asyncio.StreamReader:
+def _open_reader(descriptor: int) -> asyncio.StreamReader:
     """Read the input in a thread: whatever it is, a pipe, a socket or a file, that works."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
 
     def read() -> None:
-        # The loop may be closed before the input is, and then nobody wants it any more. An input that breaks
+        # The loop may be closed before the input is, and then no one wants it any more. An input that breaks
         # has ended, like one that is closed.
         with contextlib.suppress(RuntimeError, OSError):
             try:
@@ -152,14 +154,14 @@ async def _listen(reader: asyncio.StreamReader, order: InnerRequest, gone: async
     gone.set()
 
 
-async def _beat(order: InnerRequest, said: _Said) -> None:
+async def _send_heartbeats(order: InnerRequest, said: _RecordWriter) -> None:
     while True:
         await asyncio.sleep(order.beat_s)
-        said.say(Kind.BEAT, {})
+        said.write(Kind.BEAT, {})
 
 
-class _Said:
-    """Writes records in a thread: an output that nobody reads must not keep the run from noticing."""
+class _RecordWriter:
+    """Writes records in a thread: an output that no one reads must not keep the run from noticing."""
 
     def __init__(self, mark: str, ends: ChannelEnds, gone: asyncio.Event) -> None:
         self._mark = mark
@@ -172,19 +174,19 @@ class _Said:
         self._thread = threading.Thread(target=self._write, name="stackyard-records", daemon=True)
         self._thread.start()
 
-    def say(self, kind: Kind, body: Mapping[str, Any]) -> None:
+    def write(self, kind: Kind, body: Mapping[str, Any]) -> None:
         """Write one record, in the order of the calls, with every secret masked."""
         self._number += 1
-        record = Record(number=self._number, kind=kind, body=masked(body, self._redactor))
+        record = ProtocolRecord(number=self._number, kind=kind, body=mask(body, self._redactor))
         self._lines.put(record_line(self._mark, record))
 
     def error(self, error: StackyardError) -> None:
         """Write that the run ended with an error."""
-        self.say(Kind.ERROR, diagnostics.describe(error))
+        self.write(Kind.ERROR, diagnostics.describe(error))
 
     def close(self) -> None:
-        """Write the last record, and wait until everything is written or nobody reads it."""
-        self.say(Kind.END, {"count": self._number + 1})
+        """Write the last record, and wait until everything is written or no one reads it."""
+        self.write(Kind.END, {"count": self._number + 1})
         self._lines.put(None)
         self._thread.join(_LAST_WORDS_S)
 
@@ -195,6 +197,6 @@ class _Said:
                 while view:
                     view = view[os.write(self._descriptor, view[:_CHUNK_BYTES]) :]
         except OSError:
-            # The loop may be closed by now, and then nobody has to be told.
+            # The loop may be closed by now, and then no one has to be told.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._gone.set)

@@ -58,8 +58,8 @@ def site_files(site: Site, subtree: Manifest, node: InnerNode) -> dict[str, byte
     No other node, host, env or manifest is in it, of the secrets only those that guests of the subtree have,
     and no token but the one of the host itself.
     """
-    wanted = _wanted(site, subtree)
-    files = {"site.yaml": _dumped(_settings(site, subtree, wanted))}
+    wanted = _list_references(site, subtree)
+    files = {"site.yaml": _dump(_settings(site, subtree, wanted))}
     for kind, folder in PLACES:
         for name in sorted(wanted.get(kind, ())):
             path = site.root / folder / f"{name}.yaml"
@@ -68,8 +68,8 @@ def site_files(site: Site, subtree: Manifest, node: InnerNode) -> dict[str, byte
     for entry in site.settings.files.values():
         if isinstance(entry, UploadEntry) and (site.root / entry.path).is_file():
             files[entry.path] = (site.root / entry.path).read_bytes()
-    files[f"nodes/{node.name}.yaml"] = _dumped(_node(node))
-    files[_SECRETS] = _dumped(_secrets(site, subtree, node))
+    files[f"nodes/{node.name}.yaml"] = _dump(_node(node))
+    files[_SECRETS] = _dump(_secrets(site, subtree, node))
     return files
 
 
@@ -84,14 +84,14 @@ def as_tar(files: Mapping[str, bytes]) -> bytes:
     return whole.getvalue()
 
 
-def _wanted(site: Site, subtree: Manifest) -> Mapping[str, set[str]]:
+def _list_references(site: Site, subtree: Manifest) -> Mapping[str, set[str]]:
     """Return the names of the files that nodes refer to, and that these refer to in turn, by kind."""
     entries: list[Mapping[str, Any]] = [node.entry for node in subtree.nodes]
-    templates = set(_named(entries, "template")) & set(site.templates)
+    templates = set(_list_names(entries, "template")) & set(site.templates)
     entries += [site.templates[name].places.data for name in sorted(templates)]
-    presets = set(_named(entries, "preset", "vm_preset"))
+    presets = set(_list_names(entries, "preset", "vm_preset"))
     entries += [site.presets[name].places.data for name in sorted(presets & set(site.presets))]
-    specs = set(_named(entries, "spec"))
+    specs = set(_list_names(entries, "spec"))
     postures = {subtree.posture}
     for name in specs & set(site.specs):
         posture = site.specs[name].model.access.posture
@@ -99,7 +99,7 @@ def _wanted(site: Site, subtree: Manifest) -> Mapping[str, set[str]]:
     return {"templates": templates, "presets": presets, "specs": specs, "postures": postures}
 
 
-def _named(entries: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[str]:
+def _list_names(entries: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[str]:
     return (entry[key] for entry in entries for key in keys if isinstance(entry.get(key), str))
 
 
@@ -149,5 +149,5 @@ def _secrets(site: Site, subtree: Manifest, node: InnerNode) -> dict[str, Any]:
     return {**document, "auth": auth}
 
 
-def _dumped(document: Mapping[str, Any]) -> bytes:
+def _dump(document: Mapping[str, Any]) -> bytes:
     return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True).encode()

@@ -1,4 +1,4 @@
-"""Sending large files to an inner host: whole or not at all, going on where a lost connection stopped it."""
+"""Sending large files to an inner host: completely or not, resuming where a lost connection stopped it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def receive_stream(inner: InnerHost, script: str, chunks: AsyncGenerator[b
                     if not await _is_taken(inner, channel, chunk):
                         break
             async with asyncio.timeout(_STALL_S):
-                said, status = await _ending(channel)
+                said, status = await _read_exit(channel)
         except TimeoutError as err:
             raise InnerHostError(f"{inner.name} took nothing of a file for {_STALL_S:.0f} s.") from err
     if status is None:
@@ -105,7 +105,7 @@ async def receive_stream(inner: InnerHost, script: str, chunks: AsyncGenerator[b
 
 
 async def _is_taken(inner: InnerHost, channel: Channel, chunk: bytes) -> bool:
-    """Send a piece; tell whether the script reads on."""
+    """Send a piece; return whether the script reads on."""
     try:
         await channel.write(chunk)
     except SshError:
@@ -116,7 +116,7 @@ async def _is_taken(inner: InnerHost, channel: Channel, chunk: bytes) -> bool:
     return True
 
 
-async def _ending(channel: Channel) -> tuple[bytes, int | None]:
+async def _read_exit(channel: Channel) -> tuple[bytes, int | None]:
     """Return what a script says last, and its status."""
     await channel.end_input()
     said = b""
@@ -136,7 +136,7 @@ async def _take(inner: InnerHost, part: str, target: str, digest: str) -> None:
 
 
 async def unpack_archive(inner: InnerHost, archive: Archive) -> None:
-    """Unpack the archive unless it is, and remove those that nobody has used for a week.
+    """Unpack the archive unless it is, and remove those that no one has used for a week.
 
     Raises:
         InnerHostError: It cannot be unpacked.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stackyard.operator.guests.context import GuestContext
 
-__all__ = ["GuestSilentError", "NoKeyError", "logged_in", "sudo"]
+__all__ = ["GuestSilentError", "NoKeyError", "log_in", "sudo"]
 
 _BACKOFF = Backoff(0.1, 2.0, growth=1.5)
 
@@ -44,7 +44,7 @@ class NoKeyError(UnreachableError):
 
 
 @contextlib.asynccontextmanager
-async def logged_in(hosts: Sequence[ssh.Host], ctx: GuestContext) -> AsyncIterator[ssh.Shell]:
+async def log_in(hosts: Sequence[ssh.Host], ctx: GuestContext) -> AsyncIterator[ssh.Shell]:
     """Log in to a guest in the first way that works, for the length of the block.
 
     Args:
@@ -90,5 +90,5 @@ async def _first_that_works(
 
 
 def sudo(shell: ssh.Shell) -> bool:
-    """Tell whether work as root needs sudo."""
+    """Return whether work as root needs sudo."""
     return shell.host.username != "root"

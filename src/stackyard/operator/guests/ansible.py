@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from stackyard.base import events, files, process
-from stackyard.inventory.ansible import marked
+from stackyard.inventory.ansible import mark_unsafe
 from stackyard.operator.guests.phases import GuestConfigError, last_lines
 from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.sources.site.specs import spec_variables
@@ -96,7 +96,7 @@ async def _place(shell: ssh.Shell, ctx: GuestContext) -> AsyncIterator[_Place]:
         yield _Place(host=host, address=host.address, port=host.port, host_key=key)
         return
     jump = await ctx.jumps.shell(host.via)
-    async with jump.forwarded(host.address, host.port) as port:
+    async with jump.forward_port(host.address, host.port) as port:
         yield _Place(host=host, address="127.0.0.1", port=port, host_key=key)
 
 
@@ -121,7 +121,7 @@ def _write(folder: Path, guest: str, place: _Place, document: Mapping[str, Any])
     }
     _put(folder / "inventory" / "hosts.json", orjson.dumps({"all": {"hosts": {guest: variables}}}))
     # What a site says is no template: without a playbook of its own, it reaches the guest as it is.
-    _put(folder / "env" / "extravars", orjson.dumps(marked(spec_variables(dict(document)))))
+    _put(folder / "env" / "extravars", orjson.dumps(mark_unsafe(spec_variables(dict(document)))))
     _put(folder / "env" / "settings", orjson.dumps({"suppress_env_files": True}))
 
 

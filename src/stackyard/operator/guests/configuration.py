@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import events
 from stackyard.clients import ssh
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 from stackyard.operator.guests.ansible import find_playbook, run_playbook
 from stackyard.operator.guests.phases import PhaseFailed, Phases
 from stackyard.operator.guests.pull import wait_for_pull
@@ -39,7 +39,7 @@ async def configure(
         ctx: What is needed for it.
         emit: Told of each phase, and of what the guest says.
     """
-    told = _Told(phases=Phases(node.name, ctx.redactor, emit), emit=emit)
+    told = _PhaseReport(phases=Phases(node.name, ctx.redactor, emit), emit=emit)
     with contextlib.suppress(PhaseFailed):
         try:
             await _configure(node, guest, up, ctx, told)
@@ -47,17 +47,17 @@ async def configure(
             if not _is_lost(err.__cause__):
                 raise
             # Everything may be done again, and what was begun over there has been ended.
-            told.phases.excuse("The connection broke, and it was done again.")
+            told.phases.ignore_failure("The connection broke, and it was done again.")
             await _configure(node, guest, up, ctx, told)
     return told.phases.all
 
 
 def _is_lost(cause: BaseException | None) -> bool:
-    """Tell whether a phase failed because the connection broke, as when a guest reboots."""
+    """Return whether a phase failed because the connection broke, as when a guest reboots."""
     return isinstance(cause, ssh.SshError) and not isinstance(cause, ssh.RemoteCommandError)
 
 
-class _Told:
+class _PhaseReport:
     """Where it is told what is done."""
 
     def __init__(self, *, phases: Phases, emit: events.Emit) -> None:
@@ -65,7 +65,7 @@ class _Told:
         self.emit = emit
 
 
-async def _configure(node: Node, guest: Guest, up: GuestUp, ctx: GuestContext, told: _Told) -> None:
+async def _configure(node: Node, guest: Guest, up: GuestUp, ctx: GuestContext, told: _PhaseReport) -> None:
     phases = told.phases
     if not up.addresses:
         phases.record("wait_ssh", PhaseStatus.SKIPPED, "No address of it is known.")
@@ -73,15 +73,15 @@ async def _configure(node: Node, guest: Guest, up: GuestUp, ctx: GuestContext, t
     async with contextlib.AsyncExitStack() as stack:
         with phases.phase("wait_ssh", f"Waiting for SSH of {node.name}") as note:
             hosts = ctx.hosts(node, guest, up.addresses[0])
-            shell = await stack.enter_async_context(logged_in(hosts, ctx))
+            shell = await stack.enter_async_context(log_in(hosts, ctx))
             note.detail = f"Logged in to {shell.host}."
         if node.mode == "pull" and node.type is not NodeType.CT:
-            await _pulled(shell, node, ctx, phases)
+            await _pull_spec(shell, node, ctx, phases)
         else:
-            await _pushed(shell, node, ctx, told)
+            await _push_spec(shell, node, ctx, told)
 
 
-async def _pulled(shell: ssh.Shell, node: Node, ctx: GuestContext, phases: Phases) -> None:
+async def _pull_spec(shell: ssh.Shell, node: Node, ctx: GuestContext, phases: Phases) -> None:
     document = ctx.document(node)
     if document is None:
         phases.record("wait_spec", PhaseStatus.SKIPPED, "It has no spec.")
@@ -90,7 +90,7 @@ async def _pulled(shell: ssh.Shell, node: Node, ctx: GuestContext, phases: Phase
         note.detail = await wait_for_pull(shell, node, document, ctx)
 
 
-async def _pushed(shell: ssh.Shell, node: Node, ctx: GuestContext, told: _Told) -> None:
+async def _push_spec(shell: ssh.Shell, node: Node, ctx: GuestContext, told: _PhaseReport) -> None:
     phases = told.phases
     if node.type is not NodeType.CT:
         with phases.phase("wait_first_boot", f"Waiting for the first boot of {node.name}") as note:

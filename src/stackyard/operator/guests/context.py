@@ -61,7 +61,7 @@ class GuestTimeouts:
             apply_s=self.apply_s + seconds,
         )
 
-    def limited(self, timeouts: Timeouts) -> GuestTimeouts:
+    def limit(self, timeouts: Timeouts) -> GuestTimeouts:
         """Return it with what the run or the site says of single phases."""
         return GuestTimeouts(
             ssh_s=timeouts.said.get("wait_ssh", self.ssh_s),
@@ -81,7 +81,7 @@ class GuestContext:
         host: The host.
         jump: The machine through which guests are reached; directly when absent.
         jumps: The connections to such machines.
-        redactor: Masks secrets in everything that is told.
+        redactor: Masks secrets in all output.
         service: The controller that guests fetch from; None where the site has one of its own, or none does.
         patience: How long things may take.
         settled: Guests that have fetched their specs; remembered when the context ends.
@@ -212,7 +212,7 @@ async def guest_context(
             jumps=jumps,
             redactor=_redactor(resolver, service),
             service=service,
-            patience=(patience or GuestTimeouts()).longer(buffer_s).limited(timeouts or Timeouts()),
+            patience=(patience or GuestTimeouts()).longer(buffer_s).limit(timeouts or Timeouts()),
         )
         try:
             yield context

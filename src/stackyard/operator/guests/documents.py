@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.sources.site.postures import posture_of
-from stackyard.sources.site.specs import DEFAULT_TIMEZONE, DEFAULT_USER, joined, resolve_spec
+from stackyard.sources.site.specs import DEFAULT_TIMEZONE, DEFAULT_USER, join_lists, resolve_spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def push_document(
             users.append(own)
         # The templates of containers come without it.
         packages = (*packages, "sudo")
-    platform["packages"] = joined(platform["packages"], packages)
+    platform["packages"] = join_lists(platform["packages"], packages)
     return document
 
 
@@ -65,7 +65,7 @@ def _plain_document(site: Site, guest: str, posture: str) -> dict[str, Any]:
         "network": {"ip": None, "gateway": None, "dns": list(defaults.dns_servers)},
         "access": {"posture": posture, "users": [], "_posture": known.document()},
         "platform": {
-            "packages": joined(defaults.packages, known.packages(prefer_nested=True)),
+            "packages": join_lists(defaults.packages, known.packages(prefer_nested=True)),
             "services": {"enable": [], "disable": []},
         },
         "config": {"timezone": defaults.timezone or DEFAULT_TIMEZONE},

@@ -11,11 +11,11 @@ from stackyard.base import events
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import SMALL
 from stackyard.desired import Vm
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 from stackyard.operator.guests.phases import GuestConfigError, PhaseFailed, Phases, last_lines
 from stackyard.operator.guests.push import run_as_root
 from stackyard.operator.outcome import PhaseStatus
-from stackyard.sources.site.apply_script import spec_digest, wanted_packages
+from stackyard.sources.site.apply_script import list_packages, spec_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ check_marker() {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _ExpectedGuest:
     """What a guest should be."""
 
     users: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _InspectionFindings:
     """What was found wrong, by check."""
 
     wrong: dict[str, list[str]] = field(default_factory=dict)
@@ -129,9 +129,9 @@ async def inspect(
 async def _inspect(node: Node, guest: Guest, address: str, ctx: GuestContext, phases: Phases) -> None:
     async with contextlib.AsyncExitStack() as stack:
         with phases.phase("verify_ssh", f"Logging in to {node.name}") as note:
-            shell = await stack.enter_async_context(logged_in(ctx.hosts(node, guest, address), ctx))
+            shell = await stack.enter_async_context(log_in(ctx.hosts(node, guest, address), ctx))
             note.detail = f"Logged in to {shell.host}."
-            wanted, found = _wanted(guest, ctx.document(node)), _Found()
+            wanted, found = _list_expectations(guest, ctx.document(node)), _InspectionFindings()
             await _look(shell, wanted, ctx, found)
     _tell(phases, found, "users", ", ".join(wanted.users))
     _tell(phases, found, "packages", ", ".join(wanted.packages))
@@ -140,28 +140,28 @@ async def _inspect(node: Node, guest: Guest, address: str, ctx: GuestContext, ph
         _tell(phases, found, "spec", f"Version {wanted.digest[:12]}.")
 
 
-def _tell(phases: Phases, found: _Found, check: str, passed: str) -> None:
+def _tell(phases: Phases, found: _InspectionFindings, check: str, passed: str) -> None:
     wrong = found.wrong.get(check)
     status = PhaseStatus.FAILED if wrong else PhaseStatus.PASSED
     phases.record(f"verify_{check}", status, " ".join(wrong) if wrong else passed)
 
 
-def _wanted(guest: Guest, document: Mapping[str, Any] | None) -> _Wanted:
+def _list_expectations(guest: Guest, document: Mapping[str, Any] | None) -> _ExpectedGuest:
     init = guest.cloud_init if isinstance(guest, Vm) else None
     booted = () if init is None or init.user_data is not None else init.users
     users = [str(user.name) for user in booted if user.name]
     keys = [(str(user.name), key) for user in booted if user.name for key in user.keys]
     packages = [] if init is None or init.user_data is not None else list(init.packages)
     if document is None:
-        return _Wanted(users=_once(users), keys=_once(keys), packages=_once(packages))
+        return _ExpectedGuest(users=_once(users), keys=_once(keys), packages=_once(packages))
     for user in document["access"]["users"]:
         users.append(user["name"])
         keys += [(user["name"], key) for key in user["ssh_keys"]]
     services = document["platform"]["services"]
-    return _Wanted(
+    return _ExpectedGuest(
         users=_once(users),
         keys=_once(keys),
-        packages=_once([*packages, *wanted_packages(document)]),
+        packages=_once([*packages, *list_packages(document)]),
         running=_once(services["enable"]),
         stopped=_once(services["disable"]),
         digest=spec_digest(document),
@@ -172,7 +172,9 @@ def _once(items: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
 
-async def _look(shell: ssh.Shell, wanted: _Wanted, ctx: GuestContext, found: _Found) -> None:
+async def _look(
+    shell: ssh.Shell, wanted: _ExpectedGuest, ctx: GuestContext, found: _InspectionFindings
+) -> None:
     ended = await run_as_root(shell, wanted.script(), timeout_s=ctx.patience.ssh_s)
     if ended.status != 0:
         raise GuestConfigError(f"The guest cannot be looked at: {last_lines(ended.output)}")
@@ -190,7 +192,7 @@ def _lines(output: str) -> Iterator[tuple[str, str]]:
             yield check, detail
 
 
-def _check_marker(text: str, digest: str, found: _Found) -> None:
+def _check_marker(text: str, digest: str, found: _InspectionFindings) -> None:
     try:
         marker = parse_json(text, SMALL)
         status, shown = marker.get("status"), str(marker.get("digest", ""))
@@ -201,4 +203,4 @@ def _check_marker(text: str, digest: str, found: _Found) -> None:
     elif status != "complete":
         found.add("spec", f"Applying it failed: {marker.get('error', 'a step failed')}.")
     elif shown != digest:
-        found.add("spec", f"Another version of it was applied: {shown[:12]}, wanted {digest[:12]}.")
+        found.add("spec", f"Another version of it was applied: {shown[:12]}, expected {digest[:12]}.")

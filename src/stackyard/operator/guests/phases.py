@@ -23,7 +23,7 @@ _LONGEST_LINE = 1_000
 
 
 class GuestConfigError(StackyardError):
-    """A guest is up, and could not be made what its spec says."""
+    """A guest is up, and could not be configured as its spec says."""
 
     code = "E-GUEST-CONFIG"
     summary = "A guest could not be configured"
@@ -77,7 +77,7 @@ class Phases:
             raise PhaseFailed from err
         self._add(name, PhaseStatus.PASSED, began_s, note.detail)
 
-    def excuse(self, detail: str) -> None:
+    def ignore_failure(self, detail: str) -> None:
         """Let the phase that has just failed not count: what it was for is done again."""
         last = self._done[-1]
         said = self._redactor(detail)

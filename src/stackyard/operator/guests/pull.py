@@ -152,11 +152,11 @@ def _callback(host: HostConfig) -> _Callback:
     if said is not None:
         if _is_own(said):
             return _Callback(address=said, bind=said)
-        # Somebody passes on what guests send there: to our loopback where the node itself is on it.
+        # Someone passes on what guests send there: to our loopback where the node itself is on it.
         return _Callback(address=said, bind=_LOOPBACK if is_local else _ANYWHERE)
     if own is None or is_local:
         raise CallbackError(
-            f"{host.name} is at {host.ssh_host or 'no address'}, which does not tell how its guests find us."
+            f"{host.name} is at {host.ssh_host or 'no address'}, which its guests cannot reach."
         )
     return _Callback(address=own, bind=own)
 
@@ -174,7 +174,7 @@ def _address_towards(name: str) -> str | None:
 
 
 def _is_own(address: str) -> bool:
-    """Tell whether an address is one of this machine's."""
+    """Return whether an address is one of this machine's."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -196,8 +196,8 @@ async def wait_for_pull(shell: ssh.Shell, node: Node, document: Mapping[str, Any
     digest, said = spec_digest(document), ""
     marker = await _look(shell, ctx)
     if not _is_applied(marker, digest):
-        said = f"It was told to fetch its spec again: {marker.reason(digest)}"
-        ended = await run_as_root(shell, _again(node, ctx), timeout_s=ctx.patience.apply_s)
+        said = f"It was asked to fetch its spec again: {marker.reason(digest)}"
+        ended = await run_as_root(shell, _make_pull_script(node, ctx), timeout_s=ctx.patience.apply_s)
         if ended.status != 0:
             raise GuestConfigError(f"{said} It failed: {last_lines(ended.output)}")
         marker = await _look(shell, ctx)
@@ -209,7 +209,7 @@ async def wait_for_pull(shell: ssh.Shell, node: Node, document: Mapping[str, Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Marker:
-    """What a guest has left for whoever waits for it."""
+    """What a guest has left for the one that waits for it."""
 
     document: Mapping[str, Any]
     lines: str
@@ -222,7 +222,7 @@ class _Marker:
             why = last_lines(str(self.document.get("error", "a step failed")))
             return f"{why}. {self.lines}".strip()
         shown = str(self.document.get("digest", ""))[:12]
-        return f"it has applied another version ({shown or 'unknown'}, wanted {digest[:12]})."
+        return f"it has applied another version ({shown or 'unknown'}, expected {digest[:12]})."
 
 
 def _is_applied(marker: _Marker, digest: str) -> bool:
@@ -246,7 +246,7 @@ async def _look(shell: ssh.Shell, ctx: GuestContext) -> _Marker:
     return _Marker(document=document if is_known else {}, lines=last_lines(rest) if rest.strip() else "")
 
 
-def _again(node: Node, ctx: GuestContext) -> str:
+def _make_pull_script(node: Node, ctx: GuestContext) -> str:
     """Return the script that lets a guest fetch its spec as its first boot does, from where it is now."""
     service = ctx.service
     parts = boot_parts(

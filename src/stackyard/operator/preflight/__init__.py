@@ -11,8 +11,8 @@ from __future__ import annotations
 from stackyard.operator.preflight.model import (
     CheckResult,
     PreflightError,
+    PreflightReport,
     PreflightUnreachableError,
-    Report,
     Status,
 )
 from stackyard.operator.preflight.run import inspect, preflight
@@ -27,10 +27,10 @@ from stackyard.operator.preflight.subject import (
 __all__ = [
     "CheckResult",
     "PreflightError",
+    "PreflightReport",
     "PreflightSubject",
     "PreflightUnreachableError",
     "Purpose",
-    "Report",
     "Status",
     "inspect",
     "preflight",

@@ -14,7 +14,7 @@ from stackyard.clients.proxmox import (
     ProxmoxUnreachableError,
     RefusedError,
     UntrustedServerError,
-    quoted,
+    quote,
 )
 from stackyard.operator.preflight import kinds
 from stackyard.operator.preflight.model import Observation
@@ -67,7 +67,7 @@ async def check_certificate(reachable: ReachableHost) -> Observation:
     """Check how long the certificate of the host is good for."""
     found = Diagnostics()
     await _check_own_name(reachable, found)
-    rows = await reachable.client.get(f"/nodes/{quoted(reachable.node)}/certificates/info")
+    rows = await reachable.client.get(f"/nodes/{quote(reachable.node)}/certificates/info")
     by_name = {str(row.get("filename")): row for row in rows}
     served = next((by_name[name] for name in _SERVED if name in by_name), None)
     if served is None or "notafter" not in served:
@@ -83,7 +83,7 @@ async def check_certificate(reachable: ReachableHost) -> Observation:
 async def _check_own_name(reachable: ReachableHost, found: Diagnostics) -> None:
     """Find a name of the host that leads to a link-local address: no certificate can be made for that."""
     try:
-        told = await reachable.client.get(f"/nodes/{quoted(reachable.node)}/hosts")
+        told = await reachable.client.get(f"/nodes/{quote(reachable.node)}/hosts")
     except RefusedError:
         # The check of rights names the privilege.
         return
@@ -94,7 +94,7 @@ async def _check_own_name(reachable: ReachableHost, found: Diagnostics) -> None:
 
 
 def is_link_local(address: str) -> bool:
-    """Tell whether an address is good on one link alone, as `fe80::1%vmbr0`."""
+    """Return whether an address is good on one link alone, as `fe80::1%vmbr0`."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_link_local
     except ValueError:
@@ -104,7 +104,7 @@ def is_link_local(address: str) -> bool:
 async def check_clock(reachable: ReachableHost) -> Observation:
     """Check that the host and this machine agree on the time."""
     began_s = time.time()
-    answer: Mapping[str, Any] = await reachable.client.get(f"/nodes/{quoted(reachable.node)}/time")
+    answer: Mapping[str, Any] = await reachable.client.get(f"/nodes/{quote(reachable.node)}/time")
     ended_s = time.time()
     there_s = float(answer["time"])
     # Whole seconds are cut, not rounded; anything between the question and the answer is right.

@@ -8,7 +8,7 @@ from stackyard.base.diagnostics import Diagnostics
 from stackyard.desired import Vm
 from stackyard.guard import placement
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.foreseen import foreseen
+from stackyard.operator.preflight.guard_checks import find_guard_refusals
 from stackyard.operator.preflight.model import Observation
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 
-async def _foreseen(reachable: ReachableHost, name: str) -> Diagnostics:
+async def _run_guard_check(reachable: ReachableHost, name: str) -> Diagnostics:
     found = Diagnostics()
-    found.extend(await foreseen(reachable, name))
+    found.extend(await find_guard_refusals(reachable, name))
     return found
 
 
 async def check_node(reachable: ReachableHost) -> Observation:
     """Check that the host is the node that it is said to be, and online."""
-    found = await _foreseen(reachable, "node")
+    found = await _run_guard_check(reachable, "node")
     node = reachable.cluster.node(reachable.node)
     known = ", ".join(one.name for one in reachable.cluster.nodes) or "none"
     if node is None and not len(found):
@@ -46,8 +46,8 @@ async def check_node(reachable: ReachableHost) -> Observation:
 
 async def check_datastores(reachable: ReachableHost) -> Observation:
     """Check that datastores are there, on, and take what goes onto them."""
-    found = await _foreseen(reachable, "datastores")
-    wanted = set(_wanted(reachable))
+    found = await _run_guard_check(reachable, "datastores")
+    wanted = set(_list_used_datastores(reachable))
     if reachable.subject.is_general:
         wanted |= set(_check_general(reachable, found))
     for node, name in sorted(wanted):
@@ -59,7 +59,7 @@ async def check_datastores(reachable: ReachableHost) -> Observation:
     )
 
 
-def _wanted(reachable: ReachableHost) -> Iterator[tuple[str, str]]:
+def _list_used_datastores(reachable: ReachableHost) -> Iterator[tuple[str, str]]:
     """Return nodes and datastores that are used."""
     for guest in reachable.desired.guests:
         yield from ((guest.node, datastore) for datastore, _, _ in placement.storages_of(guest))
@@ -86,7 +86,7 @@ def _check_general(reachable: ReachableHost, found: Diagnostics) -> Iterator[tup
 
 async def check_bridges(reachable: ReachableHost) -> Observation:
     """Check that bridges are there."""
-    found = await _foreseen(reachable, "bridges")
+    found = await _run_guard_check(reachable, "bridges")
     wanted = {nic.bridge for guest in reachable.desired.guests for nic in guest.nics}
     node = reachable.cluster.node(reachable.node)
     default = reachable.subject.site.settings.defaults.bridge or "vmbr0"
@@ -100,7 +100,7 @@ async def check_bridges(reachable: ReachableHost) -> Observation:
 
 async def check_capacity(reachable: ReachableHost) -> Observation:
     """Check that there is memory for the guests, and room for their disks."""
-    found = await _foreseen(reachable, "capacity")
+    found = await _run_guard_check(reachable, "capacity")
     needed_mib = sum(guest.memory.dedicated_mib for guest in reachable.desired.guests if guest.started)
     node = reachable.cluster.node(reachable.node)
     has = f"{node.memory_bytes / 2**30:.0f} GiB of memory" if node is not None and node.memory_bytes else ""
@@ -110,7 +110,7 @@ async def check_capacity(reachable: ReachableHost) -> Observation:
 
 async def check_processors(reachable: ReachableHost) -> Observation:
     """Check that no guest has more processors than its node or a CPU model that it does not know."""
-    found = await _foreseen(reachable, "processors")
+    found = await _run_guard_check(reachable, "processors")
     nodes = [node for name in reachable.nodes if (node := reachable.cluster.node(name)) is not None]
     sizes = ", ".join(f"{node.processors} on {node.name}" for node in nodes if node.processors)
     return Observation(text=sizes or "-", findings=tuple(found))
@@ -124,5 +124,5 @@ async def check_devices(reachable: ReachableHost) -> Observation:
         if isinstance(guest, Vm)
         for device in (*guest.pci_devices, *guest.usb_devices)
     ]
-    found = await _foreseen(reachable, "devices")
+    found = await _run_guard_check(reachable, "devices")
     return Observation(text=f"{len(devices)} used" if devices else "none needed", findings=tuple(found))

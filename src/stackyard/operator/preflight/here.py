@@ -27,7 +27,7 @@ async def check_here(subject: PreflightSubject) -> Observation:
     """Look at the system, Proxmox VE, virtualisation, and whether this user can become root."""
     found = Diagnostics()
     proxmox = "Proxmox VE" if shutil.which("pveversion") else "no Proxmox VE"
-    nested = _nested()
+    nested = _read_nesting()
     if not await _is_root():
         found.add(kinds.LOCAL_ROOT, "This user is not root, and `sudo -n true` does not work.")
     if nested == "off":
@@ -43,10 +43,10 @@ def _system() -> str:
         return "unknown system"
 
 
-def _nested() -> str:
+def _read_nesting() -> str:
     places = (Path(f"/sys/module/{name}/parameters/nested") for name in _PARAMETERS)
     said = {path.read_text().strip() for path in places if path.is_file()}
-    return "cannot tell" if not said else "on" if said & _ON else "off"
+    return "unknown" if not said else "on" if said & _ON else "off"
 
 
 async def _is_root() -> bool:

@@ -1,4 +1,4 @@
-"""Whether what guests are made from is there, or can be had."""
+"""Whether what guests are created from is there, or can be had."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics
-from stackyard.clients.proxmox import RefusedError, quoted
+from stackyard.clients.proxmox import RefusedError, quote
 from stackyard.desired import Download, Upload
 from stackyard.guard.capacity import TOO_MUCH_STORAGE
 from stackyard.guard.sources import MISSING_SOURCE, volumes_of
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.foreseen import foreseen
+from stackyard.operator.preflight.guard_checks import find_guard_refusals
 from stackyard.operator.preflight.model import Observation
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FORBIDDEN = 403
 async def check_images(reachable: ReachableHost) -> Observation:
     """Check that images, templates and sources of clones are there, or that the host can download them."""
     found = Diagnostics()
-    found.extend(await foreseen(reachable, "images"))
+    found.extend(await find_guard_refusals(reachable, "images"))
     volumes = {volume for guest in reachable.implied.new_guests for _, volume in volumes_of(guest)}
     downloads = [file for file in reachable.desired.files if isinstance(file, Download)]
     missing = [file for file in downloads if file.key in reachable.implied.files]
@@ -64,7 +64,7 @@ async def _check_downloads(reachable: ReachableHost, missing: Sequence[Download]
 
 async def _metadata(reachable: ReachableHost, file: Download) -> dict[str, Any] | str | None:
     """Return what the server says of a file, or why it cannot be had; nothing where we may not ask."""
-    path = f"/nodes/{quoted(file.node)}/query-url-metadata"
+    path = f"/nodes/{quote(file.node)}/query-url-metadata"
     try:
         answer: dict[str, Any] = await reachable.client.get(
             path, {"url": file.url, "verify-certificates": file.verify_tls}
@@ -77,9 +77,7 @@ async def _metadata(reachable: ReachableHost, file: Download) -> dict[str, Any] 
 def _check_local(reachable: ReachableHost, found: Diagnostics) -> None:
     for file in reachable.desired.files:
         if isinstance(file, Upload) and "://" not in file.path and not Path(file.path).is_file():
-            found.add(
-                MISSING_SOURCE, f"The file {file.path}, which is to be uploaded as {file.key}, is not there."
-            )
+            found.add(MISSING_SOURCE, f"The file {file.path}, which {file.key} uploads, does not exist.")
 
 
 def _gib(size_bytes: int) -> str:

@@ -100,7 +100,7 @@ LAB_GUESTS = Kind(
 )
 NESTED_UNKNOWN = Kind(
     code="W-PREFLIGHT-NESTED-UNKNOWN",
-    summary="Whether the host can run virtual machines inside virtual machines cannot be told",
+    summary="Cannot check whether the host supports nested virtualization",
     remedy="Set up SSH to the host, or look there: `cat /sys/module/kvm_*/parameters/nested` says Y or 1.",
     severity=Severity.WARNING,
 )
@@ -129,7 +129,7 @@ SECRET = Kind(
 )
 NOBODY = Kind(
     code="W-PREFLIGHT-LOGIN",
-    summary="Nobody will be able to log in to a guest",
+    summary="No user will be able to log in to a guest",
     remedy="Add a public key under `ssh_keys` in secrets.yaml with `stackyard secrets edit`.",
     severity=Severity.WARNING,
 )

@@ -11,7 +11,7 @@ from stackyard.base.errors import StackyardError
 from stackyard.desired import Container
 from stackyard.engine.tools.find import find_engine
 from stackyard.operator.preflight import kinds
-from stackyard.operator.preflight.model import Observation, listed
+from stackyard.operator.preflight.model import Observation, format_list
 from stackyard.render import render
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def _ansible(subject: PreflightSubject, found: Diagnostics) -> Iterator[str]:
 
 
 async def check_secrets(subject: PreflightSubject) -> Observation:
-    """Check that every secret that is named has a value, and that somebody can log in to each guest."""
+    """Check that every secret that is named has a value, and that someone can log in to each guest."""
     found = Diagnostics()
     if subject.resolved is None:
         if not subject.host.is_host_only:
             found.add(
                 kinds.SECRET,
                 f"There is no API token for {subject.host.name}: `api_tokens` in secrets.yaml.",
-                _token_place(subject),
+                _locate_token(subject),
             )
         return Observation(text="no token" if len(found) else "none needed", findings=tuple(found))
     desired, secrets = subject.resolved.desired, subject.resolved.secrets
@@ -78,19 +78,19 @@ async def check_secrets(subject: PreflightSubject) -> Observation:
             found.add(kinds.SECRET, f"`{name}` is used, and the secrets of the site have no such value.")
     locked = sorted(guest.name for guest in desired.guests if _is_locked(guest))
     if locked:
-        found.add(kinds.NOBODY, f"No user of {listed(locked)} has a key or a password.")
+        found.add(kinds.NOBODY, f"No user of {format_list(locked)} has a key or a password.")
     count, missing = 1 + len(variables), sum(finding.kind is kinds.SECRET for finding in found)
     text = f"{missing} of {count} missing" if missing else f"{count} named, all readable"
     return Observation(text=text, findings=tuple(found))
 
 
-def _token_place(subject: PreflightSubject) -> Location | None:
+def _locate_token(subject: PreflightSubject) -> Location | None:
     node = subject.site.nodes.get(subject.host.name)
     return None if node is None else node.places.place(("api_token",))
 
 
 def _is_locked(guest: Guest) -> bool:
-    """Tell whether a guest gets users of ours, none of whom can log in."""
+    """Return whether a guest gets users of ours, none of whom can log in."""
     if guest.imported:
         return False
     if isinstance(guest, Container):

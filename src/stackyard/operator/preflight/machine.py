@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Diagnostics
 from stackyard.base.errors import StackyardError
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.desired import Snippet, Vm
 from stackyard.operator.preflight import kinds
 from stackyard.operator.preflight.api import is_link_local
@@ -82,7 +82,7 @@ async def _check_login(subject: PreflightSubject, *, is_needed: bool) -> Observa
     except _NoLoginError:
         if not is_needed:
             return Observation(text="not set up, not needed")
-        found.add(kind, _nothing_to_log_in_with(host.name))
+        found.add(kind, _describe_missing_login(host.name))
         return Observation(text="no login", findings=tuple(found))
     except StackyardError as err:
         found.add(kind, err.detail)
@@ -103,18 +103,18 @@ async def check_nested(reachable: ReachableHost) -> Observation:
     for vm in reachable.desired.vms:
         if vm.name in reachable.subject.inner:
             _check_cpu_type(vm, found)
-    status = await reachable.client.get(f"/nodes/{quoted(reachable.node)}/status")
+    status = await reachable.client.get(f"/nodes/{quote(reachable.node)}/status")
     flags = set(str((status.get("cpuinfo") or {}).get("flags", "")).split())
     if flags and not flags & _VIRTUALISATION:
         found.add(kinds.NESTED, f"The processors of {reachable.node} show neither vmx nor svm.")
         return Observation(text="no virtualisation", findings=tuple(found))
-    said = await _nested_parameters(reachable, found)
+    said = await _read_nested_parameters(reachable, found)
     if said and not said & _ON:
         found.add(kinds.NESTED, f"kvm on {reachable.node} is loaded with nested={', '.join(sorted(said))}.")
         return Observation(text="off", findings=tuple(found))
     if any(finding.kind is kinds.LAB_GUESTS for finding in found):
         return Observation(text="not in this lab", findings=tuple(found))
-    return Observation(text="on" if said else "cannot tell", findings=tuple(found))
+    return Observation(text="on" if said else "unknown", findings=tuple(found))
 
 
 def _check_cpu_type(vm: Vm, found: Diagnostics) -> None:
@@ -123,7 +123,7 @@ def _check_cpu_type(vm: Vm, found: Diagnostics) -> None:
         found.add(kinds.CPU_TYPE, f"{vm.name} has processors of type {vm.cpu.type}.")
 
 
-async def _nested_parameters(reachable: ReachableHost, found: Diagnostics) -> set[str]:
+async def _read_nested_parameters(reachable: ReachableHost, found: Diagnostics) -> set[str]:
     """Return what the kernel of the host says; nothing, and a warning, where it cannot be asked."""
     host = reachable.subject.host
     try:
@@ -131,7 +131,7 @@ async def _nested_parameters(reachable: ReachableHost, found: Diagnostics) -> se
             said = set((await shell.run(f"{_PARAMETERS} || true")).split())
             await _check_lab(shell, reachable.subject.inner, found)
     except _NoLoginError:
-        found.add(kinds.NESTED_UNKNOWN, _nothing_to_log_in_with(host.name))
+        found.add(kinds.NESTED_UNKNOWN, _describe_missing_login(host.name))
         return set()
     except StackyardError as err:
         found.add(kinds.NESTED_UNKNOWN, err.detail)
@@ -153,5 +153,5 @@ async def _check_lab(shell: ssh.Shell, guests: frozenset[str], found: Diagnostic
         )
 
 
-def _nothing_to_log_in_with(host: str) -> str:
+def _describe_missing_login(host: str) -> str:
     return f"SSH to {host} is not set up: there is no `passwords.node_{host}`, no key file and no SSH agent."

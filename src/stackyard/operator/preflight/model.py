@@ -16,10 +16,10 @@ __all__ = [
     "CheckResult",
     "Observation",
     "PreflightError",
+    "PreflightReport",
     "PreflightUnreachableError",
-    "Report",
     "Status",
-    "listed",
+    "format_list",
 ]
 
 _NAMED = 3
@@ -72,7 +72,7 @@ class PreflightUnreachableError(UnreachableError):
         return self.findings
 
 
-def listed(words: Sequence[str]) -> str:
+def format_list(words: Sequence[str]) -> str:
     """Return the first of many words, and how many more there are."""
     shown = ", ".join(words[:_NAMED])
     more = len(words) - _NAMED
@@ -126,7 +126,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class PreflightReport:
     """Everything that was looked at.
 
     Attributes:
@@ -149,7 +149,7 @@ class Report:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """What stands in the way."""
+        """What is in the way."""
         return tuple(f for f in self.findings if f.kind.severity is Severity.ERROR)
 
     @property
@@ -159,12 +159,12 @@ class Report:
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether nothing is in the way."""
         return not self.errors
 
     @property
     def exit_status(self) -> ExitStatus:
-        """What a shell is told."""
+        """What a shell gets."""
         if self.is_ready:
             return ExitStatus.DONE
         return ExitStatus.FAILED if self.is_reached else ExitStatus.UNREACHABLE
@@ -180,7 +180,7 @@ class Report:
                 yield f", {count} {word}{'' if count == 1 else 's'}"
 
     def raise_errors(self) -> None:
-        """Raise when something stands in the way.
+        """Raise when something is in the way.
 
         Raises:
             PreflightUnreachableError: The API did not answer.

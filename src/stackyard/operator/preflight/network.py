@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Diagnostics
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.operator.preflight import kinds
 from stackyard.operator.preflight.model import Observation
 
@@ -23,7 +23,7 @@ _SERVERS = ("dns1", "dns2", "dns3")
 
 async def check_network(reachable: ReachableHost) -> Observation:
     """Check that the host has a way out and name servers, and that guests with fixed addresses have both."""
-    path = f"/nodes/{quoted(reachable.node)}"
+    path = f"/nodes/{quote(reachable.node)}"
     names, interfaces = await asyncio.gather(
         reachable.client.get(f"{path}/dns"), reachable.client.get(f"{path}/network")
     )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.guard.facts import VNETS
 from stackyard.guard.privileges import ask_paths, find_lacking, find_root_only
-from stackyard.guard.rights import Grant, Purpose, Right, needed
+from stackyard.guard.rights import Grant, Purpose, Right, list_rights
 from stackyard.operator.preflight.model import Observation
-from stackyard.path.foresight import caller_of, read_facts
-from stackyard.path.places import by_label
+from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.source_locations import by_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,10 @@ async def check_rights(reachable: ReachableHost) -> Observation:
     found: list[Finding] = []
     if not facts.is_root:
         declared = {vnet.name: vnet.zone for vnet in reachable.desired.vnets}
-        rights = [*needed_here(reachable, {**facts.zones(), **declared}), *_advised(reachable)]
+        rights = [
+            *list_needed_rights(reachable, {**facts.zones(), **declared}),
+            *_list_advised_rights(reachable),
+        ]
         facts = await read_facts(reachable.client, reachable.cluster, ask_paths(rights), caller=caller)
         found += find_lacking(rights, facts)
     missing = len(found)
@@ -35,14 +38,16 @@ async def check_rights(reachable: ReachableHost) -> Observation:
         found += find_root_only(reachable.implied, facts)
     locate = by_label(reachable.resolved.locate, reachable.desired)
     text = f"{missing} privileges are missing" if missing else "all that is needed"
-    return Observation(text=text, findings=tuple(one.located(locate).diagnostic() for one in found))
+    return Observation(text=text, findings=tuple(one.locate(locate).diagnostic() for one in found))
 
 
-def needed_here(reachable: ReachableHost, zones: Mapping[str, str]) -> Iterator[Right]:
+def list_needed_rights(reachable: ReachableHost, zones: Mapping[str, str]) -> Iterator[Right]:
     """Return what is needed; for a host alone, what any virtual machine with user data would need."""
     subject = reachable.subject
     if not subject.is_general:
-        yield from needed(reachable.desired, zones=zones, purpose=subject.purpose, version=reachable.version)
+        yield from list_rights(
+            reachable.desired, zones=zones, purpose=subject.purpose, version=reachable.version
+        )
         return
     plain = [
         ("/vms", ("VM.Allocate", "VM.Audit", "VM.PowerMgmt", "VM.Config.CPU", "VM.Config.Memory")),
@@ -60,7 +65,7 @@ def needed_here(reachable: ReachableHost, zones: Mapping[str, str]) -> Iterator[
             yield Right(ways=((Grant(path, privilege),),), why="virtual machines with images and user data")
 
 
-def _advised(reachable: ReachableHost) -> Iterator[Right]:
+def _list_advised_rights(reachable: ReachableHost) -> Iterator[Right]:
     """Return what makes the picture whole: figures of nodes and datastores are hidden without."""
     for node in reachable.nodes:
         why = "the size, the time and the name servers of the node"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from stackyard.clients.proxmox import RefusedError, quoted
+from stackyard.clients.proxmox import RefusedError, quote
 from stackyard.desired import Download
 from stackyard.guard.implied import ImpliedCalls
 from stackyard.path.survey import survey
@@ -92,7 +92,7 @@ class ReachableHost:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes of the cluster that are used and online."""
-        known = ((name, self.cluster.node(name)) for name in used_nodes(self.subject, self.desired))
+        known = ((name, self.cluster.node(name)) for name in list_used_nodes(self.subject, self.desired))
         return tuple(name for name, node in known if node is not None and node.is_online)
 
 
@@ -100,7 +100,7 @@ def _with_snippets(resolved: Resolved) -> Desired:
     return with_data_files(resolved.desired, resolved.target.state_name)
 
 
-def used_nodes(subject: PreflightSubject, desired: Desired) -> list[str]:
+def list_used_nodes(subject: PreflightSubject, desired: Desired) -> list[str]:
     """Return the nodes of the cluster that are used."""
     placed = (*desired.guests, *desired.files, *desired.bridges, *desired.vlans)
     return sorted({subject.host.node_name, *(thing.node for thing in placed)})
@@ -114,10 +114,10 @@ async def open_scene(
     Raises:
         ProxmoxError: It does not answer, or not to us.
     """
-    nodes = used_nodes(subject, _with_snippets(resolved))
+    nodes = list_used_nodes(subject, _with_snippets(resolved))
     cluster = await survey(client, nodes)
     online = [name for name in nodes if (node := cluster.node(name)) is not None and node.is_online]
-    listed = await asyncio.gather(*(client.get(f"/nodes/{quoted(name)}/storage") for name in online))
+    listed = await asyncio.gather(*(client.get(f"/nodes/{quote(name)}/storage") for name in online))
     datastores = {
         (name, str(row["storage"])): _datastore(row)
         for name, rows in zip(online, listed, strict=True)
@@ -140,7 +140,7 @@ async def open_scene(
 async def _volumes(client: Client, node: str, datastore: str) -> list[tuple[str, str]]:
     """Return the volumes on a datastore; none where we may not look, which the check of rights says."""
     try:
-        rows = await client.get(f"/nodes/{quoted(node)}/storage/{quoted(datastore)}/content")
+        rows = await client.get(f"/nodes/{quote(node)}/storage/{quote(datastore)}/content")
     except RefusedError as err:
         if err.status == _FORBIDDEN:
             return []

@@ -25,7 +25,7 @@ from stackyard.operator.preflight.here import check_here
 from stackyard.operator.preflight.images import check_images
 from stackyard.operator.preflight.local import check_secrets, check_tools
 from stackyard.operator.preflight.machine import check_nested, check_ssh, check_ssh_alone
-from stackyard.operator.preflight.model import CheckResult, Observation, Report, Status
+from stackyard.operator.preflight.model import CheckResult, Observation, PreflightReport, Status
 from stackyard.operator.preflight.network import check_network
 from stackyard.operator.preflight.permissions import check_rights
 from stackyard.operator.preflight.reachable_host import ReachableHost, open_scene
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect", "preflight"]
 
-# Nobody waits longer for a host that is not there.
+# No one waits longer for a host that is not there.
 _CALL_S = 15.0
 _CHECK_S = 30.0
 _KNOCK_S = 20.0
@@ -79,8 +79,8 @@ async def preflight(
     *,
     purpose: Purpose = Purpose.CREATE,
     emit: events.Emit = events.ignore,
-) -> Report:
-    """Look at a host before a run, and refuse the run when something stands in its way.
+) -> PreflightReport:
+    """Look at a host before a run, and refuse the run when something is in its way.
 
     Args:
         resolver: The site.
@@ -91,7 +91,7 @@ async def preflight(
 
     Raises:
         PreflightUnreachableError: The API of the host does not answer; the error has every finding.
-        PreflightError: Something else stands in the way; the error has every finding.
+        PreflightError: Something else is in the way; the error has every finding.
         InvalidInputError: The host is not known, or the manifest does not fit there.
     """
     report = await inspect(subject_of(resolver, host, manifest, purpose=purpose), emit=emit)
@@ -108,7 +108,7 @@ async def preflight(
     return report
 
 
-async def inspect(subject: PreflightSubject, *, emit: events.Emit = events.ignore) -> Report:
+async def inspect(subject: PreflightSubject, *, emit: events.Emit = events.ignore) -> PreflightReport:
     """Look at a host, everything at once, and say what was seen."""
     with events.step(emit, "preflight", f"Looking at {subject.host.name}"):
         async with asyncio.TaskGroup() as group:
@@ -118,11 +118,11 @@ async def inspect(subject: PreflightSubject, *, emit: events.Emit = events.ignor
     order = {name: place for place, name in enumerate(_ORDER)}
     ordered = sorted(results, key=lambda result: order[result.name])
     redactor = subject.site.redactor()
-    return Report(
+    return PreflightReport(
         host=subject.host.name,
         target=subject.target,
         is_reached=not any(finding.kind.code in _NOT_REACHED for one in ordered for finding in one.findings),
-        checks=tuple(_redacted(result, redactor) for result in ordered),
+        checks=tuple(_redact(result, redactor) for result in ordered),
     )
 
 
@@ -138,16 +138,16 @@ async def _remote(subject: PreflightSubject) -> list[CheckResult]:
         if subject.inner:
             checks["nested"] = check_nested
     if subject.resolved is None:
-        return _skipped(["api", *checks], "there is no token")
-    async with proxmox.Client(_hurried(subject.resolved.connection)) as client:
+        return _make_skipped(["api", *checks], "there is no token")
+    async with proxmox.Client(_shorten_timeouts(subject.resolved.connection)) as client:
         began_s = time.monotonic()
         try:
             async with asyncio.timeout(_KNOCK_S):
-                reachable = await _opened(subject, subject.resolved, client)
+                reachable = await _open_host(subject, subject.resolved, client)
         except (StackyardError, TimeoutError) as err:
-            seen = Observation(text="no answer", findings=(_no_answer(err, subject),))
+            seen = Observation(text="no answer", findings=(_make_unreachable_diagnostic(err, subject),))
             api = CheckResult.of("api", seen, took_s=time.monotonic() - began_s)
-            return [api, *_skipped(checks, "the API did not answer")]
+            return [api, *_make_skipped(checks, "the API did not answer")]
         seen = Observation(text=subject.resolved.connection.endpoint)
         api = CheckResult.of("api", seen, took_s=time.monotonic() - began_s)
         async with asyncio.TaskGroup() as group:
@@ -155,16 +155,16 @@ async def _remote(subject: PreflightSubject) -> list[CheckResult]:
         return [api, *(task.result() for task in tasks)]
 
 
-async def _opened(subject: PreflightSubject, resolved: Resolved, client: proxmox.Client) -> ReachableHost:
+async def _open_host(subject: PreflightSubject, resolved: Resolved, client: proxmox.Client) -> ReachableHost:
     answer = await client.get("/version")
     return await open_scene(subject, resolved, client, str((answer or {}).get("version", "")))
 
 
-def _hurried(connection: proxmox.Connection) -> proxmox.Connection:
+def _shorten_timeouts(connection: proxmox.Connection) -> proxmox.Connection:
     return dataclasses.replace(connection, timeout_s=_CALL_S, patience_s=0.0)
 
 
-def _no_answer(err: StackyardError | TimeoutError, subject: PreflightSubject) -> Diagnostic:
+def _make_unreachable_diagnostic(err: StackyardError | TimeoutError, subject: PreflightSubject) -> Diagnostic:
     if isinstance(err, StackyardError):
         return refusal(err)
     detail = f"{subject.host.api_endpoint} did not answer within {_KNOCK_S:g} s."
@@ -172,7 +172,7 @@ def _no_answer(err: StackyardError | TimeoutError, subject: PreflightSubject) ->
     return Diagnostic(kind=kinds.UNREACHABLE, detail=detail, where=where)
 
 
-def _skipped(names: Iterable[str], why: str) -> list[CheckResult]:
+def _make_skipped(names: Iterable[str], why: str) -> list[CheckResult]:
     return [CheckResult(name=name, status=Status.SKIPPED, text=why) for name in names]
 
 
@@ -198,6 +198,6 @@ def _unknown(detail: str) -> Observation:
     return Observation(text="could not be checked", findings=(Diagnostic(kind=kinds.UNKNOWN, detail=detail),))
 
 
-def _redacted(result: CheckResult, redactor: Redactor) -> CheckResult:
+def _redact(result: CheckResult, redactor: Redactor) -> CheckResult:
     findings = tuple(dataclasses.replace(one, detail=redactor(one.detail)) for one in result.findings)
     return dataclasses.replace(result, text=redactor(result.text), findings=findings)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from stackyard.desired import Desired
 from stackyard.guard.rights import Purpose
-from stackyard.operator.configured import configured_guests
-from stackyard.path.environment import EnvironmentSource, NoTokenError, resolved_on
+from stackyard.operator.configured import list_configured_guests
+from stackyard.path.environment import EnvironmentSource, NoTokenError, resolve_on
 from stackyard.path.manifests import resolve_manifest
 from stackyard.path.target import Target
 from stackyard.sources.manifest.model import NodeType, Scope
-from stackyard.sources.site.hosts import unnamed_host
+from stackyard.sources.site.hosts import make_unnamed_host
 
 if TYPE_CHECKING:
     from stackyard.path.target import Resolved
@@ -56,12 +56,12 @@ class PreflightSubject:
 
     @property
     def datastore(self) -> str:
-        """Where disks go on this host."""
+        """Where this host keeps disks."""
         return self.host.datastore
 
     @property
     def file_datastore(self) -> str:
-        """Where images and snippets go on this host."""
+        """Where this host keeps images and snippets."""
         node = self.site.nodes.get(self.host.name)
         return "local" if node is None else node.model.file_datastore
 
@@ -85,11 +85,11 @@ def subject_of(
         placed = manifest.on(host)
         here = placed.scopes.get(Scope(host=host), ())
         inner = frozenset(node.name for node in here if node.type is NodeType.PVE)
-        configured = configured_guests(resolver.site, placed, host)
+        configured = list_configured_guests(resolver.site, placed, host)
     return PreflightSubject(
         site=resolver.site,
         host=found,
-        resolved=None if found.is_host_only else _resolved(resolver, host, manifest),
+        resolved=None if found.is_host_only else _resolve(resolver, host, manifest),
         target="" if manifest is None else f"manifest:{manifest.name}",
         inner=inner,
         configured=configured,
@@ -106,7 +106,7 @@ def subject_of_here(resolver: ConfigResolver) -> PreflightSubject:
     site, name = resolver.site, socket.gethostname().partition(".")[0]
     if name in {*site.nodes, *site.hosts, *site.broken["nodes"], *site.broken["hosts"]}:
         return subject_of(resolver, name)
-    return PreflightSubject(site=site, host=unnamed_host(site, name), resolved=None, is_here=True)
+    return PreflightSubject(site=site, host=make_unnamed_host(site, name), resolved=None, is_here=True)
 
 
 def subject_of_env(
@@ -135,11 +135,11 @@ def subject_of_env(
     )
 
 
-def _resolved(resolver: ConfigResolver, host: str, manifest: Manifest | None) -> Resolved | None:
+def _resolve(resolver: ConfigResolver, host: str, manifest: Manifest | None) -> Resolved | None:
     try:
         if manifest is not None:
             return resolve_manifest(resolver, manifest, host)
-        return resolved_on(resolver, Target(kind="host", name=host, node=host), Desired())
+        return resolve_on(resolver, Target(kind="host", name=host, node=host), Desired())
     except NoTokenError:
         # A finding among the others, not the end of the looking.
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report", "write_reports"]
 
-# Build servers read them as somebody else; nothing in them is secret.
+# Build servers read them as someone else; nothing in them is secret.
 _READABLE = 0o644
 _ENDINGS = ("md", "json", "xml")
 
@@ -49,10 +49,10 @@ def write_report(report: Report, folder: Path, *, redactor: Redactor = NOTHING_S
         redactor: Masks what must not be in them.
 
     Raises:
-        FileError: The folder cannot be made or written.
+        FileError: The folder cannot be created or written.
     """
     # Bytes of other programs that were no UTF-8 cannot be written as such.
-    shown = report.redacted(lambda text: redactor(text).encode(errors="replace").decode())
+    shown = report.redact(lambda text: redactor(text).encode(errors="replace").decode())
     texts = (
         as_markdown(shown).encode(),
         orjson.dumps(shown.document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
@@ -62,7 +62,7 @@ def write_report(report: Report, folder: Path, *, redactor: Redactor = NOTHING_S
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         raise FileError.from_os_error(err, "make the folder", folder) from err
-    with _claimed(folder, f"{shown.began:%Y%m%d-%H%M%S}") as stem:
+    with _claim_names(folder, f"{shown.began:%Y%m%d-%H%M%S}") as stem:
         paths = tuple(folder / f"{stem}.{shown.verdict}.{ending}" for ending in _ENDINGS)
         for path, text in zip(paths, texts, strict=True):
             replace_file(path, text, mode=_READABLE)
@@ -70,8 +70,8 @@ def write_report(report: Report, folder: Path, *, redactor: Redactor = NOTHING_S
 
 
 @contextlib.contextmanager
-def _claimed(folder: Path, wanted: str) -> Iterator[str]:
-    """Give a beginning of names that nobody has, and that nobody else is given meanwhile."""
+def _claim_names(folder: Path, wanted: str) -> Iterator[str]:
+    """Give a beginning of names that no one has, and that no one else is given meanwhile."""
     for number in itertools.count(1):
         stem = wanted if number == 1 else f"{wanted}-{number}"
         claim = folder / f".{stem}.claim"

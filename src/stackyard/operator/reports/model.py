@@ -1,4 +1,4 @@
-"""What a report says, whoever ran: a verb over a manifest, or a scenario."""
+"""What a report says, no matter who ran: a verb over a manifest, or a scenario."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Report:
         """When it ended, in UTC."""
         return self.began + datetime.timedelta(seconds=self.duration_s)
 
-    def redacted(self, redact: Callable[[str], str]) -> Report:
+    def redact(self, redact: Callable[[str], str]) -> Report:
         """Return it with every text passed through a function that masks secrets."""
         return dataclasses.replace(
             self,
             subject=redact(self.subject),
             host=redact(self.host),
-            phases=tuple(_redacted_phase(phase, redact) for phase in self.phases),
-            nodes=tuple(_redacted_node(node, redact) for node in self.nodes),
+            phases=tuple(_redact_phase(phase, redact) for phase in self.phases),
+            nodes=tuple(_redact_node(node, redact) for node in self.nodes),
             error=None if self.error is None else redact(self.error),
             orphans=tuple(map(redact, self.orphans)),
             logs=tuple(map(redact, self.logs)),
@@ -122,17 +122,17 @@ def report_of(outcome: RunOutcome) -> Report:
     )
 
 
-def _redacted_phase(phase: Phase, redact: Callable[[str], str]) -> Phase:
+def _redact_phase(phase: Phase, redact: Callable[[str], str]) -> Phase:
     return dataclasses.replace(phase, name=redact(phase.name), detail=redact(phase.detail))
 
 
-def _redacted_node(node: NodeOutcome, redact: Callable[[str], str]) -> NodeOutcome:
+def _redact_node(node: NodeOutcome, redact: Callable[[str], str]) -> NodeOutcome:
     return dataclasses.replace(
         node,
         name=redact(node.name),
         host=redact(node.host),
         address=None if node.address is None else redact(node.address),
-        phases=tuple(_redacted_phase(phase, redact) for phase in node.phases),
+        phases=tuple(_redact_phase(phase, redact) for phase in node.phases),
         error=None if node.error is None else redact(node.error),
         cause=None if node.cause is None else redact(node.cause),
     )

@@ -16,7 +16,7 @@ _TICKS = re.compile("`+")
 
 def as_line(text: str) -> str:
     """Return text as part of a line of Markdown, in which it does nothing but appear."""
-    plain = " ".join(_spelled(text).split())
+    plain = " ".join(_escape(text).split())
     escaped = _MARKDOWN.sub(r"\\\1", plain.replace("&", "&amp;").replace("<", "&lt;"))
     # Addresses become links by themselves where nothing stands between their parts.
     return escaped.replace("://", "&#58;//").replace("@", "&#64;").replace("www.", "www&#46;")
@@ -29,7 +29,7 @@ def as_cell(text: str) -> str:
 
 def as_block(text: str) -> list[str]:
     """Return the lines of a block that shows text as it is, whatever is in it."""
-    shown = _spelled(text)
+    shown = _escape(text)
     fence = "`" * (max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
     fence = max(fence, "```", key=len)
     return [f"{fence}text", *shown.splitlines(), fence]
@@ -40,5 +40,5 @@ def as_xml(text: str) -> str:
     return _NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _spelled(text: str) -> str:
+def _escape(text: str) -> str:
     return visible(text.replace("\r\n", "\n"))

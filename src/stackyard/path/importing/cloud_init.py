@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.guest import DNS
-from stackyard.fields.properties import numbered
+from stackyard.fields.properties import list_numbered
 from stackyard.fields.vm import CLOUD_INIT, CLOUD_INIT_FILES, IP_CONFIG, USER
 from stackyard.path.importing.configuration import parts_of
 from stackyard.path.importing.shared import card_fields
@@ -26,7 +26,7 @@ KNOWN_SETTINGS: dict[str, KnownParts | None] = {
 
 def forget_settings(config: Configuration) -> None:
     """Leave out what would be told, where there is no drive that tells it."""
-    unused = [key for pattern in KNOWN_SETTINGS for key in config.matching(pattern)]
+    unused = [key for pattern in KNOWN_SETTINGS for key in config.list_matching(pattern)]
     config.forget(*unused)
     if unused:
         config.note("has settings for cloud-init and no drive that would tell it; they stay as they are")
@@ -58,7 +58,7 @@ def add_cloud_init(config: Configuration, block: Object, fields: dict[str, Any])
 
 
 def _add_addresses(config: Configuration, blocks: list[Object], cards: list[dict[str, Any]]) -> None:
-    for place, _ in numbered(config.values, "ipconfig"):
+    for place, _ in list_numbered(config.values, "ipconfig"):
         if place < len(cards):
             cards[place] |= card_fields(config, f"ipconfig{place}", IP_CONFIG, {}, blocks[place])
         else:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.clients.proxmox import quoted
+from stackyard.clients.proxmox import quote
 from stackyard.path.importing.configuration import TranslatedGuest, Unsupported
 from stackyard.path.importing.container import translate_container
 from stackyard.path.importing.vm import translate_vm
@@ -71,7 +71,7 @@ async def translate(
         if row["node"] not in listed.online:
             return _unreachable(row)
         async with slots:
-            config = await client.get(f"/nodes/{quoted(row['node'])}/{row['type']}/{row['vmid']}/config")
+            config = await client.get(f"/nodes/{quote(row['node'])}/{row['type']}/{row['vmid']}/config")
         read = translate_vm if row["type"] == "qemu" else translate_container
         return read(row, config, left_alone)
 

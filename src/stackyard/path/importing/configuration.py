@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from stackyard.fields.properties import numbered, parse
+from stackyard.fields.properties import list_numbered, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -113,10 +113,10 @@ class Configuration:
 
     def numbered(self, prefix: str, table: Table, blocks: Sequence[Object]) -> list[dict[str, Any]]:
         """Return the fields of blocks that are one property string each (`net0`, `net1`)."""
-        keys = [f"{prefix}{number}" for number, _ in numbered(self.values, prefix)]
+        keys = [f"{prefix}{number}" for number, _ in list_numbered(self.values, prefix)]
         return [self.fields(key, table, block) for key, block in zip(keys, blocks, strict=True)]
 
-    def matching(self, pattern: str) -> list[str]:
+    def list_matching(self, pattern: str) -> list[str]:
         """Return the keys that have a form."""
         return [key for key in self.values if re.fullmatch(pattern, key)]
 
@@ -136,7 +136,7 @@ class Configuration:
     def lack_gaps(self, *prefixes: str) -> None:
         """Report where a number is missing before another one (`net1` without `net0`): the model counts."""
         for prefix in prefixes:
-            for place, (number, _) in enumerate(numbered(self.values, prefix)):
+            for place, (number, _) in enumerate(list_numbered(self.values, prefix)):
                 if place != number:
                     self.lack(f"{prefix}{number}", f"there is no {prefix}{place} before it")
                     break
@@ -155,7 +155,7 @@ class Configuration:
                 for name in sorted(self.parts(key, parts.bare).keys() - parts.names):
                     self.lack(f"{key}.{name}", "the model has nothing for it")
 
-    def translated(
+    def translate(
         self, row: Mapping[str, Any], model: Callable[[dict[str, Any]], Guest], fields: dict[str, Any]
     ) -> TranslatedGuest:
         """Return the guest, or everything that stands against it."""

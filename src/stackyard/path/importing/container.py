@@ -17,7 +17,7 @@ from stackyard.fields.container import (
     ROOT_DISK,
 )
 from stackyard.fields.guest import DNS, STARTUP
-from stackyard.fields.properties import GIB, numbered, parse_size
+from stackyard.fields.properties import GIB, list_numbered, parse_size
 from stackyard.path.importing.configuration import Configuration, KnownParts, parts_of
 from stackyard.path.importing.shared import KNOWN_KEYS, base_fields, card_fields, size_gib, without_only_mac
 from stackyard.provider.resources.container.describe import describe
@@ -71,7 +71,7 @@ def translate_container(
     _add_processing(config, attributes, fields)
     fields["root_disk"] = _root_disk(config, attributes)
     config.lack_gaps("mp", "net", "dev")
-    mounts = zip(numbered(config.values, "mp"), attributes["mount_point"], strict=True)
+    mounts = zip(list_numbered(config.values, "mp"), attributes["mount_point"], strict=True)
     fields["mounts"] = [_mount(config, f"mp{number}", block) for (number, _), block in mounts]
     fields["nics"] = _nics(config, attributes)
     fields["devices"] = config.numbered("dev", DEVICE, attributes["device_passthrough"])
@@ -79,7 +79,7 @@ def translate_container(
     for dns in told["dns"]:
         fields["dns"] = DNS.to_fields(dns, config.values)
     config.lack_unknown(_KNOWN)
-    return config.translated(row, Container.model_validate, fields)
+    return config.translate(row, Container.model_validate, fields)
 
 
 def _add_processing(config: Configuration, attributes: Object, fields: dict[str, Any]) -> None:
@@ -128,7 +128,9 @@ def _nics(config: Configuration, attributes: Object) -> list[dict[str, Any]]:
     blocks = attributes["network_interface"]
     addresses = attributes["initialization"][0]["ip_config"]
     cards = []
-    for (number, _), block, ip_config in zip(numbered(config.values, "net"), blocks, addresses, strict=True):
+    for (number, _), block, ip_config in zip(
+        list_numbered(config.values, "net"), blocks, addresses, strict=True
+    ):
         cards.append(card_fields(config, f"net{number}", INTERFACE, block, ip_config))
         if not block["bridge"]:
             config.lack(f"net{number}.bridge", "a card without a bridge is in no network that could be named")

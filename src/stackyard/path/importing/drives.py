@@ -44,7 +44,7 @@ def find_drives(config: Configuration, vm_id: int) -> Drives:
     """Return where the drives of a machine are; a second one of a kind is reported."""
     known: dict[str, KnownParts] = {}
     cdrom = cloud_init = ""
-    for slot in sorted(config.matching(INTERFACE.pattern), key=_order):
+    for slot in sorted(config.list_matching(INTERFACE.pattern), key=_order):
         if is_cloud_init(config.values[slot], vm_id):
             if cloud_init:
                 config.lack(slot, "it is a second drive of cloud-init")

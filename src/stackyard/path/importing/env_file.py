@@ -102,7 +102,7 @@ class EnvWriter:
         Raises:
             InvalidInputError: Something of a guest cannot be expressed; with everything of that kind.
         """
-        known = self._known()
+        known = self._list_known()
         new = [one for one in found if one.vm_id not in known]
         misfits = [*self._strangers(found), *self._namesakes(new), *_other_types(found, known)]
         _raise_lacks([*((one, lack) for one in found for lack in one.lacks), *misfits])
@@ -124,7 +124,7 @@ class EnvWriter:
         )
         return EnvFileText(text=text, entries=entries, resolved=resolved, guests=tuple(keyed))
 
-    def _known(self) -> Mapping[int, Guest]:
+    def _list_known(self) -> Mapping[int, Guest]:
         """Return the guests that the env has by id, as after an import that was cut off."""
         if self.is_new:
             return {}
@@ -174,9 +174,9 @@ class EnvWriter:
                 changes.append(yamledit.Set(("posture",), postures[0]))
         if self.is_new or not self.resolver.site.guests(self.env):
             # An empty list is written in brackets, and everything that is added would stay in them.
-            changes.append(yamledit.Set(("vms",), [yamledit.laid_out(entry) for entry in entries.values()]))
+            changes.append(yamledit.Set(("vms",), [yamledit.lay_out(entry) for entry in entries.values()]))
         else:
-            changes += [yamledit.Append(("vms",), yamledit.laid_out(entry)) for entry in entries.values()]
+            changes += [yamledit.Append(("vms",), yamledit.lay_out(entry)) for entry in entries.values()]
         after = yamledit.edit_text(before or "", changes if entries else [], str(path))
         return EnvText(path=path, before=before, after=after)
 

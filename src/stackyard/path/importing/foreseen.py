@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.clients import proxmox
 from stackyard.desired import Container, Desired, Vm
-from stackyard.guard.foresight import find_refusals, questions
+from stackyard.guard.checks import find_refusals, list_reads
 from stackyard.guard.implied import ImpliedCalls
-from stackyard.path.foresight import caller_of, read_facts
-from stackyard.path.places import by_label
+from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.source_locations import by_label
 from stackyard.path.survey import survey
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def foresee(resolved: Resolved, guests: Sequence[Guest]) -> tuple[Finding,
     implied = ImpliedCalls.of_existing(desired)
     async with proxmox.Client(resolved.connection) as client:
         cluster = await survey(client, {guest.node for guest in guests})
-        wanted = questions(implied, cluster)
+        wanted = list_reads(implied, cluster)
         facts = await read_facts(client, cluster, wanted, caller=caller_of(resolved.connection))
     locate = by_label(resolved.locate, desired)
-    return tuple(finding.located(locate) for finding in find_refusals(implied, facts))
+    return tuple(finding.locate(locate) for finding in find_refusals(implied, facts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.state.guests import indexed_vm_ids
+from stackyard.state.guests import list_indexed_vm_ids
 from stackyard.state.inside import EncryptedStateError
 from stackyard.state.managed import read_managed
 
@@ -40,7 +40,7 @@ def managed_guests(
         vm_id: name
         for name, held in managed.holdings.items()
         if not _is_elsewhere(name, resolver, nodes, endpoint)
-        for vm_id in indexed_vm_ids(held, nodes)
+        for vm_id in list_indexed_vm_ids(held, nodes)
     }
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.path.importing.configuration import TranslatedGuest
     from stackyard.path.importing.env_file import EnvFileText
     from stackyard.path.importing.selection import Filter
-    from stackyard.path.run import Settings
+    from stackyard.path.run import RunSettings
     from stackyard.sources.site import ConfigResolver
 
 __all__ = ["ImportRequest", "ImportResult", "import_guests"]
@@ -80,7 +80,11 @@ class ImportResult:
 
 
 async def import_guests(
-    resolver: ConfigResolver, wanted: ImportRequest, settings: Settings, *, emit: events.Emit = events.ignore
+    resolver: ConfigResolver,
+    wanted: ImportRequest,
+    settings: RunSettings,
+    *,
+    emit: events.Emit = events.ignore,
 ) -> ImportResult:
     """Write entries and a state for guests that are there, so that the plan for them is empty.
 
@@ -102,8 +106,8 @@ async def import_guests(
         with events.step(emit, "survey", "Looking at the cluster"):
             listed = await list_cluster(client)
             chosen = choose(listed.guests, wanted.filters)
-            managed = _managed(resolver, settings, listed, connection.endpoint)
-            free = _unmanaged(chosen, managed, wanted.filters, writer.state_name)
+            managed = _list_managed(resolver, settings, listed, connection.endpoint)
+            free = _list_unmanaged(chosen, managed, wanted.filters, writer.state_name)
             found = await translate(client, listed, free, wanted.left_alone)
     known = {int(row["vmid"]): managed[int(row["vmid"])] for row in chosen if int(row["vmid"]) in managed}
     written = writer.write(found) if found else None
@@ -123,14 +127,14 @@ async def import_guests(
     )
 
 
-def _managed(
-    resolver: ConfigResolver, settings: Settings, listed: ClusterListing, endpoint: str
+def _list_managed(
+    resolver: ConfigResolver, settings: RunSettings, listed: ClusterListing, endpoint: str
 ) -> Mapping[int, str]:
     with contextlib.closing(open_objects(settings.base / "state")) as objects:
         return managed_guests(StateService(objects), resolver, listed.nodes, endpoint)
 
 
-def _unmanaged(
+def _list_unmanaged(
     chosen: Sequence[Mapping[str, Any]], managed: Mapping[int, str], filters: Sequence[Filter], own: str
 ) -> list[Mapping[str, Any]]:
     """Return the guests that no state has.

@@ -16,7 +16,7 @@ from stackyard.base import events, files
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.engine import statefile
-from stackyard.path.importing.trial import changes_of, planned_document, require_nothing
+from stackyard.path.importing.trial import changes_of, read_plan_document, require_nothing
 from stackyard.path.run import open_run
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.path.importing.trial import ProvenState
-    from stackyard.path.run import Run, Settings
+    from stackyard.path.run import Run, RunSettings
     from stackyard.path.target import Resolved
 
-__all__ = ["EnvText", "joined", "take"]
+__all__ = ["EnvText", "join_states", "take"]
 
 # Files of a site are for everybody who may read the folder.
 _READABLE = 0o644
@@ -42,7 +42,7 @@ class EnvText:
     after: str
 
     @contextlib.contextmanager
-    def written(self) -> Iterator[None]:
+    def write(self) -> Iterator[None]:
         """Write the file; put it back when the block fails, unless somebody else has changed it since.
 
         Raises:
@@ -73,7 +73,7 @@ class EnvText:
 
 async def take(
     resolved: Resolved,
-    settings: Settings,
+    settings: RunSettings,
     text: EnvText,
     proven: ProvenState,
     *,
@@ -95,11 +95,11 @@ async def take(
     """
     addresses = [f"{row['type']}.{row['name']}" for row in proven.document["resources"]]
     async with open_run(resolved, settings, emit=emit) as run:
-        with text.written():
+        with text.write():
             with events.step(emit, "take", f"Writing {text.path.name} and the state"):
                 before = run.states.contents.read(resolved.target.state_name)
                 known = None if before is None else before.body.data
-                await statefile.state_push(run.workdir, joined(known, proven))
+                await statefile.state_push(run.workdir, join_states(known, proven))
             await _prove(run, addresses)
 
 
@@ -107,7 +107,7 @@ async def _prove(run: Run, addresses: Sequence[str]) -> None:
     is_proved = False
     try:
         with events.step(run.emit, "plan", f"Planning {run.resolved.target}"):
-            document = await planned_document(run)
+            document = await read_plan_document(run)
         require_nothing(changes_of(document, addresses), str(run.resolved.target))
         is_proved = True
     finally:
@@ -115,7 +115,7 @@ async def _prove(run: Run, addresses: Sequence[str]) -> None:
             await statefile.state_rm(run.workdir, tuple(addresses))
 
 
-def joined(before: bytes | None, proven: ProvenState) -> bytes:
+def join_states(before: bytes | None, proven: ProvenState) -> bytes:
     """Return the state of a target with imported guests in it.
 
     Args:
@@ -132,12 +132,12 @@ def joined(before: bytes | None, proven: ProvenState) -> bytes:
             **document,
             "serial": document["serial"] + 1,
             "resources": [*kept, *new.values()],
-            "outputs": _joined_outputs(document.get("outputs") or {}, proven.document.get("outputs") or {}),
+            "outputs": _join_outputs(document.get("outputs") or {}, proven.document.get("outputs") or {}),
         }
     )
 
 
-def _joined_outputs(ours: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _join_outputs(ours: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return outputs with those of new guests: objects that have one more attribute for each."""
     result = dict(ours)
     for name, output in new.items():

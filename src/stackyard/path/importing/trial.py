@@ -28,7 +28,7 @@ from stackyard.engine.changes import Action, read_changes
 from stackyard.engine.version import EngineBrokenError
 from stackyard.guard.subjects import describe
 from stackyard.path import plan
-from stackyard.path.adjustments import expected_values
+from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
 from stackyard.render.names import label
 from stackyard.render.references import CONTAINER, VM, address_of
@@ -38,10 +38,17 @@ if TYPE_CHECKING:
 
     from stackyard.desired import Guest
     from stackyard.engine.changes import Change
-    from stackyard.path.run import Run, Settings
+    from stackyard.path.run import Run, RunSettings
     from stackyard.path.target import Resolved
 
-__all__ = ["ImportDiffersError", "ProvenState", "changes_of", "planned_document", "prove", "require_nothing"]
+__all__ = [
+    "ImportDiffersError",
+    "ProvenState",
+    "changes_of",
+    "prove",
+    "read_plan_document",
+    "require_nothing",
+]
 
 DIFFERS = Kind(
     code="E-IMPORT-DIFFERS",
@@ -89,7 +96,7 @@ class ProvenState:
 
 
 async def prove(
-    resolved: Resolved, settings: Settings, guests: Sequence[Guest], *, emit: events.Emit = events.ignore
+    resolved: Resolved, settings: RunSettings, guests: Sequence[Guest], *, emit: events.Emit = events.ignore
 ) -> ProvenState:
     """Import guests into a state that is thrown away, and show that a plan for them is empty.
 
@@ -117,9 +124,9 @@ async def prove(
                 await _import(run)
                 await _tell_pools(run, alone)
             with events.step(emit, "prove", "Proving that the plan is empty"):
-                document = await planned_document(run)
+                document = await read_plan_document(run)
                 await _complete(run, document)
-                document = await planned_document(run)
+                document = await read_plan_document(run)
                 require_nothing(read_changes(document).planned, str(resolved.target))
             found = _read(run)
     return ProvenState(document={**found, "outputs": _outputs(document)})
@@ -136,7 +143,7 @@ def _import_blocks(run: Run, guests: Sequence[Guest]) -> Iterator[None]:
     wanted = {"imports.tf.json": {"import": imports}, "imports_override.tf.json": {"resource": kept}}
     if run.served is not None:
         # What Proxmox does not keep is spelled as in the configuration: bpg compares the texts.
-        run.served.expected.update(expected_values(run.rendered, {"import": imports}))
+        run.served.expected.update(list_expected_values(run.rendered, {"import": imports}))
     try:
         for name, content in wanted.items():
             files.replace_file(run.workdir.folder / name, orjson.dumps(content))
@@ -164,7 +171,7 @@ async def _tell_pools(run: Run, guests: Sequence[Guest]) -> None:
         await _edit(run, {address: {"pool_id": pool} for address, pool in pools.items()})
 
 
-async def planned_document(run: Run) -> Mapping[str, Any]:
+async def read_plan_document(run: Run) -> Mapping[str, Any]:
     """Return the engine's JSON of a plan for a target; it holds every secret in clear."""
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
         path = Path(folder) / "plan"
@@ -196,7 +203,7 @@ async def _complete(run: Run, plan: Mapping[str, Any]) -> None:
     """Put into the state what a plan would put there without touching a guest."""
     changes = {entry["address"]: entry["change"] for entry in plan.get("resource_changes", ())}
     updates = {
-        address: _known(change["after"], change.get("after_unknown"), change["before"])
+        address: _fill_unknown(change["after"], change.get("after_unknown"), change["before"])
         for address, change in changes.items()
         if change["actions"] == ["update"]
     }
@@ -222,15 +229,17 @@ def _read(run: Run) -> dict[str, Any]:
     return document
 
 
-def _known(after: Any, unknown: Any, before: Any) -> Any:
+def _fill_unknown(after: Any, unknown: Any, before: Any) -> Any:
     """Return what a value will be; what nobody knows yet is as it was."""
     if unknown is True:
         return before
     if isinstance(after, dict) or isinstance(unknown, dict):
         keys = {**(after or {}), **(unknown if isinstance(unknown, dict) else {})}
-        return {key: _known(_at(after, key), _at(unknown, key), _at(before, key)) for key in keys}
+        return {key: _fill_unknown(_at(after, key), _at(unknown, key), _at(before, key)) for key in keys}
     if isinstance(after, list) and isinstance(unknown, list):
-        return [_known(one, _at(unknown, place), _at(before, place)) for place, one in enumerate(after)]
+        return [
+            _fill_unknown(one, _at(unknown, place), _at(before, place)) for place, one in enumerate(after)
+        ]
     return after
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.desired import Vm
 from stackyard.fields.guest import STARTUP
-from stackyard.fields.properties import numbered
+from stackyard.fields.properties import list_numbered
 from stackyard.fields.vm import (
     AGENT,
     AUDIO,
@@ -96,7 +96,7 @@ def translate_vm(
         add_cloud_init(config, attributes["initialization"][0], fields)
     _forget_usual_order(fields, drives)
     config.lack_unknown({**_KNOWN, **drives.known})
-    return config.translated(row, Vm.model_validate, fields)
+    return config.translate(row, Vm.model_validate, fields)
 
 
 def _add_basics(config: Configuration, attributes: Object, fields: dict[str, Any]) -> None:
@@ -155,7 +155,7 @@ def _add_devices(config: Configuration, attributes: Object, fields: dict[str, An
         config.lack("audio0.driver", "it is not set, and the providers take that for a difference: set it")
     fields["pci_devices"] = _slotted(config, PCI_DEVICE, attributes["hostpci"])
     # The provider passes over one that names no device.
-    devices = [USB_DEVICE.read_text(text) for _, text in numbered(config.values, "usb")]
+    devices = [USB_DEVICE.read_text(text) for _, text in list_numbered(config.values, "usb")]
     fields["usb_devices"] = config.numbered("usb", USB_DEVICE, devices)
     for number, device in enumerate(fields["usb_devices"]):
         if device.get("host") == "spice":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL"]
 
-# Whoever asks twice within one plan gets the same picture.
+# Anyone who asks twice within one plan gets the same picture.
 _SAME_PICTURE_S = 1.0
 
 
@@ -54,7 +54,7 @@ async def _read_nodes(work: Work, config: Object) -> Object:
 
 async def _read_node(work: Work, config: Object) -> Object:
     name = config["node_name"]
-    found = await work.client.get(f"/nodes/{proxmox.quoted(name)}/status", max_age_s=_SAME_PICTURE_S)
+    found = await work.client.get(f"/nodes/{proxmox.quote(name)}/status", max_age_s=_SAME_PICTURE_S)
     processor, memory = found.get("cpuinfo") or {}, found.get("memory") or {}
     return {
         **config,
@@ -103,7 +103,7 @@ async def _read_datastores(work: Work, config: Object) -> Object:
         "storage": filters.get("id"),
         "target": filters.get("target"),
     }
-    path = f"/nodes/{proxmox.quoted(node)}/storage"
+    path = f"/nodes/{proxmox.quote(node)}/storage"
     listed = await work.client.get(path, query, max_age_s=_SAME_PICTURE_S)
     return {**config, "datastores": [_datastore(node, found) for found in listed]}
 

@@ -58,7 +58,7 @@ def _matches(guest: Object, filter_: Object, place: int) -> bool:
     return False
 
 
-def _chosen(guests: Iterable[Object], config: Object) -> list[Object]:
+def _filter_guests(guests: Iterable[Object], config: Object) -> list[Object]:
     node, tags = config.get("node_name"), {tag.strip() for tag in config.get("tags") or ()} - {""}
     return [
         guest
@@ -71,7 +71,7 @@ def _chosen(guests: Iterable[Object], config: Object) -> list[Object]:
 
 def _list_of(kind: str, attribute: str) -> DataSource:
     async def read(work: Work, config: Object) -> Object:
-        chosen = _chosen(await _guests(work, kind), config)
+        chosen = _filter_guests(await _guests(work, kind), config)
         return {**config, "id": attribute, attribute: chosen}
 
     return DataSource(

@@ -7,7 +7,7 @@ from stackyard.provider.guests.creation import (
     Creation,
     left_on_failure,
     make_once,
-    marked,
+    mark_description,
 )
 from stackyard.provider.guests.guest import CONTAINER, VM, Guest, GuestKind, find_guest
 
@@ -21,5 +21,5 @@ __all__ = [
     "find_guest",
     "left_on_failure",
     "make_once",
-    "marked",
+    "mark_description",
 ]

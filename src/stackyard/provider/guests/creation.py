@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.backoff import Backoff
 from stackyard.clients import proxmox
-from stackyard.provider.create_once import HalfMadeError, was_not_done
+from stackyard.provider.create_once import PartialGuestError, was_not_done
 from stackyard.provider.guests.guest import Guest, find_guest
 from stackyard.provider.journal import subject_of
-from stackyard.provider.vm_ids import says_taken, taken_id
+from stackyard.provider.vm_ids import make_taken_error, says_taken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.provider.kinds import Work
     from stackyard.provider.values import Object
 
-__all__ = ["CreatedGuest", "Creation", "left_on_failure", "make_once", "marked"]
+__all__ = ["CreatedGuest", "Creation", "left_on_failure", "make_once", "mark_description"]
 
 _ATTEMPTS = 5
 # The locks of a guest that a task makes, as a new one or as a clone.
@@ -76,7 +76,7 @@ class CreatedGuest:
     is_taken_over: bool
 
 
-def marked(description: str | None, token: str) -> str:
+def mark_description(description: str | None, token: str) -> str:
     """Return a description that carries a token, which at first a guest can carry nowhere else."""
     return f"{(description or '').rstrip()}\n\nmade-by-stackyard: {token}".strip()
 
@@ -123,7 +123,7 @@ async def make_once(work: Work, planned: Object, creation: Creation) -> CreatedG
             if not says_taken(err.text):
                 raise
             if number is not None:
-                raise await taken_id(work.client, vm_id, err.text) from err
+                raise await make_taken_error(work.client, vm_id, err.text) from err
             # Somebody else has taken the number since we looked.
             work.session.ids.reject(vm_id)
 
@@ -144,7 +144,7 @@ async def _choose_id(work: Work, number: int | None, kind: GuestKind) -> int:
     except proxmox.RefusedError as err:
         if not says_taken(err.text):
             raise
-        raise await taken_id(work.client, number, err.text) from err
+        raise await make_taken_error(work.client, number, err.text) from err
     return number
 
 
@@ -261,7 +261,7 @@ async def _wait_until_made(guest: Guest, creation: Creation, entry: Entry) -> di
             if config is not None and config.get("lock") in _BEING_MADE:
                 noun = guest.kind.noun[0].upper() + guest.kind.noun[1:]
                 who = f"{noun} {guest.vm_id} on {guest.node}"
-                raise HalfMadeError(f"{who} has the lock {config['lock']!r}, and no task makes it.")
+                raise PartialGuestError(f"{who} has the lock {config['lock']!r}, and no task makes it.")
             return config
         await guest.work.client.pause(next(pauses))
 

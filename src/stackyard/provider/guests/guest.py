@@ -87,12 +87,12 @@ class Guest:
     @property
     def path(self) -> str:
         """Where the API has it."""
-        return f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}/{self.vm_id}"
+        return f"/nodes/{proxmox.quote(self.node)}/{self.kind.path}/{self.vm_id}"
 
     @property
     def tasks_path(self) -> str:
         """Where the API lists the tasks of its node."""
-        return f"/nodes/{proxmox.quoted(self.node)}/tasks"
+        return f"/nodes/{proxmox.quote(self.node)}/tasks"
 
     def on(self, node: str) -> Guest:
         """Return the same guest on another node."""
@@ -135,11 +135,11 @@ class Guest:
 
         What the cluster says of a guest's state is some seconds old.
         """
-        path = f"/nodes/{proxmox.quoted(self.node)}/{self.kind.path}"
+        path = f"/nodes/{proxmox.quote(self.node)}/{self.kind.path}"
         listed = await self.work.client.get(path, max_age_s=_SHARED_S)
         return any(int(one["vmid"]) == self.vm_id and one.get("status") == "running" for one in listed)
 
-    async def pending(self) -> set[str]:
+    async def list_pending(self) -> set[str]:
         """Return the keys whose change waits for a restart."""
         listed = await self.work.client.get(f"{self.path}/pending")
         return {str(one["key"]) for one in listed if "pending" in one or "delete" in one}
@@ -273,4 +273,4 @@ class Guest:
             if task.get("upid") and not task.get("endtime"):
                 with contextlib.suppress(proxmox.TaskFailedError):
                     await proxmox.wait_for(self.work.client, str(task["upid"]), timeout_s=timeout_s)
-        self.work.client.outdate_reads()
+        self.work.client.expire_reads()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.clients import proxmox
 from stackyard.provider.checks import matches, one_of
-from stackyard.provider.create_once import is_unsure, note_seen, subject_named
+from stackyard.provider.create_once import is_unsure, make_subject, note_seen
 from stackyard.provider.datastore_files import (
     NodeDatastore,
     VolumeId,
@@ -48,7 +48,7 @@ def _place(state: Object) -> NodeDatastore:
 async def _metadata(work: Work, state: Object) -> dict[str, Any]:
     query = {"url": state["url"], "verify-certificates": bool(state["verify"])}
     found: dict[str, Any] = await work.client.get(
-        f"/nodes/{proxmox.quoted(state['node_name'])}/query-url-metadata", query
+        f"/nodes/{proxmox.quote(state['node_name'])}/query-url-metadata", query
     )
     return found
 
@@ -67,7 +67,7 @@ async def _create(work: Work, planned: Object) -> Object:
 
 async def _fetch(work: Work, state: Object) -> None:
     """Let the node download the file, in place of one that may go."""
-    journal, subject = work.session.journal, subject_named(work, _identity(state))
+    journal, subject = work.session.journal, make_subject(work, _identity(state))
     entry = journal.take(subject)
     if entry is not None:
         await _clear(work, state, entry)
@@ -117,14 +117,14 @@ async def _clear(work: Work, state: Object, entry: Entry) -> None:
         ObjectExistsError: There is a file, and nothing shows that the killed run downloaded it.
     """
     name, node = str(state["file_name"]), str(state["node_name"])
-    upid = await proxmox.running_task(work.client, node, kind=_TASK, about=name)
+    upid = await proxmox.find_running_task(work.client, node, kind=_TASK, about=name)
     if upid is not None:
         with contextlib.suppress(proxmox.TaskFailedError):
             await proxmox.wait_for(work.client, upid, timeout_s=float(state["upload_timeout"]))
     found = await find_file(work, _place(state), state["id"], state["content_type"])
     if found is None:
         return
-    is_ours = await was_written_by(work, entry, found, kind=_TASK, says=_says(work, state, entry))
+    is_ours = await was_written_by(work, entry, found, kind=_TASK, says=_make_log_matcher(work, state, entry))
     if is_ours or state["overwrite_unmanaged"]:
         await remove_file(work, _place(state), state["id"])
     elif not state["checksum"]:
@@ -137,7 +137,7 @@ def _mark(work: Work, url: str) -> str:
     return hashlib.sha256(work.client.redactor(url).encode()).hexdigest()
 
 
-def _says(work: Work, state: Object, entry: Entry) -> Callable[[str], bool]:
+def _make_log_matcher(work: Work, state: Object, entry: Entry) -> Callable[[str], bool]:
     """Return what recognises the line of a log that names the URL of an entry, and the file."""
     wanted = ((entry.sent or {}).get(_SOURCE), state["file_name"])
 
@@ -168,7 +168,7 @@ async def _download(work: Work, state: Object, entry: Entry) -> None:
     except proxmox.ProxmoxError as err:
         if not is_unsure(err) or _EXISTS in err.detail:
             raise
-        tasks = await later_tasks(work, entry, kind=_TASK, says=_says(work, state, entry))
+        tasks = await later_tasks(work, entry, kind=_TASK, says=_make_log_matcher(work, state, entry))
         if not tasks:
             raise
         upid = str(tasks[0]["upid"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from stackyard.clients import proxmox
 from stackyard.provider import sources
 from stackyard.provider.checks import matches, one_of
-from stackyard.provider.create_once import note_seen, subject_named, was_not_done
+from stackyard.provider.create_once import make_subject, note_seen, was_not_done
 from stackyard.provider.datastore_files import (
     NodeDatastore,
     VolumeId,
@@ -100,7 +100,7 @@ def _source(work: Work, file: Object) -> str:
 
 async def _create(work: Work, planned: Object) -> Object:
     volume, place, journal = _volume(planned), _place(planned), work.session.journal
-    subject = subject_named(work, _identity(planned, str(volume)))
+    subject = make_subject(work, _identity(planned, str(volume)))
     entry = journal.take(subject)
     if entry is not None:
         says, timeout_s = _names_target(volume), float(planned["timeout_upload"])
@@ -137,7 +137,7 @@ async def _begin(work: Work, planned: Object, entry: Entry | None, volume: Volum
         sent = await latest_tasks(work, node, _TASK)
     if entry is not None:
         return await journal.change(entry, sent=sent, upid="")
-    subject = subject_named(work, _identity(planned, str(volume)))
+    subject = make_subject(work, _identity(planned, str(volume)))
     return await journal.begin(subject, node=node, vm_id=0, sent=sent)
 
 
@@ -203,7 +203,7 @@ async def _content(work: Work, planned: Object) -> AsyncIterator[Callable[[], Bi
     if raw:
         yield sources.raw_content(str(raw["data"]), resize=int(raw.get("resize") or 0))
         return
-    async with sources.opened_file(
+    async with sources.open_file(
         _source(work, file), checksum=str(file.get("checksum") or ""), insecure=bool(file.get("insecure"))
     ) as content:
         yield content
@@ -223,7 +223,7 @@ async def _path(work: Work, volume: VolumeId) -> str:
     Raises:
         AttributeValueError: The datastore is no folder.
     """
-    datastore: dict[str, Any] = await work.client.get(f"/storage/{proxmox.quoted(volume.datastore)}")
+    datastore: dict[str, Any] = await work.client.get(f"/storage/{proxmox.quote(volume.datastore)}")
     base = datastore.get("path")
     if not base:
         raise AttributeValueError(
@@ -267,11 +267,11 @@ async def _current(work: Work, state: Object) -> Object | None:
     read = {**state, "file_name": name, "content_type": found.get("content")}
     source = _block(state, "source_file")
     if source:
-        read |= await _compared(work, state, source)
+        read |= await _compare(work, state, source)
     return read
 
 
-async def _compared(work: Work, state: Object, source: Object) -> Object:
+async def _compare(work: Work, state: Object, source: Object) -> Object:
     """Return the facts of the source, and whether it has changed since the upload."""
     path = _source(work, source)
     if "://" in path:

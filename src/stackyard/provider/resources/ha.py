@@ -10,7 +10,7 @@ from stackyard.provider.crud import Collection, both_names
 from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, Form
 from stackyard.provider.problems import Problem
 from stackyard.provider.schema import Rule
-from stackyard.provider.values import UNKNOWN, Object, given
+from stackyard.provider.values import UNKNOWN, Object, get_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ def _resource_state(known: Object, found: Mapping[str, Any]) -> Object:
 
 
 def _check_resource(config: Object) -> Iterator[Problem]:
-    ident, kind = given(config, "resource_id"), given(config, "type")
+    ident, kind = get_known(config, "resource_id"), get_known(config, "type")
     if ident is not None and kind is not None and ident.partition(":")[0] != kind:
         yield Problem(path=("type",), detail=f"`type` is {kind}, and `resource_id` is {ident}.")
 
@@ -108,7 +108,7 @@ def _rule_state(known: Object, found: Mapping[str, Any]) -> Object:
 
 def _check_rule(config: Object) -> Iterator[Problem]:
     """Check that a rule has what its type needs, and nothing of the other's."""
-    kind = given(config, "type")
+    kind = get_known(config, "type")
     if kind is None:
         return
     needed, foreign = ("nodes", "affinity") if kind == _NODES else ("affinity", "nodes")
@@ -116,7 +116,7 @@ def _check_rule(config: Object) -> Iterator[Problem]:
         yield Problem(path=(needed,), detail=f"A rule of type {kind} needs `{needed}`.")
     if config.get(foreign) is not None:
         yield Problem(path=(foreign,), detail=f"A rule of type {kind} has no `{foreign}`.")
-    if kind == _RESOURCES and given(config, "strict"):
+    if kind == _RESOURCES and get_known(config, "strict"):
         yield Problem(path=("strict",), detail=f"A rule of type {kind} cannot be `strict`.")
 
 

@@ -52,7 +52,7 @@ async def _find(work: Work, pool_id: str) -> dict[str, Any] | None:
     return pool
 
 
-async def _listed(work: Work, pool_id: str) -> dict[str, Any] | None:
+async def _find_in_list(work: Work, pool_id: str) -> dict[str, Any] | None:
     """Look without asking for what may be missing, after which Proxmox closes the connection."""
     pools = await work.client.get("/pools")
     return next((pool for pool in pools if pool.get("poolid") == pool_id), None)
@@ -66,7 +66,7 @@ async def _create(work: Work, planned: Object) -> Object:
         pool_id,
         sent={"comment": planned["comment"]},
         make=lambda: work.client.post("/pools", {"poolid": pool_id, "comment": planned["comment"]}),
-        look=lambda: _listed(work, pool_id),
+        look=lambda: _find_in_list(work, pool_id),
     )
     work.keep(state)
     return await (_update(work, state, state) if was_there else _current(work, state))

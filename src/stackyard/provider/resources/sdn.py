@@ -14,7 +14,7 @@ from stackyard.provider.fields import COMMA_SET, FLAG, NUMBER, TEXT, Field, Form
 from stackyard.provider.kinds import Resource
 from stackyard.provider.problems import ImportIdError, Problem
 from stackyard.provider.schema import Rule
-from stackyard.provider.values import Object, given
+from stackyard.provider.values import Object, get_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -116,7 +116,7 @@ def _subnet_state(known: Object, found: Mapping[str, Any]) -> Object:
 
 def _is_subnet(state: Object, row: Mapping[str, Any]) -> bool:
     """Tell whether a row is a subnet, which is made by its CIDR and listed under a name with its zone."""
-    if given(state, "id") is not None:
+    if get_known(state, "id") is not None:
         return bool(row.get("subnet") == state["id"])
     return str(row.get("subnet", "")).endswith("-" + str(state["cidr"]).replace("/", "-"))
 
@@ -134,26 +134,26 @@ def _identify_subnet(given_id: str) -> Object:
 
 def _check_subnet(config: Object) -> Iterator[Problem]:
     """Check that the addresses are inside of the subnet, once all of them are known."""
-    cidr = given(config, "cidr")
+    cidr = get_known(config, "cidr")
     if cidr is None:
         return
     network = ipaddress.ip_network(cidr, strict=False)
-    range_ = given(config, "dhcp_range") or {}
+    range_ = get_known(config, "dhcp_range") or {}
     places: dict[tuple[str, ...], Any] = {
-        ("gateway",): given(config, "gateway"),
-        ("dhcp_dns_server",): given(config, "dhcp_dns_server"),
+        ("gateway",): get_known(config, "gateway"),
+        ("dhcp_dns_server",): get_known(config, "dhcp_dns_server"),
     }
-    places |= {("dhcp_range", name): given(range_, name) for name in ("start_address", "end_address")}
+    places |= {("dhcp_range", name): get_known(range_, name) for name in ("start_address", "end_address")}
     for path, address in places.items():
         if address is not None and ipaddress.ip_address(address) not in network:
             yield Problem(path=path, detail=f"`{'.'.join(path)}` is {address}, which is not in {cidr}.")
-    first, last = given(range_, "start_address"), given(range_, "end_address")
+    first, last = get_known(range_, "start_address"), get_known(range_, "end_address")
     if first and last and int(ipaddress.ip_address(first)) > int(ipaddress.ip_address(last)):
         yield Problem(path=("dhcp_range",), detail=f"The range begins at {first}, after its end at {last}.")
 
 
 _SUBNET = Collection(
-    path=lambda state: f"/cluster/sdn/vnets/{proxmox.quoted(state['vnet'])}/subnets",
+    path=lambda state: f"/cluster/sdn/vnets/{proxmox.quote(state['vnet'])}/subnets",
     key="subnet",
     attribute="cidr",
     listed_as="id",

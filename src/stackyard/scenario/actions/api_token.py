@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.operator.delegation.credentials import PRIVILEGES
-from stackyard.scenario.actions.node_file import known_name
-from stackyard.scenario.actions.setup import asked_json
+from stackyard.scenario.actions.node_file import read_machine_name
+from stackyard.scenario.actions.setup import run_json
 from stackyard.scenario.failures import MachineUnfitError
 from stackyard.scenario.model import ActionResult
 from stackyard.sources.site.edit import put_api_token
@@ -33,7 +33,7 @@ class CreateApiToken:
 
     async def run(self, context: Context) -> ActionResult:
         """Make the token, or find it made."""
-        name = await known_name(context)
+        name = await read_machine_name(context)
         site = context.needed_site
         node = site.nodes.get(name)
         key = (node.model.api_token if node is not None else None) or name
@@ -55,16 +55,16 @@ class CreateApiToken:
 
 async def _is_there(context: Context, token_id: str) -> bool:
     user, _, token = token_id.partition("!")
-    users = await asked_json(context, "pveum user list")
+    users = await run_json(context, "pveum user list")
     if not any(one.get("userid") == user for one in users):
         return False
-    tokens = await asked_json(context, f"pveum user token list {shlex.quote(user)}")
+    tokens = await run_json(context, f"pveum user token list {shlex.quote(user)}")
     return any(one.get("tokenid") == token for one in tokens)
 
 
 async def _grant(context: Context) -> None:
     """Make the user with its role; what is there is brought up to date."""
-    roles = await asked_json(context, "pveum role list")
+    roles = await run_json(context, "pveum role list")
     known = next((str(one.get("privs", "")) for one in roles if one["roleid"] == "Administrator"), "").split(
         ","
     )
@@ -72,7 +72,7 @@ async def _grant(context: Context) -> None:
     rights = ",".join(one for one in PRIVILEGES if one in known)
     verb = "modify" if any(one["roleid"] == _ROLE for one in roles) else "add"
     await context.sh(f"pveum role {verb} {_ROLE} --privs {rights}")
-    if not any(one.get("userid") == _USER for one in await asked_json(context, "pveum user list")):
+    if not any(one.get("userid") == _USER for one in await run_json(context, "pveum user list")):
         await context.sh(f"pveum user add {_USER} --comment 'Runs stackyard'")
     await context.sh(f"pveum acl modify / --users {_USER} --roles {_ROLE}")
 

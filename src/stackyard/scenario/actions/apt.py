@@ -1,4 +1,4 @@
-"""Packages of Debian on a machine: installed without questions, behind whoever holds the lock."""
+"""Packages of Debian on a machine: installed without questions, behind the holder of the lock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["APT_GET", "install_packages", "refresh_packages"]
 
-# The lock is waited for: a machine that has just started updates itself. Files that somebody changed stay.
+# The lock is waited for: a machine that has just started updates itself. Files that someone changed stay.
 APT_GET = (
     "DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 "
     "-o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"

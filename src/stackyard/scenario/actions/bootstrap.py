@@ -91,7 +91,7 @@ class VerifyInstall:
         if context.options.source is not None:
             said = await context.sh("homestak status", timeout_s=120.0)
             if missing := [part for part in _PARTS if part not in said]:
-                raise PhaseFailedError(f"`homestak status` does not tell of {', '.join(missing)}.")
+                raise PhaseFailedError(f"`homestak status` does not list {', '.join(missing)}.")
             return ActionResult(success=True, message=f"homestak is installed with {', '.join(_PARTS)}.")
         said = await read_json(context, f"{_PROGRAM} --version --json", timeout_s=120.0)
         version = str(said["version"])

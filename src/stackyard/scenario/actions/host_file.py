@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stackyard.scenario.actions.node_file import known_name, merged_message
+from stackyard.scenario.actions.node_file import format_merge_message, read_machine_name
 from stackyard.scenario.actions.setup import read_json
 from stackyard.scenario.machines import Remote
 from stackyard.scenario.model import ActionResult
@@ -23,7 +23,7 @@ class GenerateHostConfig:
 
     async def run(self, context: Context) -> ActionResult:
         """Ask the machine and write the file."""
-        name = await known_name(context)
+        name = await read_machine_name(context)
         links = await read_json(context, "ip -j address show", as_root=False)
         routes = await read_json(context, "ip -j route show default", as_root=False)
         fields: dict[str, Any] = {
@@ -35,12 +35,12 @@ class GenerateHostConfig:
             "hardware": await _hardware(context),
             "access": _access(context),
         }
-        merged = merge_host(context.root, name, _filled(fields), overwrites=context.options.force)
+        merged = merge_host(context.root, name, _drop_empty(fields), overwrites=context.options.force)
         updates = {"host_name": name, "host_file": str(merged.path)}
-        return ActionResult(success=True, message=merged_message(merged), context_updates=updates)
+        return ActionResult(success=True, message=format_merge_message(merged), context_updates=updates)
 
 
-def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
     """Return what there is something to say about."""
     return {
         key: value

@@ -71,7 +71,7 @@ class EnsurePve:
 
     async def run(self, context: Context) -> ActionResult:
         """Install it, or find it installed."""
-        version = await _running_version(context)
+        version = await _read_running_version(context)
         if version is not None:
             return _result(version, f"{version} is installed already.")
         suite = await _suite(context)
@@ -80,11 +80,11 @@ class EnsurePve:
             await _add_repository(context, suite)
         await self._boot_kernel(context)
         await _install(context)
-        version = await _running_version(context)
+        version = await _read_running_version(context)
         if version is None:
             context.log("Its API does not run yet: the machine is started once more.")
             await context.machine.reboot(timeout_s=self.reboot_s, on_line=context.log)
-            version = await _running_version(context)
+            version = await _read_running_version(context)
         if version is None:
             raise MachineUnfitError(
                 f"Proxmox VE is installed on {context.machine.shown}, and its API does not run.",
@@ -109,7 +109,7 @@ def _result(version: str, message: str) -> ActionResult:
     return ActionResult(success=True, message=message, context_updates={"pve_version": version})
 
 
-async def _running_version(context: Context) -> str | None:
+async def _read_running_version(context: Context) -> str | None:
     """Return the version of the Proxmox VE that works there, if one does; its API is started if need be."""
     try:
         said = await context.sh("command -v pveversion >/dev/null && pveversion && pvesh get /version")
@@ -143,7 +143,7 @@ async def _resolve_own_name(context: Context) -> None:
 
 
 async def _is_offered(context: Context) -> bool:
-    """Tell whether a repository that the machine knows already, a mirror for instance, has Proxmox VE."""
+    """Return whether a repository that the machine knows already, a mirror for instance, has Proxmox VE."""
     return await context.succeeds("apt-cache policy proxmox-ve 2>/dev/null | grep -q 'Candidate: [0-9]'")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.addresses import usable_address
-from stackyard.scenario.actions.setup import asked_json
+from stackyard.scenario.actions.setup import run_json
 from stackyard.scenario.failures import MachineUnfitError
 from stackyard.scenario.model import ActionResult
 from stackyard.sources.site.edit import merge_node
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stackyard.scenario.context import Context
 
-__all__ = ["GenerateNodeConfig", "known_name", "merged_message"]
+__all__ = ["GenerateNodeConfig", "format_merge_message", "read_machine_name"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +26,15 @@ class GenerateNodeConfig:
 
     async def run(self, context: Context) -> ActionResult:
         """Ask the node and write the file."""
-        name = await known_name(context)
+        name = await read_machine_name(context)
         node = (await context.sh("hostname -s")).strip()
         fields = await _fields(context, name, node)
         merged = merge_node(context.root, name, fields, overwrites=context.options.force)
         updates = {"node_name": name, "node_file": str(merged.path)}
-        return ActionResult(success=True, message=merged_message(merged), context_updates=updates)
+        return ActionResult(success=True, message=format_merge_message(merged), context_updates=updates)
 
 
-def merged_message(merged: Any) -> str:
+def format_merge_message(merged: Any) -> str:
     """Say what became of a file of the site."""
     if merged.is_new:
         return f"{merged.path} was written."
@@ -47,8 +47,8 @@ def merged_message(merged: Any) -> str:
     return (changed or f"{merged.path} is there already.") + kept
 
 
-async def known_name(context: Context) -> str:
-    """Return what the site calls the machine, or is to call it: its own name, where nobody said another."""
+async def read_machine_name(context: Context) -> str:
+    """Return what the site calls the machine, or is to call it: its own name, by default."""
     if context.name is None:
         context.name = (await context.sh("hostname -s", as_root=False)).strip()
     return context.name
@@ -71,13 +71,13 @@ async def _fields(context: Context, name: str, node: str) -> dict[str, Any]:
 
 async def _address(context: Context, node: str) -> str | None:
     """Return the address of the first bridge that has one, else of any interface."""
-    known = await asked_json(context, f"pvesh get {shlex.quote(f'/nodes/{node}/network')}")
+    known = await run_json(context, f"pvesh get {shlex.quote(f'/nodes/{node}/network')}")
     ordered = sorted(known, key=lambda one: (one.get("iface") != "vmbr0", one.get("type") != "bridge"))
     return next((found for one in ordered if (found := usable_address(one.get("address")))), None)
 
 
 async def _datastore(context: Context, node: str) -> str:
-    storages = await asked_json(
+    storages = await run_json(
         context, f"pvesh get {shlex.quote(f'/nodes/{node}/storage')} --content images --enabled 1"
     )
     usable = [one for one in storages if one.get("active", 1)]
@@ -92,7 +92,7 @@ async def _datastore(context: Context, node: str) -> str:
 
 async def _fingerprint(context: Context, node: str) -> str | None:
     """Return what the certificate of the API is known by; that of a user goes before Proxmox's own."""
-    known: list[Mapping[str, Any]] = await asked_json(
+    known: list[Mapping[str, Any]] = await run_json(
         context, f"pvesh get {shlex.quote(f'/nodes/{node}/certificates/info')}"
     )
     by_name = {str(one.get("filename")): one.get("fingerprint") for one in known}

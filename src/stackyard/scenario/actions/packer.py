@@ -102,7 +102,7 @@ async def _build(context: Context, folder: str, template: str, *, file: str, ver
         )
     script = f"cd {here} && packer build -color=false -force {quoted}"
     if all(f'variable "{name}"' in text for name in _KEY_VARIABLES):
-        # The guest in which the image is made is logged in to once, with a key of its own.
+        # The guest in which the image is created is logged in to once, with a key of its own.
         script = _WITH_KEY.format(here=here, file=quoted)
     await context.sh(script, timeout_s=_BUILD_S, as_root=False)
     image = await _image(context, folder, template)

@@ -70,7 +70,7 @@ async def send_folder(context: Context, source: Path, folder: str, *, left_out: 
 def _pack(source: Path, target: Path, left_out: frozenset[str]) -> int:
     count = 0
 
-    def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def filter_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         nonlocal count
         parts = Path(member.name).parts
         if parts and parts[0] in left_out:
@@ -79,5 +79,5 @@ def _pack(source: Path, target: Path, left_out: frozenset[str]) -> int:
         return member
 
     with tarfile.open(target, "w:gz", compresslevel=3) as archive:
-        archive.add(source, arcname=".", filter=kept)
+        archive.add(source, arcname=".", filter=filter_member)
     return count

@@ -15,9 +15,9 @@ from stackyard.scenario.model import ActionResult
 if TYPE_CHECKING:
     from stackyard.scenario.context import Context
 
-__all__ = ["SetupPve", "asked_json", "read_json"]
+__all__ = ["SetupPve", "read_json", "run_json"]
 
-# Repositories that answer nobody without a subscription: every refresh of the lists would fail.
+# Repositories that answer no one without a subscription: every refresh of the lists would fail.
 _ENTERPRISE = ("pve-enterprise", "ceph")
 _CONTENTS = ("snippets", "import")
 _TOOLKIT = "/usr/share/javascript/proxmox-widget-toolkit/proxmoxlib.js"
@@ -39,12 +39,12 @@ class SetupPve:
             *await _bridge(context, defaults.bridge or "vmbr0"),
         ]
         if defaults.pve_remove_subscription_nag is not False:
-            done += await _nag(context)
+            done += await _remove_subscription_notice(context)
         message = "; ".join(done) + "." if done else "Everything is set up already."
         return ActionResult(success=True, message=message, context_updates={"changes": done})
 
 
-async def asked_json(context: Context, command: str) -> Any:
+async def run_json(context: Context, command: str) -> Any:
     """Return what a command of Proxmox answers as JSON.
 
     Raises:
@@ -70,7 +70,7 @@ async def _repositories(context: Context) -> list[str]:
     done = []
     for name in _ENTERPRISE:
         base = f"/etc/apt/sources.list.d/{name}"
-        # Renamed, not removed: whoever buys a subscription gives it its name back.
+        # Renamed, not removed: anyone who buys a subscription gives it its name back.
         script = (
             f"for file in {base}.list {base}.sources; do "
             '[ -f "$file" ] && grep -q enterprise.proxmox.com "$file" && '
@@ -112,7 +112,7 @@ async def _timezone(context: Context, wanted: str | None) -> list[str]:
 
 async def _contents(context: Context) -> list[str]:
     """Let `local` hold snippets: without, the first boot of a guest waits half an hour for its user data."""
-    now = str((await asked_json(context, "pvesh get /storage/local")).get("content", "")).split(",")
+    now = str((await run_json(context, "pvesh get /storage/local")).get("content", "")).split(",")
     missing = [content for content in _CONTENTS if content not in now]
     if not missing:
         return []
@@ -124,19 +124,19 @@ async def _bridge(context: Context, name: str) -> list[str]:
     """Make the first bridge, over the interface that the machine is reached by."""
     node = (await context.sh("hostname -s")).strip()
     network = shlex.quote(f"/nodes/{node}/network")
-    known = await asked_json(context, f"pvesh get {network}")
+    known = await run_json(context, f"pvesh get {network}")
     if any(one.get("type") in ("bridge", "OVSBridge") for one in known):
         return []
     routes = await read_json(context, "ip -j route show default")
     if not routes or "gateway" not in routes[0]:
-        context.warn(f"{name} was not made: there is no default route that says which interface it is for.")
+        context.warn(f"{name} was not created: no default route names an interface for it.")
         return []
     port, gateway = str(routes[0]["dev"]), str(routes[0]["gateway"])
     addresses = await read_json(context, f"ip -j -4 address show dev {shlex.quote(port)}")
     address = next((one for one in addresses[0].get("addr_info", ()) if one.get("scope") == "global"), None)
     if address is None or address.get("dynamic"):
         context.warn(
-            f"{name} was not made: {port} has no address of its own (DHCP gives it). Give it a fixed one, "
+            f"{name} was not created: {port} has no fixed address (it uses DHCP). Give it a fixed one, "
             f"or make the bridge yourself."
         )
         return []
@@ -147,10 +147,10 @@ async def _bridge(context: Context, name: str) -> list[str]:
         f"--bridge_ports {shlex.quote(port)} --cidr {shlex.quote(cidr)} --gateway {shlex.quote(gateway)}"
     )
     await context.sh(f"pvesh set {network}", timeout_s=120.0)
-    return [f"{name} made over {port}"]
+    return [f"{name} created over {port}"]
 
 
-async def _nag(context: Context) -> list[str]:
+async def _remove_subscription_notice(context: Context) -> list[str]:
     if not await context.succeeds(f"test -f {_TOOLKIT} && grep -qF {shlex.quote(_NAG)} {_TOOLKIT}"):
         return []
     pattern = _NAG.replace(".", r"\.")

@@ -13,12 +13,12 @@ from stackyard.base.errors import UsageError
 from stackyard.base.serving import AddressInUseError
 from stackyard.controller import ControllerOptions, controller
 from stackyard.controller.options import DEFAULT_PORT
-from stackyard.operator.guests.access import logged_in
+from stackyard.operator.guests.access import log_in
 from stackyard.operator.guests.context import guest_context
 from stackyard.operator.guests.push import run_as_root
 from stackyard.operator.outcome import Verb
 from stackyard.operator.preflight import PreflightError, Status, inspect, subject_of
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.operator.verbs import run_verb
 from stackyard.path.manifests import resolve_manifest
 from stackyard.scenario.actions.images import DownloadImages, InstallImages
@@ -58,7 +58,7 @@ _PRESETS = ("vm-xsmall", "xsmall", "vm-small", "small")
 _SPECS = ("test", "base")
 _SERVER = "_server"
 _LOOK_S = 60.0
-# With a pin the key is known, whoever signed the certificate; else the authorities of the guest decide.
+# With a pin the key is known, no matter who signed the certificate; else the authorities of the guest decide.
 _HEALTH = """\
 . {settings}
 curl -fsS --proto =https --max-time 20 ${{STACKYARD_PIN:+-k --pinnedpubkey "$STACKYARD_PIN"}} \
@@ -73,7 +73,7 @@ def _resolver(context: Context) -> ConfigResolver:
 def _host(context: Context) -> str:
     if context.name is None:
         raise PhaseFailedError(
-            "Guests are made on a node of the site.", remedy="Name the node with -H NAME, not its address."
+            "Guests are created on a node of the site.", remedy="Name the node with -H NAME, not its address."
         )
     return context.name
 
@@ -82,8 +82,8 @@ def _manifest(context: Context, resolver: ConfigResolver) -> Manifest:
     return find_manifest(resolver.site, ManifestRequest(text=context.values["manifest"]))
 
 
-def _request(context: Context) -> Request:
-    return Request(
+def _request(context: Context) -> VerbRequest:
+    return VerbRequest(
         text=context.values["manifest"],
         host=_host(context),
         site=str(context.root),
@@ -132,8 +132,8 @@ def _guest(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
     site, options = context.needed_site, context.options
     if options.env is None:
         small = {
-            "preset": _chosen(site.presets, _PRESETS, "presets"),
-            "spec": _chosen(site.specs, _SPECS, "specs"),
+            "preset": _choose(site.presets, _PRESETS, "presets"),
+            "spec": _choose(site.specs, _SPECS, "specs"),
             "image": (*options.templates, _IMAGE)[0],
             "vmid": _vm_id(context),
         }
@@ -146,7 +146,7 @@ def _guest(context: Context) -> tuple[dict[str, Any], dict[str, Any]]:
             remedy=f"Name an env with one guest, or use: stackyard apply env:{env.name}",
         )
     guest = {key: value for key, value in entries[0].items() if key not in ("key", "node", "vm_id", "name")}
-    guest.setdefault("spec", _chosen(site.specs, _SPECS, "specs"))
+    guest.setdefault("spec", _choose(site.specs, _SPECS, "specs"))
     if options.templates:
         guest["image"] = options.templates[0]
     said = entries[0].get("vm_id") or entries[0].get("vmid") or env.model.vmid_base
@@ -161,7 +161,7 @@ def _vm_id(context: Context) -> int:
     return next(iter(given.values()), _VM_ID)
 
 
-def _chosen(known: dict[str, Any], wanted: tuple[str, ...], kind: str) -> str:
+def _choose(known: dict[str, Any], wanted: tuple[str, ...], kind: str) -> str:
     if not known:
         raise PhaseFailedError(f"The site has no {kind}.", remedy=f"Write one into `{kind}`.")
     return next((name for name in wanted if name in known), sorted(known)[0])
@@ -247,11 +247,11 @@ async def _inside(context: Context) -> AsyncIterator[ssh.Shell]:
     node = next(one for one in manifest.nodes if one.name == NAME)
     async with guest_context(resolver, manifest, host) as access:
         ways = access.hosts(node, guest, str(context.values["vm_ip"]))
-        async with logged_in(ways, access) as shell:
+        async with log_in(ways, access) as shell:
             yield shell
 
 
-async def _asked(context: Context, script: str, what: str) -> str:
+async def _run_script(context: Context, script: str, what: str) -> str:
     async with _inside(context) as shell:
         ended = await run_as_root(shell, script, timeout_s=_LOOK_S)
     if ended.status != 0:
@@ -267,7 +267,7 @@ class VerifyEnv:
 
     async def run(self, context: Context) -> ActionResult:
         """Compare the settings of the guest with what the site says."""
-        said = await _asked(
+        said = await _run_script(
             context, f"grep -v '^STACKYARD_TOKEN=' {SETTINGS_PATH}", "The guest has no settings"
         )
         known = dict(line.partition("=")[::2] for line in said.splitlines() if "=" in line)
@@ -275,7 +275,7 @@ class VerifyEnv:
         wrong = {key: known.get(key, "nothing") for key, value in wanted.items() if known.get(key) != value}
         if wrong:
             told = ", ".join(f"{key} is {value}, and should be {wanted[key]}" for key, value in wrong.items())
-            raise PhaseFailedError(f"The settings of the guest are not as they should be: {told}.")
+            raise PhaseFailedError(f"The settings of the guest are wrong: {told}.")
         return ActionResult(success=True, message=f"{SETTINGS_PATH} names {wanted['STACKYARD_SERVER']}.")
 
 
@@ -286,7 +286,7 @@ class VerifyServer:
     async def run(self, context: Context) -> ActionResult:
         """Ask from inside of the guest, with the key of the server that the guest has pinned."""
         script = _HEALTH.format(settings=SETTINGS_PATH)
-        said = await _asked(context, script, "The guest does not reach the server")
+        said = await _run_script(context, script, "The guest does not reach the server")
         if '"ok"' not in said:
             raise PhaseFailedError(f"The server answers the guest with: {said.strip()[-200:]}")
         return ActionResult(success=True, message="The guest reaches the server.")
@@ -299,7 +299,7 @@ class DestroyVm:
     async def run(self, context: Context) -> ActionResult:
         """Destroy what there is."""
         if "manifest" not in context.values:
-            return ActionResult(success=True, message="Nothing was made.")
+            return ActionResult(success=True, message="Nothing was created.")
         outcome = await run_verb(Verb.DESTROY, _request(context), context.emit)
         if not outcome.success:
             raise PhaseFailedError(f"{NAME} was not destroyed: {outcome.error or 'it says no more'}")

@@ -61,13 +61,13 @@ async def make_user(context: Context) -> tuple[str, str]:
     if keys:
         await context.sh(_ADD_KEYS.format(user=user), stdin="\n".join(key.strip() for key in keys))
     else:
-        context.warn("There are no `ssh_keys` of a site: nobody can log in with a key.")
-    return user, f"{user} {'was made' if is_new else 'is there'}, with {len(keys)} keys."
+        context.warn("There are no `ssh_keys` of a site: no user can log in with a key.")
+    return user, f"{user} {'was created' if is_new else 'exists'}, with {len(keys)} keys."
 
 
 async def _allow_root(context: Context, user: str) -> None:
     path = f"/etc/sudoers.d/50-{user}"
-    # A mistake in this folder locks everybody out of sudo, so that it is looked at before it counts.
+    # A mistake in this folder locks everyone out of sudo, so that it is looked at before it counts.
     await context.machine.write(
         f"/run/stackyard-sudoers-{user}", f"{user} ALL=(ALL) NOPASSWD:ALL", mode=0o440
     )

@@ -73,11 +73,11 @@ class Match:
 
 
 def find_secrets(text: str) -> Iterator[Match]:
-    """Yield every secret of a text, up to a thousand; binary files have none that could be told."""
+    """Yield every secret of a text, up to a thousand; binary files are not searched."""
     if "\0" in text[:8000]:
         return
     lines = LineIndex(text)
-    allowed = _allowed_lines(text, lines)
+    allowed = _list_allowed_lines(text, lines)
     seen: set[tuple[str, int]] = set()
     likely = ((name, one) for name, words, one in _COMPILED if any(word in text for word in words))
     for name, pattern in likely:
@@ -91,7 +91,7 @@ def find_secrets(text: str) -> Iterator[Match]:
             yield Match(name=name, line=line)
 
 
-def _allowed_lines(text: str, lines: LineIndex) -> frozenset[int]:
+def _list_allowed_lines(text: str, lines: LineIndex) -> frozenset[int]:
     """Return the lines that say themselves, or below one that says, that what they hold is no secret."""
     marks = (match.start() for match in re.finditer(re.escape(ALLOWED), text))
     said = {lines.line_of(mark) for mark in marks}

@@ -14,14 +14,14 @@ from stackyard.secrets.sops.cipher import looks_encrypted
 from stackyard.secrets.sops.config import SopsConfig, parse_config
 from stackyard.secrets.sops.metadata import read_metadata
 from stackyard.secrets.sops.text import FileFormat, format_of_name, text_format
-from stackyard.secrets.sops.tree import visits
+from stackyard.secrets.sops.tree import walk_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stackyard.secrets.values import Scalar
 
-__all__ = ["CONFIG_NAME", "Broken", "broken_promises", "configs_of"]
+__all__ = ["CONFIG_NAME", "Broken", "configs_of", "find_broken_promises"]
 
 CONFIG_NAME = ".sops.yaml"
 # Names by which people say that a file holds secrets.
@@ -37,7 +37,7 @@ def configs_of(texts: Mapping[str, str]) -> dict[PurePosixPath, SopsConfig]:
         texts: Files of the index by their paths.
 
     Raises:
-        SopsConfigError: One of them cannot be understood.
+        SopsConfigError: One of them is not valid.
     """
     return {
         PurePosixPath(path).parent: parse_config(text, Path(path))
@@ -46,9 +46,11 @@ def configs_of(texts: Mapping[str, str]) -> dict[PurePosixPath, SopsConfig]:
     }
 
 
-def broken_promises(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Broken]:
+def find_broken_promises(
+    path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]
+) -> Iterator[Broken]:
     """Yield the lines of a file that are in clear and must not be, with the reason."""
-    reason = _promised(PurePosixPath(path), configs)
+    reason = _find_promise(PurePosixPath(path), configs)
     try:
         kind = detect(text.encode(), path).kind
     except InvalidInputError as err:
@@ -63,12 +65,12 @@ def broken_promises(path: str, text: str, configs: Mapping[PurePosixPath, SopsCo
         yield 1, reason
 
 
-def _promised(path: PurePosixPath, configs: Mapping[PurePosixPath, SopsConfig]) -> str | None:
+def _find_promise(path: PurePosixPath, configs: Mapping[PurePosixPath, SopsConfig]) -> str | None:
     """Return why a file must be encrypted, if it must."""
     if path.name == CONFIG_NAME:
         return None
     nearest = next((configs[folder] for folder in path.parents if folder in configs), None)
-    rule = nearest.matching(Path(path)) if nearest is not None else None
+    rule = nearest.find_rule(Path(path)) if nearest is not None else None
     if nearest is not None and rule is not None and rule.get("path_regex"):
         return f"{nearest.path} says that it is encrypted"
     return "its name says that it holds secrets" if _NAMED.fullmatch(path.name) else None
@@ -80,7 +82,7 @@ def _clear(path: str, text: str) -> Iterator[Leaf]:
     form = text_format(format)
     layout = form.parse(text, path)
     metadata = read_metadata(form.metadata(layout) or {}, form.metadata_place(layout, path))
-    for visit in visits(form.without_metadata(layout), metadata.rule):
+    for visit in walk_tree(form.without_metadata(layout), metadata.rule):
         if isinstance(visit.thing, Leaf) and visit.is_encrypted and _is_said(visit.thing.value):
             yield visit.thing
 
@@ -97,6 +99,6 @@ def _holds_values(path: str, text: str) -> bool:
     try:
         layout = text_format(format).parse(text.removeprefix("\ufeff"), path)
     except SecretsSyntaxError:
-        # Something that nobody can read is not nothing.
+        # Something that no one can read is not nothing.
         return True
     return any(leaf.value not in (None, "") for one in layout.documents for _, leaf in leaves(one.root))

@@ -11,7 +11,7 @@ from stackyard.base.errors import Location, StackyardError
 from stackyard.clients import git
 from stackyard.clients.git.hook import upgrade_hook
 from stackyard.secrets.check.patterns import ALLOWED, find_secrets
-from stackyard.secrets.check.promises import CONFIG_NAME, broken_promises, configs_of
+from stackyard.secrets.check.promises import CONFIG_NAME, configs_of, find_broken_promises
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HOOK_CHECK",
-    "Checked",
     "PlaintextSecretsError",
+    "ScanSummary",
     "check_repository",
     "check_texts",
     "holds_secret",
@@ -67,7 +67,7 @@ class PlaintextSecretsError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class ScanSummary:
     """How much was looked through."""
 
     files: int
@@ -82,7 +82,7 @@ class Checked:
             )
 
 
-async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Checked:
+async def check_repository(folder: Path, *, is_staged_only: bool = False) -> ScanSummary:
     """Look through the files of a repository as they would be committed, whatever the working tree holds.
 
     Args:
@@ -91,19 +91,19 @@ async def check_repository(folder: Path, *, is_staged_only: bool = False) -> Che
 
     Raises:
         GitError: There is no repository.
-        SopsConfigError: A `.sops.yaml` cannot be understood.
+        SopsConfigError: A `.sops.yaml` is not valid.
     """
     repository = await git.require_repository(folder)
     upgrade_hook(repository)
     index = await repository.index()
-    wanted = await repository.staged() if is_staged_only else index
+    wanted = await repository.list_staged() if is_staged_only else index
     settings = [entry for entry in index if PurePosixPath(entry.path).name == CONFIG_NAME]
     texts = await repository.contents(
         (one.blob for one in (*settings, *wanted)), largest_bytes=_LARGEST_BYTES
     )
     configs = configs_of({one.path: texts[one.blob] for one in settings if one.blob in texts})
     read = {one.path: texts[one.blob] for one in wanted if one.blob in texts}
-    return Checked(files=len(read), findings=check_texts(read, configs))
+    return ScanSummary(files=len(read), findings=check_texts(read, configs))
 
 
 def check_texts(
@@ -115,7 +115,7 @@ def check_texts(
 
 
 def holds_secret(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> bool:
-    """Tell whether a file has a place that must not be in clear; looks no further than the first."""
+    """Return whether a file has a place that must not be in clear; looks no further than the first."""
     return _is_looked_at(text) and any(True for _ in _findings(path, text, configs))
 
 
@@ -124,14 +124,14 @@ def _check(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) ->
 
 
 def _is_looked_at(text: str) -> bool:
-    """Tell whether a file is a text, and does not say at its top that all of it is allowed."""
+    """Return whether a file is a text, and does not say at its top that all of it is allowed."""
     if "\0" in text[:8000]:
         return False
     return not any(ALLOWED in line for line in text.split("\n", _TOP_LINES)[:_TOP_LINES])
 
 
 def _findings(path: str, text: str, configs: Mapping[PurePosixPath, SopsConfig]) -> Iterator[Diagnostic]:
-    for line, reason in broken_promises(path, text, configs):
+    for line, reason in find_broken_promises(path, text, configs):
         yield Diagnostic(
             kind=NOT_ENCRYPTED, detail=f"{path} is in clear: {reason}.", where=Location(path, line)
         )

@@ -1,6 +1,6 @@
 r"""Reading dotenv files into a layout, as SOPS does: `KEY=value` lines, comments, and nothing else.
 
-A value is what stands behind the first equals sign, quotes and all; `\\n` in it is a line break.
+A value is what is behind the first equals sign, quotes and all; `\\n` in it is a line break.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from stackyard.base.errors import Location
 from stackyard.secrets.layout import (
     Branch,
     Comment,
-    Document,
-    Entry,
     Layout,
+    LayoutDocument,
+    LayoutEntry,
     Leaf,
     Position,
     SecretsSyntaxError,
@@ -31,7 +31,7 @@ def parse_dotenv(text: str, path: str) -> Layout:
     Raises:
         SecretsSyntaxError: A line is neither empty nor a comment nor has an equals sign.
     """
-    entries: list[Entry] = []
+    entries: list[LayoutEntry] = []
     remarks: list[Comment] = []
     start = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -46,10 +46,10 @@ def parse_dotenv(text: str, path: str) -> Layout:
     root = Branch(
         entries=tuple(entries), start=0, end=len(text), place=Position(1, 1), remarks=tuple(remarks)
     )
-    return Layout(text=text, documents=(Document(root=root, end=len(text)),))
+    return Layout(text=text, documents=(LayoutDocument(root=root, end=len(text)),))
 
 
-def _entry(line: str, start: int, place: Position, path: str, remarks: tuple[Comment, ...]) -> Entry:
+def _entry(line: str, start: int, place: Position, path: str, remarks: tuple[Comment, ...]) -> LayoutEntry:
     key, equals, value = line.partition("=")
     if not equals:
         raise SecretsSyntaxError(
@@ -63,11 +63,11 @@ def _entry(line: str, start: int, place: Position, path: str, remarks: tuple[Com
         end=value_start + len(value),
         place=Position(place.line, len(key) + 2),
     )
-    return Entry(key=key, node=leaf, start=start, place=place, remarks=remarks)
+    return LayoutEntry(key=key, node=leaf, start=start, place=place, remarks=remarks)
 
 
 def dotenv_scalar(value: Scalar) -> str:
-    """Return a value as it stands in a dotenv file."""
+    """Return a value as it is in a dotenv file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value).replace("\n", "\\n")

@@ -10,10 +10,10 @@ from stackyard.base.documents.lines import LineIndex
 from stackyard.base.errors import Location
 from stackyard.secrets.layout import (
     Branch,
-    Document,
-    Entry,
     Item,
     Layout,
+    LayoutDocument,
+    LayoutEntry,
     Leaf,
     Listing,
     Node,
@@ -51,7 +51,7 @@ def parse_json(text: str, path: str) -> Layout:
             f"{path} is not an object at its top, and only objects can be secrets files.",
             where=root.place.location(path),
         )
-    return Layout(text=text, documents=(Document(root=root, end=root.end),))
+    return Layout(text=text, documents=(LayoutDocument(root=root, end=root.end),))
 
 
 def _refuse_constant(name: str) -> Any:
@@ -71,7 +71,7 @@ class _Reader:
         start, word = self._next()
         place = self._place(start)
         if depth > _DEEPEST:
-            raise self._refused(f"it is nested deeper than {_DEEPEST} levels", place)
+            raise self._make_error(f"it is nested deeper than {_DEEPEST} levels", place)
         if word == "{":
             return self._object(start, place, depth)
         if word == "[":
@@ -80,7 +80,7 @@ class _Reader:
         return Leaf(value=value, start=start, end=self._at, place=place, is_flow=True)
 
     def _object(self, start: int, place: Position, depth: int) -> Branch:
-        entries: dict[str, Entry] = {}
+        entries: dict[str, LayoutEntry] = {}
         while True:
             key_start, word = self._next()
             if word == "}":
@@ -92,11 +92,11 @@ class _Reader:
             key: str = json.loads(word)
             key_place = self._place(key_start)
             if key in entries:
-                raise self._refused(
+                raise self._make_error(
                     f"the key {key!r} is there twice, first in line {entries[key].place.line}", key_place
                 )
             self._next()
-            entries[key] = Entry(key=key, node=self.node(depth + 1), start=key_start, place=key_place)
+            entries[key] = LayoutEntry(key=key, node=self.node(depth + 1), start=key_start, place=key_place)
 
     def _array(self, start: int, place: Position, depth: int) -> Listing:
         items: list[Item] = []
@@ -126,15 +126,15 @@ class _Reader:
             try:
                 return float(value)
             except OverflowError as err:
-                raise self._refused("a number is too large", place) from err
+                raise self._make_error("a number is too large", place) from err
         return value
 
-    def _refused(self, why: str, place: Position) -> SecretsSyntaxError:
+    def _make_error(self, why: str, place: Position) -> SecretsSyntaxError:
         return SecretsSyntaxError(f"{self._path} cannot be read: {why}.", where=place.location(self._path))
 
 
 def json_scalar(value: Scalar) -> str:
-    """Return the JSON of a value; bytes that are no text are an error of whoever asks."""
+    """Return the JSON of a value; bytes that are no text are an error of the caller."""
     if isinstance(value, str | int | float | bool) or value is None:
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(str(value))

@@ -19,7 +19,7 @@ from stackyard.secrets.layout import Comment, Leaf, Position, SecretsSyntaxError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stackyard.secrets.formats.yaml_layout import Box, Slot
+    from stackyard.secrets.formats.yaml_layout import OpenCollection, OpenEntry
 
 __all__ = ["attach_comments"]
 
@@ -30,7 +30,9 @@ _NEXT_COMMENT = re.compile(r"\r?\n[ \t]*#[^\r\n]*")
 _BLOCK_HEADER = re.compile(r"(?:[!&]\S+[ \t]+)*[|>][-+0-9]*[ \t]+(#[^\r\n]*)")
 
 
-def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[int, int]], root: Box) -> None:
+def attach_comments(
+    text: str, span: tuple[int, int], scalars: Sequence[tuple[int, int]], root: OpenCollection
+) -> None:
     """Find all comments of a document and hang each before the entry or item that it belongs to.
 
     Args:
@@ -53,7 +55,7 @@ def attach_comments(text: str, span: tuple[int, int], scalars: Sequence[tuple[in
     slot_starts: dict[int, list[int]] = {}
     for start, end in found:
         following = bisect.bisect_right(starts, start)
-        around = _Around(
+        around = _CommentContext(
             previous=slots[following - 1] if following else None,
             coming=slots[following] if following < len(slots) else None,
             root=root,
@@ -88,7 +90,7 @@ class _Lines:
         return Position(*self._index.find(index))
 
     def is_foot(self, place: Position) -> bool:
-        """Tell whether a comment stands right below something, with an empty line below itself.
+        """Return whether a comment stands right below something, with an empty line below itself.
 
         Further lines of the same comment are in the same column.
         """
@@ -124,27 +126,27 @@ def _comments(
         yield match.span()
 
 
-Chained = tuple["Slot", tuple["Box", ...]]
+Chained = tuple["OpenEntry", tuple["OpenCollection", ...]]
 
 
-def _slots(box: Box, chain: tuple[Box, ...]) -> Iterator[Chained]:
+def _slots(box: OpenCollection, chain: tuple[OpenCollection, ...]) -> Iterator[Chained]:
     """Yield every entry and item in order, with the collections around it, the nearest last."""
     for slot in box.slots:
         yield slot, chain
-        # What an alias stands for was read where its anchor is.
+        # What an alias represents was read where its anchor is.
         if not isinstance(slot.node, Leaf) and slot.node.start >= slot.start:
             yield from _slots(slot.node, (*chain, slot.node))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Around:
-    """What stands before and after a comment."""
+class _CommentContext:
+    """What is before and after a comment."""
 
     previous: Chained | None
     coming: Chained | None
-    root: Box
+    root: OpenCollection
 
-    def of_line(self, start: int, *, is_going_on: bool) -> Box:
+    def of_line(self, start: int, *, is_going_on: bool) -> OpenCollection:
         """Return what a comment behind something on its line belongs to.
 
         One behind a key whose value is on the next lines belongs to that value, unless a comment follows.
@@ -157,7 +159,7 @@ class _Around:
                 return box
         return chain[-1] if isinstance(slot.node, Leaf) or is_going_on else slot.node
 
-    def of_own_line(self, column: int, *, is_foot: bool) -> Box:
+    def of_own_line(self, column: int, *, is_foot: bool) -> OpenCollection:
         """Return what a comment on a line of its own belongs to.
 
         One in the column of what follows belongs to that. One that is set off otherwise belongs to what was
@@ -175,7 +177,7 @@ class _Around:
             return fitting[-1] if fitting else self.root
         return deepest
 
-    def _deepest(self) -> Box:
+    def _deepest(self) -> OpenCollection:
         chain = self.previous[1] if self.previous else (self.root,)
         return next((box for box in reversed(chain) if not box.is_flow), self.root)
 
@@ -190,7 +192,7 @@ class _Around:
         yield self.root.path
 
 
-def _hang(box: Box, starts: list[int], remark: Comment, *, is_inline: bool) -> None:
+def _hang(box: OpenCollection, starts: list[int], remark: Comment, *, is_inline: bool) -> None:
     following = bisect.bisect_right(starts, remark.start)
     # A comment behind a value comes before it in the tree of SOPS.
     if is_inline and following and box.slots[following - 1].node.end <= remark.start:

@@ -44,11 +44,11 @@ def check_recipient(text: str) -> str:
     Raises:
         RecipientError: It is none that we can encrypt for.
     """
-    _parsed(text.strip())
+    _parse_recipient(text.strip())
     return text.strip()
 
 
-def _parsed(recipient: str) -> Any:
+def _parse_recipient(recipient: str) -> Any:
     try:
         if recipient.startswith(_SSH):
             return pyrage.ssh.Recipient.from_str(recipient)
@@ -67,7 +67,7 @@ def wrap(key: bytes, recipients: Iterable[str]) -> tuple[AgeKey, ...]:
     return tuple(
         AgeKey(
             recipient=recipient,
-            wrapped=pyrage.encrypt(key, [_parsed(recipient)], armored=True).decode(),
+            wrapped=pyrage.encrypt(key, [_parse_recipient(recipient)], armored=True).decode(),
         )
         for recipient in recipients
     )
@@ -80,16 +80,16 @@ def unwrap(keys: Sequence[AgeKey], keyring: Keyring) -> bytes | None:
         KeyringError: A key was named that cannot be used.
     """
     has_ssh = any(key.recipient.startswith(_SSH) for key in keys)
-    opened = _opened(keys, _identities(keyring))
+    opened = _unwrap(keys, _identities(keyring))
     if opened is None and has_ssh:
-        opened = _opened(keys, _ssh_identities(keyring))
+        opened = _unwrap(keys, _ssh_identities(keyring))
     if opened is None and "SOPS_AGE_KEY_CMD" in keyring.env:
         for key in keys:
-            opened = opened or _opened([key], _identities_of_command(keyring, key.recipient))
+            opened = opened or _unwrap([key], _identities_of_command(keyring, key.recipient))
     return opened
 
 
-def _opened(keys: Sequence[AgeKey], identities: Sequence[AgeIdentity]) -> bytes | None:
+def _unwrap(keys: Sequence[AgeKey], identities: Sequence[AgeIdentity]) -> bytes | None:
     if not identities:
         return None
     given = [one.identity for one in identities]
@@ -105,12 +105,12 @@ def _opened(keys: Sequence[AgeKey], identities: Sequence[AgeIdentity]) -> bytes 
 def _identities(keyring: Keyring) -> Sequence[AgeIdentity]:
     """Return the keys of the environment and of the usual file; found once."""
     if "age" not in keyring.cache:
-        keyring.cache["age"] = [*_found(keyring)]
+        keyring.cache["age"] = [*_find_identities(keyring)]
     found: Sequence[AgeIdentity] = keyring.cache["age"]
     return found
 
 
-def _found(keyring: Keyring) -> Iterator[AgeIdentity]:
+def _find_identities(keyring: Keyring) -> Iterator[AgeIdentity]:
     if text := keyring.env.get("SOPS_AGE_KEY"):
         yield from _read(text, "SOPS_AGE_KEY", keyring)
     else:
@@ -170,12 +170,12 @@ def _identities_of_command(keyring: Keyring, recipient: str) -> Sequence[AgeIden
 
 def _ssh_identities(keyring: Keyring) -> Sequence[AgeIdentity]:
     if "ssh" not in keyring.cache:
-        keyring.cache["ssh"] = [*_found_ssh(keyring)]
+        keyring.cache["ssh"] = [*_find_ssh_identities(keyring)]
     found: Sequence[AgeIdentity] = keyring.cache["ssh"]
     return found
 
 
-def _found_ssh(keyring: Keyring) -> Iterator[AgeIdentity]:
+def _find_ssh_identities(keyring: Keyring) -> Iterator[AgeIdentity]:
     if name := keyring.env.get("SOPS_AGE_SSH_PRIVATE_KEY_FILE"):
         yield _ssh_identity(_text_of(Path(name), "SOPS_AGE_SSH_PRIVATE_KEY_FILE"), name, keyring)
     if command := keyring.env.get("SOPS_AGE_SSH_PRIVATE_KEY_CMD"):
@@ -188,7 +188,7 @@ def _found_ssh(keyring: Keyring) -> Iterator[AgeIdentity]:
         try:
             yield _ssh_identity(_text_of(usual, "The usual SSH key"), str(usual), keyring)
         except KeyringError as err:
-            # Nobody named this key for the purpose: that it has a passphrase is no fault.
+            # No one named this key for the purpose: that it has a passphrase is no fault.
             keyring.note(err.detail)
 
 
@@ -214,7 +214,7 @@ def recipient_of(keyring: Keyring) -> str | None:
 
 
 def user_recipient(keyring: Keyring) -> tuple[str, Path | None]:
-    """Return the public key of the user, and the file where a private key was made because there was none.
+    """Return the public key of the user, and the file where a private key was created because there was none.
 
     Raises:
         KeyringError: A key was named that cannot be used.

@@ -26,7 +26,7 @@ class CipherError(ValueError):
 
 
 def looks_encrypted(value: object) -> bool:
-    """Tell whether a value is, or was, encrypted by SOPS."""
+    """Return whether a value is, or was, encrypted by SOPS."""
     return isinstance(value, str) and value.startswith(_START)
 
 
@@ -53,7 +53,7 @@ class DataCipher:
         match = _TOKEN.fullmatch(token)
         if match is None:
             raise CipherError("it is not an encrypted value of SOPS")
-        data, nonce, tag = (_decoded(part) for part in match.groups()[:3])
+        data, nonce, tag = (_decode(part) for part in match.groups()[:3])
         if len(tag) != _TAG_BYTES or not 8 <= len(nonce) <= 128:
             raise CipherError("its tag or its initialisation vector is cut off")
         try:
@@ -73,19 +73,19 @@ class DataCipher:
         sealed = self._gcm.encrypt(nonce, to_bytes(value), context.encode())
         data, tag = sealed[:-_TAG_BYTES], sealed[-_TAG_BYTES:]
         kind = "comment" if is_comment else type_name(value)
-        return f"{_START}data:{_encoded(data)},iv:{_encoded(nonce)},tag:{_encoded(tag)},type:{kind}]"
+        return f"{_START}data:{_encode(data)},iv:{_encode(nonce)},tag:{_encode(tag)},type:{kind}]"
 
 
-def _encoded(data: bytes) -> str:
+def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     """Decode base64 that has one spelling only, so that no change of a character goes unnoticed."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as err:
         raise CipherError("it is not base64") from err
-    if _encoded(data) != text:
+    if _encode(data) != text:
         raise CipherError("it is not base64")
     return data

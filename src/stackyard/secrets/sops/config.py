@@ -14,7 +14,7 @@ from stackyard.base.documents.limits import SMALL
 from stackyard.base.documents.yamltext import YamlLimitError, parse_yaml
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.sops.age import check_recipient
-from stackyard.secrets.sops.rules import DEFAULT_RULE, Rule, check_pattern, rule_from
+from stackyard.secrets.sops.rules import DEFAULT_RULE, PathRule, check_pattern, rule_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _YAML_INDENT = 4
 
 
 class SopsConfigError(InvalidInputError):
-    """`.sops.yaml` is not understood, has no rule for a file, or asks for keys that only sops can use."""
+    """`.sops.yaml` is not valid, has no rule for a file, or asks for keys that only sops can use."""
 
     code = "E-SOPS-CONFIG"
     summary = ".sops.yaml does not say how to encrypt this file"
@@ -50,7 +50,7 @@ class CreationRule:
 
     groups: tuple[tuple[str, ...], ...]
     threshold: int = 0
-    rule: Rule = DEFAULT_RULE
+    rule: PathRule = DEFAULT_RULE
     is_mac_only_encrypted: bool = False
     foreign: tuple[str, ...] = ()
     yaml_indent: int = _YAML_INDENT
@@ -64,7 +64,7 @@ class SopsConfig:
     rules: tuple[Mapping[str, Any], ...]
     yaml_indent: int = _YAML_INDENT
 
-    def matching(self, file: Path) -> Mapping[str, Any] | None:
+    def find_rule(self, file: Path) -> Mapping[str, Any] | None:
         """Return the first rule whose pattern fits a file, seen from the folder of `.sops.yaml`."""
         shown = _relative(file, self.path.parent)
         for rule in self.rules:
@@ -79,7 +79,7 @@ class SopsConfig:
         Raises:
             SopsConfigError: No rule fits it, or the rule asks for keys that we cannot encrypt for.
         """
-        found = self.matching(file)
+        found = self.find_rule(file)
         if found is None:
             raise SopsConfigError(
                 f"No creation rule of {self.path} fits {file}.", where=Location(str(self.path))
@@ -115,7 +115,7 @@ def read_config(path: Path) -> SopsConfig:
     """Read a `.sops.yaml`.
 
     Raises:
-        SopsConfigError: It is not understood.
+        SopsConfigError: It is not valid.
         FileError: It cannot be read.
     """
     return parse_config(files.read_text(path), path)
@@ -125,7 +125,7 @@ def parse_config(text: str, path: Path) -> SopsConfig:
     """Read the text of a `.sops.yaml`.
 
     Raises:
-        SopsConfigError: It is not understood.
+        SopsConfigError: It is not valid.
     """
     where = Location(str(path))
     try:
@@ -160,7 +160,7 @@ def _creation_rule(found: Mapping[str, Any], path: Path, yaml_indent: int) -> Cr
     groups = found.get("key_groups") or [found]
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
         raise SopsConfigError(f"`key_groups` of {path} is no list.", where=where, remedy="Correct it.")
-    flat = [[*_merged(group)] for group in groups]
+    flat = [[*_merge_groups(group)] for group in groups]
     foreign = sorted({name for parts in flat for part in parts for name in _FOREIGN if part.get(name)})
     threshold = found.get("shamir_threshold") or 0
     recipients = tuple(
@@ -183,14 +183,14 @@ def _creation_rule(found: Mapping[str, Any], path: Path, yaml_indent: int) -> Cr
     )
 
 
-def _merged(group: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
+def _merge_groups(group: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield a key group and those that it merges."""
     yield group
     merged = group.get("merge")
     if isinstance(merged, list) and depth < 10:
         for one in merged:
             if isinstance(one, dict):
-                yield from _merged(one, depth + 1)
+                yield from _merge_groups(one, depth + 1)
 
 
 def _recipients(group: Mapping[str, Any], where: Location) -> list[str]:

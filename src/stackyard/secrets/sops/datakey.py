@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stackyard.base.errors import Location
     from stackyard.secrets.keyring import Keyring
 
-__all__ = ["data_key", "wrapped_groups"]
+__all__ = ["data_key", "wrap_groups"]
 
 _KEY_BYTES = 32
 
@@ -30,7 +30,7 @@ def data_key(metadata: Metadata, keyring: Keyring, where: Location) -> bytes:
     parts = [part for group in metadata.groups if (part := unwrap(group.age, keyring)) is not None]
     needed = metadata.threshold if len(metadata.groups) > 1 else 1
     if len(parts) < needed:
-        raise _locked(metadata, keyring, where, got=len(parts), needed=needed)
+        raise _make_locked_error(metadata, keyring, where, got=len(parts), needed=needed)
     try:
         key = parts[0] if len(metadata.groups) == 1 else combine(parts)
     except ValueError as err:
@@ -40,7 +40,7 @@ def data_key(metadata: Metadata, keyring: Keyring, where: Location) -> bytes:
     return key
 
 
-def _locked(
+def _make_locked_error(
     metadata: Metadata, keyring: Keyring, where: Location, *, got: int, needed: int
 ) -> SecretsLockedError:
     lines = [f"None of your keys opens {where.path}."]
@@ -68,11 +68,11 @@ def _locked(
     )
 
 
-def wrapped_groups(key: bytes, groups: Sequence[Sequence[str]], threshold: int) -> tuple[KeyGroup, ...]:
+def wrap_groups(key: bytes, groups: Sequence[Sequence[str]], threshold: int) -> tuple[KeyGroup, ...]:
     """Wrap a data key, or its parts, for the recipients of each group.
 
     Raises:
-        RecipientError: There is nobody to encrypt for, or somebody cannot be encrypted for.
+        RecipientError: There is no one to encrypt for, or someone cannot be encrypted for.
     """
     if not groups or not all(groups):
         raise RecipientError("There is no recipient to encrypt for.")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets.base import SecretsKind, secret_texts
-from stackyard.secrets.layout import Comment, Layout, Leaf, SecretsSyntaxError, Splice, leaves, spliced
+from stackyard.secrets.layout import Comment, Layout, Leaf, SecretsSyntaxError, Splice, apply_splices, leaves
 from stackyard.secrets.sops.cipher import CipherError, DataCipher, looks_encrypted
-from stackyard.secrets.sops.datakey import data_key, wrapped_groups
-from stackyard.secrets.sops.expand import replaced_leaves, without_aliases
+from stackyard.secrets.sops.datakey import data_key, wrap_groups
+from stackyard.secrets.sops.expand import replace_leaves, without_aliases
 from stackyard.secrets.sops.metadata import (
     Metadata,
     SopsMetadataError,
@@ -23,7 +23,7 @@ from stackyard.secrets.sops.metadata import (
     read_metadata,
 )
 from stackyard.secrets.sops.text import FileFormat, TextFormat, text_format
-from stackyard.secrets.sops.tree import Mac, TreeEntry, context_of, visits
+from stackyard.secrets.sops.tree import Mac, TreeEntry, context_of, walk_tree
 from stackyard.secrets.values import Scalar, to_bytes, type_name
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SopsDamagedError(InvalidInputError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownTokens:
     """The tokens of values that are already encrypted, by what they are bound to, type and bytes."""
 
     tokens: dict[tuple[str, str, bytes], str] = field(default_factory=dict)
@@ -75,13 +75,13 @@ class OpenedSops:
     _key: bytes = field(repr=False)
     _values: Mapping[int, Scalar] = field(repr=False)
     _comments: frozenset[int]
-    _known: _Known = field(repr=False)
+    _known: _KnownTokens = field(repr=False)
     _mac: str = field(repr=False)
-    _opening: _Opening = field(repr=False)
+    _opening: _FileDecryption = field(repr=False)
 
     @property
     def plain(self) -> bytes:
-        """The decrypted file; made again each time, because whoever wants values needs none of it."""
+        """The decrypted file; made again each time, because anyone who wants values needs none of it."""
         if self.format is FileFormat.BINARY:
             return _content(self._encrypted, self._opening)
         return self._opening.plain(self._encrypted)
@@ -100,33 +100,33 @@ class OpenedSops:
         if self.format is FileFormat.BINARY:
             return None
         bare = self._text.without_metadata(self._encrypted)
-        return replaced_leaves(bare, self._values, left_out=self._comments)
+        return replace_leaves(bare, self._values, left_out=self._comments)
 
     def check(self, plain: bytes) -> None:
         """Refuse plain text that could not be sealed."""
-        _parsed_plain(plain, self.format, self._text, self.path)
+        _parse_plain(plain, self.format, self._text, self.path)
 
     def seal(self, plain: bytes) -> bytes:
         """Encrypt changed plain text with the same data key."""
         if plain == self.plain:
             return self.source
-        layout = _parsed_plain(plain, self.format, self._text, self.path)
+        layout = _parse_plain(plain, self.format, self._text, self.path)
         cipher = DataCipher(self._key)
-        splices, mac = _sealed(layout, self.metadata, cipher, self._known, self._text)
+        splices, mac = _seal(layout, self.metadata, cipher, self._known, self._text)
         changes: dict[str, str] = {}
         if mac != self._mac:
             changes["lastmodified"] = now_text()
             changes["mac"] = cipher.seal(mac, changes["lastmodified"])
-        splices += self._text.carried(self._encrypted, layout, changes)
-        return spliced(layout.text, splices).encode()
+        splices += self._text.carry_metadata(self._encrypted, layout, changes)
+        return apply_splices(layout.text, splices).encode()
 
-    def rekeyed(self, groups: Sequence[Sequence[str]]) -> bytes:
+    def rekey(self, groups: Sequence[Sequence[str]]) -> bytes:
         """Encrypt everything with a new data key.
 
         Args:
             groups: The age recipients of each key group.
         """
-        layout = _parsed_plain(self.plain, self.format, self._text, self.path)
+        layout = _parse_plain(self.plain, self.format, self._text, self.path)
         settings = dataclasses.replace(self.metadata, threshold=min(self.metadata.threshold, len(groups)))
         return _seal_all(layout, settings, groups, self._text)
 
@@ -143,11 +143,11 @@ def open_sops(source: bytes, path: str, keyring: Keyring, format: FileFormat) ->
     Raises:
         SecretsLockedError: None of the keys opens it.
         SopsDamagedError: It was changed by something else than SOPS.
-        SopsMetadataError: Its `sops` part is missing or not understood.
+        SopsMetadataError: Its `sops` part is missing or not valid.
         SecretsSyntaxError: It is not in this format.
     """
     text = text_format(format)
-    encrypted = text.parse(_decoded(source, path), path)
+    encrypted = text.parse(_decode(source, path), path)
     found = text.metadata(encrypted)
     where = text.metadata_place(encrypted, path)
     if found is None:
@@ -156,7 +156,7 @@ def open_sops(source: bytes, path: str, keyring: Keyring, format: FileFormat) ->
         )
     metadata = read_metadata(found, where)
     key = data_key(metadata, keyring, where)
-    opening = _Opening(path, metadata, key, format)
+    opening = _FileDecryption(path, metadata, key, format)
     opening.take(text.without_metadata(encrypted))
     opening.verify(where)
     return OpenedSops(
@@ -176,7 +176,7 @@ def open_sops(source: bytes, path: str, keyring: Keyring, format: FileFormat) ->
     )
 
 
-def _decoded(source: bytes, path: str) -> str:
+def _decode(source: bytes, path: str) -> str:
     try:
         return source.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as err:
@@ -184,7 +184,7 @@ def _decoded(source: bytes, path: str) -> str:
         raise SecretsSyntaxError(f"{path} is not UTF-8 text.", where=Location(path, line)) from err
 
 
-def _content(encrypted: Layout, opening: _Opening) -> bytes:
+def _content(encrypted: Layout, opening: _FileDecryption) -> bytes:
     """Return the content of a binary file."""
     entry = next((one for one in encrypted.documents[0].root.entries if one.key == "data"), None)
     if entry is None or not isinstance(entry.node, Leaf):
@@ -192,14 +192,14 @@ def _content(encrypted: Layout, opening: _Opening) -> bytes:
     return to_bytes(opening.values.get(entry.node.start, entry.node.value))
 
 
-class _Opening:
+class _FileDecryption:
     """Decrypts the values of a file one by one, and sums them up for the MAC."""
 
     def __init__(self, path: str, metadata: Metadata, key: bytes, format: FileFormat) -> None:
         self.path = path
         self.values: dict[int, Scalar] = {}
         self.comments: set[int] = set()
-        self.known = _Known()
+        self.known = _KnownTokens()
         self.splices: list[Splice] = []
         self.leaves: list[tuple[Leaf, Scalar]] = []
         self.warnings: list[str] = []
@@ -209,7 +209,7 @@ class _Opening:
         self._text = text_format(format)
 
     def take(self, layout: Layout) -> None:
-        for visit in visits(layout, self._metadata.rule):
+        for visit in walk_tree(layout, self._metadata.rule):
             if isinstance(visit.thing, Comment):
                 self._take_remark(visit.thing)
             else:
@@ -219,7 +219,7 @@ class _Opening:
         value = leaf.value
         if visit.is_encrypted and value is not None and value != "":
             context = context_of(visit.path)
-            value, kind = self._opened(leaf, context)
+            value, kind = self._decrypt_leaf(leaf, context)
             if kind == "comment":
                 self._take_item_comment(leaf, visit, str(value))
                 return
@@ -227,26 +227,30 @@ class _Opening:
             self.known.add(context, kind, value, str(leaf.value))
             self.leaves.append((leaf, value))
         elif looks_encrypted(value) and not visit.is_encrypted:
-            raise self._damaged("it is encrypted where the rules of the file say that it is not", leaf)
+            raise self._make_damaged_error(
+                "it is encrypted where the rules of the file say that it is not", leaf
+            )
         self.mac.add(value, is_encrypted=visit.is_encrypted)
 
     def _take_item_comment(self, leaf: Leaf, visit: TreeEntry, comment: str) -> None:
         """Turn an item of a list back into the comment that SOPS made it of; the MAC leaves it out."""
         if visit.item_start is None or leaf.is_flow or "\n" in comment:
-            raise self._damaged("a comment was put in the place of a value", leaf)
+            raise self._make_damaged_error("a comment was put in the place of a value", leaf)
         self.comments.add(leaf.start)
         self.known.add(context_of(visit.path), _ITEM, comment, str(leaf.value))
         self.splices.append(Splice(visit.item_start, leaf.end, f"#{comment}"))
 
-    def _opened(self, leaf: Leaf, context: str) -> tuple[Scalar, str]:
+    def _decrypt_leaf(self, leaf: Leaf, context: str) -> tuple[Scalar, str]:
         if not isinstance(leaf.value, str):
-            raise self._damaged("it is in clear where the rules of the file say that it is encrypted", leaf)
+            raise self._make_damaged_error(
+                "it is in clear where the rules of the file say that it is encrypted", leaf
+            )
         try:
             return self._cipher.open(leaf.value, context)
         except CipherError as err:
-            raise self._damaged(str(err), leaf) from err
+            raise self._make_damaged_error(str(err), leaf) from err
 
-    def _damaged(self, why: str, leaf: Leaf) -> SopsDamagedError:
+    def _make_damaged_error(self, why: str, leaf: Leaf) -> SopsDamagedError:
         return SopsDamagedError(
             f"The value in line {leaf.place.line} of {self.path} cannot be trusted: {why}.",
             where=leaf.place.location(self.path),
@@ -273,7 +277,7 @@ class _Opening:
         splices = [
             Splice(leaf.start, leaf.end, self._text.scalar(value, leaf, text)) for leaf, value in self.leaves
         ]
-        return spliced(text, [*splices, *self.splices, *self._text.dropped(encrypted)]).encode()
+        return apply_splices(text, [*splices, *self.splices, *self._text.drop_metadata(encrypted)]).encode()
 
     def verify(self, where: Location) -> None:
         try:
@@ -287,12 +291,12 @@ class _Opening:
             )
 
 
-def _parsed_plain(plain: bytes, format: FileFormat, text: TextFormat, path: str) -> Layout:
+def _parse_plain(plain: bytes, format: FileFormat, text: TextFormat, path: str) -> Layout:
     """Read plain text that is to be encrypted."""
     if format is FileFormat.BINARY:
-        return _wrapped(plain)
-    layout = without_aliases(text.parse(_decoded(plain, path), path), text, path)
-    if text.metadata(layout) is not None or text.dropped(layout):
+        return _wrap_binary(plain)
+    layout = without_aliases(text.parse(_decode(plain, path), path), text, path)
+    if text.metadata(layout) is not None or text.drop_metadata(layout):
         raise SecretsSyntaxError(
             f"{path} has a `sops` part in its plain text, where only its encrypted form has one.",
             where=text.metadata_place(layout, path),
@@ -300,27 +304,27 @@ def _parsed_plain(plain: bytes, format: FileFormat, text: TextFormat, path: str)
     return layout
 
 
-def _wrapped(plain: bytes) -> Layout:
+def _wrap_binary(plain: bytes) -> Layout:
     """Return the wrapping of a binary file, with its content as the one value."""
     layout = text_format(FileFormat.BINARY).parse('{\n\t"data": ""\n}\n', "")
     content: Scalar = plain
     with contextlib.suppress(UnicodeDecodeError):
         content = plain.decode()
     ((_, leaf),) = leaves(layout.documents[0].root)
-    return replaced_leaves(layout, {leaf.start: content})
+    return replace_leaves(layout, {leaf.start: content})
 
 
-def _sealed(
-    layout: Layout, metadata: Metadata, cipher: DataCipher, known: _Known, text: TextFormat
+def _seal(
+    layout: Layout, metadata: Metadata, cipher: DataCipher, known: _KnownTokens, text: TextFormat
 ) -> tuple[list[Splice], str]:
     """Return what encrypts a text, and the MAC over its values."""
     splices = []
     mac = Mac(is_only_encrypted=metadata.is_mac_only_encrypted)
-    for visit in visits(layout, metadata.rule):
+    for visit in walk_tree(layout, metadata.rule):
         thing, context = visit.thing, context_of(visit.path)
         if isinstance(thing, Comment):
             if visit.is_encrypted:
-                splices += _sealed_remark(thing, visit, cipher, known)
+                splices += _seal_comment(thing, visit, cipher, known)
             continue
         mac.add(thing.value, is_encrypted=visit.is_encrypted)
         if visit.is_encrypted and thing.value is not None and to_bytes(thing.value) != b"":
@@ -341,7 +345,7 @@ def _refuse_inexact(leaf: Leaf, text: str) -> None:
         )
 
 
-def _sealed_remark(remark: Comment, visit: TreeEntry, cipher: DataCipher, known: _Known) -> list[Splice]:
+def _seal_comment(remark: Comment, visit: TreeEntry, cipher: DataCipher, known: _KnownTokens) -> list[Splice]:
     if not remark.text or looks_encrypted(remark.text):
         return []
     context = context_of(visit.path)
@@ -357,10 +361,10 @@ def seal_new(plain: bytes, path: str, format: FileFormat, rule: CreationRule) ->
 
     Raises:
         SecretsSyntaxError: It is not in this format, or is encrypted already.
-        RecipientError: It would be encrypted for nobody, or for somebody who cannot be.
+        RecipientError: It would be encrypted for no one, or for someone who cannot be.
     """
     text = text_format(format, indent=rule.yaml_indent)
-    layout = _parsed_plain(plain, format, text, path)
+    layout = _parse_plain(plain, format, text, path)
     settings = Metadata(
         groups=(),
         threshold=rule.threshold or len(rule.groups),
@@ -374,14 +378,14 @@ def _seal_all(layout: Layout, settings: Metadata, groups: Sequence[Sequence[str]
     """Encrypt every value with a new data key."""
     key = os.urandom(32)
     cipher = DataCipher(key)
-    splices, mac = _sealed(layout, settings, cipher, _Known(), text)
+    splices, mac = _seal(layout, settings, cipher, _KnownTokens(), text)
     at = now_text()
     metadata = dataclasses.replace(
         settings,
-        groups=wrapped_groups(key, groups, settings.threshold),
+        groups=wrap_groups(key, groups, settings.threshold),
         mac=cipher.seal(mac, at),
         last_modified=at,
         version="",
     )
-    splices += text.added(layout, metadata_document(metadata))
-    return spliced(layout.text, splices).encode()
+    splices += text.add_metadata(layout, metadata_document(metadata))
+    return apply_splices(layout.text, splices).encode()

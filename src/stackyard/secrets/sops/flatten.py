@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["flattened", "unflattened"]
+__all__ = ["flatten", "unflatten"]
 
 _STEP = re.compile(r"__(map|list)_")
 
 
-def flattened(document: Mapping[str, object]) -> dict[str, str | int | float | bool | None]:
+def flatten(document: Mapping[str, object]) -> dict[str, str | int | float | bool | None]:
     """Return the names and values of nested metadata."""
     return {name: value for key, inner in document.items() for name, value in _flat(inner, key)}
 
@@ -29,7 +29,7 @@ def _flat(value: object, name: str) -> Iterator[tuple[str, str | int | float | b
         yield name, value
 
 
-def unflattened(flat: Mapping[str, object]) -> dict[str, object]:
+def unflatten(flat: Mapping[str, object]) -> dict[str, object]:
     """Return nested metadata; names that contradict each other give what can be had of them."""
     root: dict[str, object] = {}
     for name, value in flat.items():
@@ -41,14 +41,14 @@ def unflattened(flat: Mapping[str, object]) -> dict[str, object]:
             here = inner if isinstance(inner, dict) else {}
         here[keys[-1]] = value
     listed = {name.partition("__list_")[0] for name in flat if "__list_" in name}
-    return {key: _lists(value, is_list=key in listed) for key, value in root.items()}
+    return {key: _convert_lists(value, is_list=key in listed) for key, value in root.items()}
 
 
-def _lists(value: object, *, is_list: bool) -> object:
+def _convert_lists(value: object, *, is_list: bool) -> object:
     """Turn mappings whose keys are numbers into lists, in the order of the numbers."""
     if not isinstance(value, dict):
         return value
-    inner = {key: _lists(one, is_list=False) for key, one in value.items()}
+    inner = {key: _convert_lists(one, is_list=False) for key, one in value.items()}
     if inner and (is_list or all(key.isdecimal() for key in inner)) and all(key.isdecimal() for key in inner):
         return [inner[key] for key in sorted(inner, key=int)]
     return inner

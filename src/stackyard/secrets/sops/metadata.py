@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stackyard.base.errors import InvalidInputError, Location
-from stackyard.secrets.sops.rules import Rule, rule_from
+from stackyard.secrets.sops.rules import PathRule, rule_from
 
 __all__ = [
     "AgeKey",
@@ -35,7 +35,7 @@ _FOREIGN = {
 
 
 class SopsMetadataError(InvalidInputError):
-    """The `sops` part of a file is missing, cut off or not understood; its values cannot be trusted."""
+    """The `sops` part of a file is missing, cut off or not valid; its values cannot be trusted."""
 
     code = "E-SOPS-METADATA"
     summary = "The SOPS part of a file cannot be used"
@@ -83,7 +83,7 @@ class Metadata:
 
     groups: tuple[KeyGroup, ...]
     threshold: int
-    rule: Rule
+    rule: PathRule
     is_mac_only_encrypted: bool
     mac: str = ""
     last_modified: str = ""
@@ -119,8 +119,7 @@ def read_metadata(found: Mapping[str, object], where: Location) -> Metadata:
     """
     if not found.get("mac") or not found.get("lastmodified"):
         raise SopsMetadataError(
-            f"The `sops` part of {where.path} has no MAC, so that nobody can say whether its values are "
-            "those that were encrypted.",
+            f"The `sops` part of {where.path} has no MAC, so its values cannot be verified.",
             where=where,
         )
     groups = tuple(_group(one, where) for one in _mappings(found, "key_groups", where))

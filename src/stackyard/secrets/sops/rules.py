@@ -13,7 +13,7 @@ from stackyard.base.errors import InvalidInputError, Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DEFAULT_RULE", "Rule", "RuleKind", "SopsRuleError", "rule_from"]
+__all__ = ["DEFAULT_RULE", "PathRule", "RuleKind", "SopsRuleError", "rule_from"]
 
 
 class SopsRuleError(InvalidInputError):
@@ -21,7 +21,7 @@ class SopsRuleError(InvalidInputError):
 
     code = "E-SOPS-RULE"
     summary = "A rule of what to encrypt cannot be used"
-    default_remedy = "Name at most one of the rules, with a pattern that both Go and Python understand."
+    default_remedy = "Name at most one of the rules, with a pattern that is valid in Go and in Python."
 
 
 class RuleKind(enum.StrEnum):
@@ -40,7 +40,7 @@ _COMMENTS = (RuleKind.UNENCRYPTED_COMMENT_REGEX, RuleKind.ENCRYPTED_COMMENT_REGE
 
 
 @dataclass(frozen=True)
-class Rule:
+class PathRule:
     """What to encrypt: everything but, or nothing but, what a suffix or a pattern fits."""
 
     kind: RuleKind
@@ -48,7 +48,7 @@ class Rule:
     _cache: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def encrypts(self, path: tuple[str, ...], *, is_marked: bool) -> bool:
-        """Tell whether a value or comment is encrypted.
+        """Return whether a value or comment is encrypted.
 
         Args:
             path: The keys that lead to it.
@@ -64,7 +64,7 @@ class Rule:
         return known
 
     def marks(self, comment: str) -> bool:
-        """Tell whether a comment says of what follows it, and of all below that, if it is encrypted."""
+        """Return whether a comment says of what follows it, and of all below that, if it is encrypted."""
         return self.kind in _COMMENTS and self._fits(comment)
 
     @property
@@ -82,10 +82,10 @@ class Rule:
         return re.compile(self.pattern)
 
 
-DEFAULT_RULE = Rule(RuleKind.UNENCRYPTED_SUFFIX, "_unencrypted")
+DEFAULT_RULE = PathRule(RuleKind.UNENCRYPTED_SUFFIX, "_unencrypted")
 
 
-def rule_from(settings: Mapping[str, object], where: Location) -> Rule:
+def rule_from(settings: Mapping[str, object], where: Location) -> PathRule:
     """Return the rule that a file's metadata or a creation rule names, or the usual one.
 
     Raises:
@@ -97,7 +97,7 @@ def rule_from(settings: Mapping[str, object], where: Location) -> Rule:
         raise SopsRuleError(f"{where.path} has {both}, and SOPS takes one of them.", where=where)
     if not named:
         return DEFAULT_RULE
-    rule = Rule(named[0], str(settings[named[0].value]))
+    rule = PathRule(named[0], str(settings[named[0].value]))
     if rule.kind not in _SUFFIXES:
         check_pattern(rule.pattern, where)
     return rule

@@ -1,4 +1,4 @@
-"""Where the `sops` part stands in YAML, JSON and dotenv, and how each writes a value and an encrypted one."""
+"""Where the `sops` part is in YAML, JSON and dotenv, and how each writes a value and an encrypted one."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.formats.yaml_scalar import yaml_flow, yaml_scalar
 from stackyard.secrets.layout import (
     Branch,
-    Document,
-    Entry,
     Layout,
+    LayoutDocument,
+    LayoutEntry,
     Leaf,
     Node,
     SecretsSyntaxError,
     Splice,
+    apply_splices,
     find,
     is_one_line,
     plain_data,
-    spliced,
 )
-from stackyard.secrets.sops.flatten import flattened, unflattened
+from stackyard.secrets.sops.flatten import flatten, unflatten
 from stackyard.secrets.values import Scalar, Timestamp
 
 __all__ = ["FileFormat", "TextFormat", "format_of_name", "text_format"]
@@ -57,7 +57,7 @@ _ENCRYPTED_SUFFIXES = (".enc", ".encrypted", ".sops")
 
 
 def format_of_name(name: str) -> FileFormat:
-    """Return the format that a file name stands for, as SOPS takes it: anything unknown is binary."""
+    """Return the format that a file name represents, as SOPS takes it: anything unknown is binary."""
     path = PurePath(name)
     while path.suffix in _ENCRYPTED_SUFFIXES:
         path = path.with_suffix("")
@@ -87,13 +87,13 @@ class TextFormat(Protocol):
     def token(self, token: str, leaf: Leaf) -> str:
         """Return an encrypted value as it is written in the place of another."""
 
-    def dropped(self, layout: Layout) -> list[Splice]:
+    def drop_metadata(self, layout: Layout) -> list[Splice]:
         """Return what takes the `sops` part out of a text."""
 
-    def added(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
+    def add_metadata(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
         """Return what adds a new `sops` part to a text without one."""
 
-    def carried(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
+    def carry_metadata(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
         """Return what adds the `sops` part of one text to another, with some of its values changed."""
 
 
@@ -124,7 +124,8 @@ class _Nested:
 
     def without_metadata(self, layout: Layout) -> Layout:
         documents = tuple(
-            Document(root=_without(document.root, _KEY), end=document.end) for document in layout.documents
+            LayoutDocument(root=_without(document.root, _KEY), end=document.end)
+            for document in layout.documents
         )
         return Layout(text=layout.text, documents=documents, aliases=layout.aliases)
 
@@ -155,7 +156,7 @@ class _Nested:
                     else quoted
                 )
                 splices.append(Splice(inner.node.start - base, inner.node.end - base, bare))
-        return spliced(old.text[base : _end(entry.node)], splices), entry.node
+        return apply_splices(old.text[base : _end(entry.node)], splices), entry.node
 
     def _may_be_bare(self, text: str, leaf: Leaf, new: str) -> bool:
         return text[leaf.start] not in "\"'" and not leaf.is_flow and new.startswith("ENC[")
@@ -176,7 +177,7 @@ class _Yaml(_Nested):
     def token(self, token: str, leaf: Leaf) -> str:
         return f'"{token}"' if leaf.is_flow else token
 
-    def dropped(self, layout: Layout) -> list[Splice]:
+    def drop_metadata(self, layout: Layout) -> list[Splice]:
         splices = []
         for document in layout.documents:
             entry = find(document.root, _KEY)
@@ -189,23 +190,21 @@ class _Yaml(_Nested):
                 splices.append(Splice(entry.start, len(layout.text) if end < 0 else end + 1, ""))
         return splices
 
-    def added(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
+    def add_metadata(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
         block = "\n".join(_yaml_lines({_KEY: document}, self._indent, 0))
-        return [
-            self._inserted(layout.text, one, block, yaml_flow(dict(document))) for one in layout.documents
-        ]
+        return [self._insert(layout.text, one, block, yaml_flow(dict(document))) for one in layout.documents]
 
-    def carried(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
+    def carry_metadata(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
         raw = self._raw(old, changes)
         is_flow = old.documents[0].root.is_flow
         if raw is None or any(one.root.is_flow != is_flow for one in new.documents):
-            return self.added(new, {**(self.metadata(old) or {}), **changes})
+            return self.add_metadata(new, {**(self.metadata(old) or {}), **changes})
         return [
-            self._inserted(new.text, one, raw[0].rstrip(), raw[0].partition(":")[2].strip())
+            self._insert(new.text, one, raw[0].rstrip(), raw[0].partition(":")[2].strip())
             for one in new.documents
         ]
 
-    def _inserted(self, text: str, document: Document, block: str, flow: str) -> Splice:
+    def _insert(self, text: str, document: LayoutDocument, block: str, flow: str) -> Splice:
         root = document.root
         if root.is_flow:
             comma = ", " if root.entries else ""
@@ -262,26 +261,26 @@ class _Json(_Nested):
     def token(self, token: str, leaf: Leaf) -> str:
         return f'"{token}"'
 
-    def dropped(self, layout: Layout) -> list[Splice]:
+    def drop_metadata(self, layout: Layout) -> list[Splice]:
         root = layout.documents[0].root
         entry = find(root, _KEY)
         return [] if entry is None else [_member(root, entry, layout.text)]
 
-    def added(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
+    def add_metadata(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
         root = layout.documents[0].root
         first = root.entries[0].start if root.entries else root.start
         # As deep as the file itself; SOPS uses tabs.
         unit = layout.text[root.start + 1 : first].rpartition("\n")[2] or "\t"
         inside = json.dumps(document, indent=unit, ensure_ascii=False).replace("\n", f"\n{unit}")
-        return [self._inserted(layout, f'"{_KEY}": {inside}')]
+        return [self._insert(layout, f'"{_KEY}": {inside}')]
 
-    def carried(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
+    def carry_metadata(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
         raw = self._raw(old, changes)
         if raw is None:
-            return self.added(new, {**(self.metadata(old) or {}), **changes})
-        return [self._inserted(new, raw[0])]
+            return self.add_metadata(new, {**(self.metadata(old) or {}), **changes})
+        return [self._insert(new, raw[0])]
 
-    def _inserted(self, layout: Layout, member: str) -> Splice:
+    def _insert(self, layout: Layout, member: str) -> Splice:
         root = layout.documents[0].root
         if not root.entries:
             return Splice(root.start + 1, root.end - 1, f"\n\t{member}\n")
@@ -305,7 +304,7 @@ class _Dotenv:
 
     def metadata(self, layout: Layout) -> Mapping[str, object] | None:
         flat = {entry.key.removeprefix(_PREFIX): plain_data(entry.node) for entry in self._entries(layout)}
-        return unflattened(flat) if flat else None
+        return unflatten(flat) if flat else None
 
     def metadata_place(self, layout: Layout, path: str) -> Location:
         entries = self._entries(layout)
@@ -319,22 +318,22 @@ class _Dotenv:
     def token(self, token: str, leaf: Leaf) -> str:
         return token
 
-    def dropped(self, layout: Layout) -> list[Splice]:
+    def drop_metadata(self, layout: Layout) -> list[Splice]:
         return [
             Splice(entry.start, min(_end(entry.node) + 1, len(layout.text)), "")
             for entry in self._entries(layout)
         ]
 
-    def added(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
-        lines = [f"{_PREFIX}{key}={dotenv_scalar(value)}\n" for key, value in flattened(document).items()]
+    def add_metadata(self, layout: Layout, document: Mapping[str, object]) -> list[Splice]:
+        lines = [f"{_PREFIX}{key}={dotenv_scalar(value)}\n" for key, value in flatten(document).items()]
         end = len(layout.text)
         before = "" if end == 0 or layout.text.endswith("\n") else "\n"
         return [Splice(end, end, before + "".join(lines))]
 
-    def carried(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
-        return self.added(new, {**(self.metadata(old) or {}), **changes})
+    def carry_metadata(self, old: Layout, new: Layout, changes: Mapping[str, str]) -> list[Splice]:
+        return self.add_metadata(new, {**(self.metadata(old) or {}), **changes})
 
-    def _entries(self, layout: Layout) -> list[Entry]:
+    def _entries(self, layout: Layout) -> list[LayoutEntry]:
         return [entry for entry in layout.documents[0].root.entries if entry.key.startswith(_PREFIX)]
 
 
@@ -356,13 +355,13 @@ def _without(root: Branch, key: str) -> Branch:
     )
 
 
-def _with_entries(document: Document, entries: tuple[Entry, ...]) -> Document:
+def _with_entries(document: LayoutDocument, entries: tuple[LayoutEntry, ...]) -> LayoutDocument:
     root = document.root
     kept = Branch(entries=entries, start=root.start, end=root.end, place=root.place, remarks=root.remarks)
-    return Document(root=kept, end=document.end)
+    return LayoutDocument(root=kept, end=document.end)
 
 
-def _member(root: Branch, entry: Entry, text: str) -> Splice:
+def _member(root: Branch, entry: LayoutEntry, text: str) -> Splice:
     """Return what takes a member out of an object, with the comma that goes with it."""
     index = root.entries.index(entry)
     if index > 0:

@@ -12,9 +12,9 @@ from stackyard.secrets.values import Scalar, to_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stackyard.secrets.sops.rules import Rule
+    from stackyard.secrets.sops.rules import PathRule
 
-__all__ = ["Mac", "TreeEntry", "context_of", "visits"]
+__all__ = ["Mac", "TreeEntry", "context_of", "walk_tree"]
 
 # What SOPS begins a MAC with that leaves out values in clear, so that the two sorts never agree.
 _ONLY_ENCRYPTED = hashlib.sha256(b"sops").digest()
@@ -28,7 +28,7 @@ class TreeEntry:
         thing: The value or comment.
         path: The keys that lead to it.
         is_encrypted: Whether the rules say that it is.
-        item_start: Where its item begins, if it stands in a list: SOPS makes items of comments there.
+        item_start: Where its item begins, if it is in a list: SOPS makes items of comments there.
     """
 
     thing: Leaf | Comment
@@ -42,14 +42,14 @@ def context_of(path: tuple[str, ...]) -> str:
     return ":".join(path) + ":"
 
 
-def visits(layout: Layout, rule: Rule) -> Iterator[TreeEntry]:
+def walk_tree(layout: Layout, rule: PathRule) -> Iterator[TreeEntry]:
     """Yield every value and comment of all documents."""
     for document in layout.documents:
         yield from _collection(document.root, (), rule, is_marked=False)
 
 
 def _collection(
-    node: Branch | Listing, path: tuple[str, ...], rule: Rule, *, is_marked: bool
+    node: Branch | Listing, path: tuple[str, ...], rule: PathRule, *, is_marked: bool
 ) -> Iterator[TreeEntry]:
     for remarks, inner_path, inner, start in _children(node, path):
         before = after = is_marked

@@ -37,12 +37,12 @@ class VaultFormatError(InvalidInputError):
     """A text begins like one of Ansible Vault and is cut off, changed, or of a version that is not known."""
 
     code = "E-VAULT-FORMAT"
-    summary = "A text of Ansible Vault cannot be understood"
+    summary = "A text of Ansible Vault is not valid"
     default_remedy = "Restore it from version control."
 
 
 class WrongPasswordError(Exception):
-    """A password does not open a text, or the text was changed; nobody can tell which."""
+    """A password does not open a text, or the text was changed; no one can tell which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,16 @@ from stackyard.secrets.base import SecretsKind, secret_texts
 from stackyard.secrets.formats.json_layout import parse_json
 from stackyard.secrets.formats.yaml_layout import parse_yaml
 from stackyard.secrets.formats.yaml_scalar import yaml_scalar
-from stackyard.secrets.layout import Layout, Leaf, SecretsSyntaxError, Splice, is_one_line, leaves, spliced
-from stackyard.secrets.sops.expand import replaced_leaves
+from stackyard.secrets.layout import (
+    Layout,
+    Leaf,
+    SecretsSyntaxError,
+    Splice,
+    apply_splices,
+    is_one_line,
+    leaves,
+)
+from stackyard.secrets.sops.expand import replace_leaves
 from stackyard.secrets.vault.envelope import VaultFormatError, parse_envelope, seal
 from stackyard.secrets.vault.marker import is_vault
 from stackyard.secrets.vault.passwords import VaultPassword, encryption_password, open_envelope
@@ -70,7 +78,7 @@ class OpenedVault:
         return parse_envelope(_text(self.source, self.path), self.path).label
 
     def secrets(self) -> frozenset[str]:
-        """Return every value, or, where nobody knows what is one, every line."""
+        """Return every value, or, where no one knows what is one, every line."""
         layout = self.layout()
         if layout is not None:
             return secret_texts(leaf.value for one in layout.documents for _, leaf in leaves(one.root))
@@ -93,7 +101,7 @@ class OpenedVault:
         self.check(plain)
         return seal(plain, self.password.password, self.label).encode()
 
-    def rekeyed(self, password: VaultPassword) -> bytes:
+    def rekey(self, password: VaultPassword) -> bytes:
         """Encrypt it with another password."""
         return seal(self.plain, password.password, password.label).encode()
 
@@ -121,7 +129,7 @@ def seal_whole(plain: bytes, keyring: Keyring, label: str | None = None) -> byte
 
 
 @dataclass(frozen=True, slots=True)
-class _Sealed:
+class _EncryptedValue:
     """A value that is encrypted in a file: its text there, and what opens it."""
 
     token: str
@@ -139,8 +147,8 @@ class OpenedInlineVault:
     warnings: tuple[str, ...] = ()
     _encrypted: Layout
     _values: Mapping[int, Scalar] = field(repr=False)
-    _known: Mapping[tuple[tuple[str | int, ...], str], _Sealed] = field(repr=False)
-    _first: _Sealed = field(repr=False)
+    _known: Mapping[tuple[tuple[str | int, ...], str], _EncryptedValue] = field(repr=False)
+    _first: _EncryptedValue = field(repr=False)
 
     @property
     def kind(self) -> SecretsKind:
@@ -153,7 +161,7 @@ class OpenedInlineVault:
 
     def layout(self) -> Layout | None:
         """Return all values with their places in the file."""
-        return replaced_leaves(self._encrypted, self._values)
+        return replace_leaves(self._encrypted, self._values)
 
     def check(self, plain: bytes) -> None:
         """Refuse what is no YAML."""
@@ -167,15 +175,15 @@ class OpenedInlineVault:
         first = self._first
 
         def token(keys: tuple[str | int, ...], value: str) -> str:
-            known = self._known.get((keys, value)) or self._moved(value)
+            known = self._known.get((keys, value)) or self._find_moved(value)
             return known.token if known else seal(value.encode(), first.password.password, first.label)
 
         return _with_tokens(text, self.path, token).encode()
 
-    def _moved(self, value: str) -> _Sealed | None:
+    def _find_moved(self, value: str) -> _EncryptedValue | None:
         return next((sealed for (_, known), sealed in self._known.items() if known == value), None)
 
-    def rekeyed(self, password: VaultPassword) -> bytes:
+    def rekey(self, password: VaultPassword) -> bytes:
         """Encrypt every value with another password."""
         text = _text(self.plain, self.path)
         return _with_tokens(
@@ -183,7 +191,7 @@ class OpenedInlineVault:
         ).encode()
 
 
-def _tagged(layout: Layout) -> list[tuple[tuple[str | int, ...], Leaf]]:
+def _list_vault_leaves(layout: Layout) -> list[tuple[tuple[str | int, ...], Leaf]]:
     return [
         ((number, *keys), leaf)
         for number, document in enumerate(layout.documents)
@@ -202,9 +210,9 @@ def open_inline_vault(source: bytes, path: str, keyring: Keyring) -> OpenedInlin
     """
     layout = parse_yaml(_text(source, path), path)
     values: dict[int, Scalar] = {}
-    known: dict[tuple[tuple[str | int, ...], str], _Sealed] = {}
+    known: dict[tuple[tuple[str | int, ...], str], _EncryptedValue] = {}
     splices = []
-    for keys, leaf in _tagged(layout):
+    for keys, leaf in _list_vault_leaves(layout):
         where = leaf.place.location(path)
         named = f"The value in line {leaf.place.line} of {path}"
         if not is_vault(str(leaf.value)):
@@ -213,12 +221,12 @@ def open_inline_vault(source: bytes, path: str, keyring: Keyring) -> OpenedInlin
         opened, password = open_envelope(envelope, keyring, named)
         value = _text(opened, path)
         values[leaf.start] = value
-        known[keys, value] = _Sealed(str(leaf.value), password, envelope.label)
-        splices.append(Splice(leaf.start, leaf.end, f"{TAG} {_shown(value, leaf, layout.text)}"))
+        known[keys, value] = _EncryptedValue(str(leaf.value), password, envelope.label)
+        splices.append(Splice(leaf.start, leaf.end, f"{TAG} {_format_decrypted(value, leaf, layout.text)}"))
     return OpenedInlineVault(
         path=path,
         source=source,
-        plain=spliced(layout.text, splices).encode(),
+        plain=apply_splices(layout.text, splices).encode(),
         _encrypted=layout,
         _values=values,
         _known=known,
@@ -226,7 +234,7 @@ def open_inline_vault(source: bytes, path: str, keyring: Keyring) -> OpenedInlin
     )
 
 
-def _shown(value: str, leaf: Leaf, text: str) -> str:
+def _format_decrypted(value: str, leaf: Leaf, text: str) -> str:
     """Write a decrypted value so that it stays text, whatever it looks like."""
     return yaml_scalar(value, indent=leaf.indent, is_flow=is_one_line(leaf, text))
 
@@ -237,11 +245,11 @@ Tokens = Callable[[tuple[str | int, ...], str], str]
 def _with_tokens(text: str, path: str, token: Tokens) -> str:
     """Put the encrypted form in the place of every tagged value that is in clear."""
     splices = []
-    for keys, leaf in _tagged(parse_yaml(text, path)):
+    for keys, leaf in _list_vault_leaves(parse_yaml(text, path)):
         value = leaf.value
         if isinstance(value, str) and not is_vault(value):
             splices.append(Splice(leaf.start, leaf.end, _block(token(keys, value), leaf, text)))
-    return spliced(text, splices)
+    return apply_splices(text, splices)
 
 
 def _block(token: str, leaf: Leaf, text: str) -> str:
@@ -262,7 +270,7 @@ def seal_inline(plain: bytes, path: str, keyring: Keyring, label: str | None = N
         SecretsLockedError: There is no password to do so.
     """
     text = _text(plain, path)
-    if not _tagged(parse_yaml(text, path)):
+    if not _list_vault_leaves(parse_yaml(text, path)):
         raise SecretsSyntaxError(
             f"{path} has no value with the tag {TAG}, which says what to encrypt.",
             where=Location(path),
@@ -278,7 +286,7 @@ def without_tags(plain: bytes, path: str) -> bytes:
     """Return the plain text with the tags taken off, as YAML that any program reads."""
     text = _text(plain, path)
     splices = [
-        Splice(leaf.start, leaf.end, _shown(str(leaf.value), leaf, text))
-        for _, leaf in _tagged(parse_yaml(text, path))
+        Splice(leaf.start, leaf.end, _format_decrypted(str(leaf.value), leaf, text))
+        for _, leaf in _list_vault_leaves(parse_yaml(text, path))
     ]
-    return spliced(text, splices).encode()
+    return apply_splices(text, splices).encode()

@@ -8,5 +8,5 @@ START = "$ANSIBLE_VAULT;"
 
 
 def is_vault(text: str) -> bool:
-    """Tell whether a text is, or was, encrypted by Ansible Vault."""
+    """Return whether a text is, or was, encrypted by Ansible Vault."""
     return text.lstrip().startswith(START)

@@ -34,16 +34,16 @@ def vault_passwords(keyring: Keyring) -> Sequence[VaultPassword]:
         KeyringError: A file or script that was named gives no password.
     """
     if "vault" not in keyring.cache:
-        keyring.cache["vault"] = [*_found(keyring)]
+        keyring.cache["vault"] = [*_find_passwords(keyring)]
     found: Sequence[VaultPassword] = keyring.cache["vault"]
     return found
 
 
-def _found(keyring: Keyring) -> Iterator[VaultPassword]:
+def _find_passwords(keyring: Keyring) -> Iterator[VaultPassword]:
     for given in keyring.vault_ids:
-        yield _named(given, "the command line", keyring)
-    for given in _listed(keyring.env.get("ANSIBLE_VAULT_IDENTITY_LIST", "")):
-        yield _named(given, "ANSIBLE_VAULT_IDENTITY_LIST", keyring)
+        yield _read_labelled(given, "the command line", keyring)
+    for given in _split_list(keyring.env.get("ANSIBLE_VAULT_IDENTITY_LIST", "")):
+        yield _read_labelled(given, "ANSIBLE_VAULT_IDENTITY_LIST", keyring)
     if name := keyring.env.get("ANSIBLE_VAULT_PASSWORD_FILE"):
         yield _of_file(name, _default_label(keyring), "ANSIBLE_VAULT_PASSWORD_FILE", keyring)
     else:
@@ -56,7 +56,7 @@ def _found(keyring: Keyring) -> Iterator[VaultPassword]:
         keyring.note("ANSIBLE_VAULT_PASSWORD is not set")
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
@@ -64,7 +64,7 @@ def _default_label(keyring: Keyring) -> str:
     return keyring.env.get("ANSIBLE_VAULT_IDENTITY") or DEFAULT_LABEL
 
 
-def _named(given: str, named: str, keyring: Keyring) -> VaultPassword:
+def _read_labelled(given: str, named: str, keyring: Keyring) -> VaultPassword:
     """Read `LABEL@FILE` or `FILE`."""
     label, at, name = given.rpartition("@")
     if name in ("prompt", "prompt_ask_vault_pass") and at:

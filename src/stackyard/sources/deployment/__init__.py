@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from stackyard.sources.deployment.fetch import Object, fetch, rules_of
 from stackyard.sources.deployment.settings import ObjectLocation, find_place
-from stackyard.sources.deployment.validate import Checked, check
+from stackyard.sources.deployment.validate import ValidatedObject, check
 
-__all__ = ["Checked", "Object", "ObjectLocation", "check", "fetch", "find_place", "rules_of"]
+__all__ = ["Object", "ObjectLocation", "ValidatedObject", "check", "fetch", "find_place", "rules_of"]

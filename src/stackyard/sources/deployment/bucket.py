@@ -55,7 +55,7 @@ class BucketStore:
     def read(self) -> FetchedObject | None:
         """Return the current version."""
         found = self._objects.get_version(self._key)
-        return None if found is None else _fetched(found, is_current=True)
+        return None if found is None else _make_fetched_object(found, is_current=True)
 
     def write(self, data: bytes, *, replaces: Version | None, authored: VersionAuthor) -> Version:
         """Write a version, if the bucket keeps what it replaces."""
@@ -83,7 +83,7 @@ class BucketStore:
             ) from err
         written = self.read()
         if written is None or written.data != data:
-            # Somebody wrote right behind us: ours is among the versions, with the etag of our content.
+            # Someone wrote right behind us: ours is among the versions, with the etag of our content.
             written = next((one for one in self._versions() if one.data == data), written)
         if written is None:
             raise MovedError(f"{self._label} is gone right after it was written.")
@@ -101,7 +101,7 @@ class BucketStore:
                 at=found.modified_at,
                 size=found.size,
                 is_current=found.is_latest,
-                authored=_authored(marked),
+                authored=_parse_author(marked),
             )
         if not is_listed and self._objects.get_version(self._key) is not None:
             # Seen with SeaweedFS 4: of a list in pages, the versions of one key are left out where many
@@ -116,7 +116,7 @@ class BucketStore:
         found = self._objects.get_version(self._key, version.id)
         if found is None:
             raise VersionUnknownError(f"{self._label} has no version {version.id}.")
-        return _fetched(found, is_current=version.is_current)
+        return _make_fetched_object(found, is_current=version.is_current)
 
     def close(self) -> None:
         """Close the connections."""
@@ -127,7 +127,7 @@ class BucketStore:
             yield self.read_version(version)
 
 
-def _fetched(found: ObjectVersion, *, is_current: bool) -> FetchedObject:
+def _make_fetched_object(found: ObjectVersion, *, is_current: bool) -> FetchedObject:
     return FetchedObject(
         data=found.data,
         version=Version(
@@ -136,12 +136,12 @@ def _fetched(found: ObjectVersion, *, is_current: bool) -> FetchedObject:
             at=found.modified_at,
             size=len(found.data),
             is_current=is_current,
-            authored=_authored(found.marks),
+            authored=_parse_author(found.marks),
         ),
     )
 
 
-def _authored(marks: dict[str, str]) -> VersionAuthor:
+def _parse_author(marks: dict[str, str]) -> VersionAuthor:
     return VersionAuthor(
         **{name: urllib.parse.unquote(marks[name]) for name in ("by", "note", "kind") if name in marks}
     )

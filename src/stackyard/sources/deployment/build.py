@@ -87,7 +87,7 @@ class ModelBuilder:
         self._read_data = read_data
         self._downloads: dict[str, Download] = {}
 
-    def desired(self) -> Desired:
+    def build(self) -> Desired:
         """Return the model; a guest that cannot be built is reported and left out."""
         vms: list[Vm] = []
         containers: list[Container] = []
@@ -106,7 +106,7 @@ class ModelBuilder:
             files=tuple(self._downloads.values()),
             pools=tuple(
                 Pool(name=name, comment=(pool or {}).get("comment"))
-                for name, pool in scope.named("pools").items()
+                for name, pool in scope.get_map("pools").items()
             ),
             affinities=self._affinities({guest.key for guest in (*vms, *containers)}),
         )
@@ -190,8 +190,8 @@ class ModelBuilder:
             bios=fields["bios"],
             os_type=fields["os_type"],
             disks=tuple(map(_disk, [fields["boot_disk"], *fields["additional_disks"]])),
-            efi_disk=None if efi is None else EfiDisk(**_renamed(efi)),
-            tpm=None if tpm is None else Tpm(**_renamed(tpm)),
+            efi_disk=None if efi is None else EfiDisk(**_rename_fields(efi)),
+            tpm=None if tpm is None else Tpm(**_rename_fields(tpm)),
             cdrom=None if cdrom is None else Cdrom(file=cdrom),
             nics=tuple(
                 Nic(model=card["model"], **_card(guest, place, card))
@@ -226,7 +226,7 @@ def build(
     understood: ParsedDeployment, document: ObjectText, found: Diagnostics, *, read_data: Callable[[str], str]
 ) -> Desired:
     """Return the model of an object; what cannot be built is reported and left out."""
-    return ModelBuilder(understood, document, found, read_data=read_data).desired()
+    return ModelBuilder(understood, document, found, read_data=read_data).build()
 
 
 def password_name(guest: Guest) -> str:
@@ -299,7 +299,7 @@ def _clone(clone: Mapping[str, Any]) -> Clone:
     return Clone(vm_id=clone["template_id"], full=clone.get("full") is not False, node=clone.get("node_name"))
 
 
-def _renamed(part: Mapping[str, Any]) -> dict[str, Any]:
+def _rename_fields(part: Mapping[str, Any]) -> dict[str, Any]:
     known = {"datastore_id": "datastore", "type": "type", "pre_enrolled_keys": "pre_enrolled_keys"}
     known["version"] = "version"
     return {known[name]: value for name, value in part.items() if name in known and value is not None}

@@ -41,7 +41,7 @@ def _name(path: Path) -> str:
 
 
 def base_of(place: ObjectLocation, path: Path) -> str | None:
-    """Return the id of the version that a file was made from, where that is known for this store."""
+    """Return the id of the version that a file was created from, where that is known for this store."""
     known = _read(place).get(_name(path))
     return None if known is None or known.get("store") != place.label else known.get("version")
 

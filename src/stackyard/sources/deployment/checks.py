@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.diagnostics import Kind, Severity
 from stackyard.sources.deployment.generators import LARGEST_OCTET, SMALLEST_OCTET
 from stackyard.sources.deployment.model import affinity_groups
-from stackyard.sources.deployment.words import near
+from stackyard.sources.deployment.words import find_near_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ SECRET = Kind(
 )
 NO_EFFECT = Kind(
     code="W-DEPLOYMENT-NO-EFFECT",
-    summary="A guest asks for what has no effect as it stands",
+    summary="A guest has a setting without effect",
     remedy="Add what is missing, or take it out.",
     severity=Severity.WARNING,
 )
@@ -85,7 +85,7 @@ class _Checks:
         names = list(table)
         if name in names:
             return True
-        meant = near(name, names)
+        meant = find_near_word(name, names)
         hint = (
             f" Did you mean `{meant}`?" if meant else f" There is {', '.join(sorted(names)[:10]) or 'none'}."
         )
@@ -101,8 +101,8 @@ class _Checks:
         else:
             self._known(f"{key}: the node", guest.node, nodes, (*path, "node_name"))
         pool = fields["pool_id"]
-        if pool is not None and pool not in self._scope.named("pools"):
-            self._known(f"{key}: the pool", pool, self._scope.named("pools"), (*path, "pool_id"))
+        if pool is not None and pool not in self._scope.get_map("pools"):
+            self._known(f"{key}: the pool", pool, self._scope.get_map("pools"), (*path, "pool_id"))
         self._vlan(key, fields["vlan"], (*path, "vlan"))
         target = fields["ha_replication_target"]
         if target is not None:
@@ -121,7 +121,7 @@ class _Checks:
             if not guest.fields["ha"]:
                 text = f"{guest.key} is in the group {name} without `ha`: no rule holds for it."
             elif len(groups[name]) == 1:
-                text = f"{guest.key} is alone in the group {name}: there is nobody to be kept apart from."
+                text = f"{guest.key} is alone in the group {name}: no other guest to keep apart."
             else:
                 continue
             self._add(NO_EFFECT, text, (*guest.path, "ha_affinity_group"))
@@ -133,7 +133,7 @@ class _Checks:
 
     def _datastores(self, guest: Guest) -> None:
         """Report datastores of containers that their node does not offer; an unlisted node is not judged."""
-        listed = self._scope.named("node_storage").get(guest.node)
+        listed = self._scope.get_map("node_storage").get(guest.node)
         if not guest.is_container or listed is None:
             return
         pools = listed.get("pools") or {}
@@ -170,7 +170,7 @@ class _Checks:
             return
         what = {"ip_config": "address", "key": "key", "vm_id": "vm_id"}.get(field, "name")
         shown = claim[1] if isinstance(claim, tuple) else claim
-        text = f"The {what} {shown} is claimed by {_named(other)} and by {_named(guest)}."
+        text = f"The {what} {shown} is claimed by {_name_guest(other)} and by {_name_guest(guest)}."
         self._add(TWICE, text, guest.path if field == "key" else (*guest.path, field))
 
     # --- Addresses
@@ -211,9 +211,9 @@ class _Checks:
         nets = self._scope.networks
         for name, network in nets.items():
             if network is None:
-                text = self._scope.named("network_cidrs")[name]
+                text = self._scope.get_map("network_cidrs")[name]
                 self._add(ADDRESS, f"The network of VLAN {name}, `{text}`, is none.", ("network_cidrs", name))
-        for name in self._scope.named("network_domains"):
+        for name in self._scope.get_map("network_domains"):
             if self._scope.has_networks:
                 self._known("network_domains: the VLAN", name, nets, ("network_domains", name))
 
@@ -225,7 +225,7 @@ class _Checks:
             if octet is not None and not SMALLEST_OCTET <= octet <= LARGEST_OCTET:
                 span = f"{SMALLEST_OCTET} to {LARGEST_OCTET}"
                 self._add(ADDRESS, f"{guest.key}: the host number {octet} is not in {span}.", guest.path)
-        for name, service in self._scope.named("node_services").items():
+        for name, service in self._scope.get_map("node_services").items():
             for node in service["per_node"]:
                 if node not in self._scope.nodes:
                     path: Path = ("node_services", name, "per_node", node)
@@ -252,7 +252,7 @@ class _Checks:
                 self._add(PLACEMENT, text, ("nodes", name, "memory_budget_mb"))
 
 
-def _named(guest: Guest) -> str:
+def _name_guest(guest: Guest) -> str:
     kind = "container" if guest.is_container else "VM"
     return f"{'generated ' if guest.is_generated else ''}{kind} {guest.key}"
 

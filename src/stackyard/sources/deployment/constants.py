@@ -1,6 +1,6 @@
 """Ports that the readers of a published inventory look up by name: what holds where the object is silent.
 
-They are the usual ports of the programs that these names stand for. An object that has `constants` of its own
+They are the usual ports of the programs that these names represent. An object that has `constants` of its own
 changes single ones and adds others.
 """
 

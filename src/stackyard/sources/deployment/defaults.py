@@ -12,10 +12,10 @@ from typing import Any
 
 from stackyard.sources.deployment.scope import DEFAULT_BRIDGE, DEFAULT_DATASTORE, DEFAULT_TEMPLATE, Scope
 
-__all__ = ["CONTAINER", "PCT_REMOTE", "VM", "Default", "completed", "derived_mac"]
+__all__ = ["CONTAINER", "PCT_REMOTE", "VM", "Default", "complete", "derive_mac"]
 
 Entry = Mapping[str, Any]
-# What a value is made from: the object, the key of the guest, and all that is known of it so far.
+# What a value is created from: the object, the key of the guest, and all that is known of it so far.
 Make = Callable[[Scope, str, Entry], Any]
 
 PCT_REMOTE = "community.proxmox.proxmox_pct_remote"
@@ -31,7 +31,7 @@ class Default:
         name: What it is called.
         make: What it is where the entry does not say.
         why: Where that comes from.
-        is_merged: Whether it is made also where the entry says something, and has that inside.
+        is_merged: Whether it is created also where the entry says something, and has that inside.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Default:
     is_merged: bool = False
 
 
-def completed(table: tuple[Default, ...], scope: Scope, key: str, entry: Entry) -> dict[str, Any]:
+def complete(table: tuple[Default, ...], scope: Scope, key: str, entry: Entry) -> dict[str, Any]:
     """Return a guest with every field, in the order of the table; later ones may look at earlier ones."""
     known: dict[str, Any] = {name: value for name, value in entry.items() if value is not None}
     for field in table:
@@ -49,12 +49,12 @@ def completed(table: tuple[Default, ...], scope: Scope, key: str, entry: Entry) 
     return known
 
 
-def fixed(name: str, value: Any, why: str = "default") -> Default:
+def make_fixed(name: str, value: Any, why: str = "default") -> Default:
     """Return a field that is the same for all."""
     return Default(name, lambda scope, key, known: value, why)
 
 
-def derived_mac(key: str) -> str:
+def derive_mac(key: str) -> str:
     """Return the MAC address of a guest with DHCP: from its key, so that a new name keeps the lease."""
     digest = hashlib.md5(key.encode(), usedforsecurity=False).digest()[:_MAC_OCTETS]
     return ":".join(["02", *(f"{octet:02X}" for octet in digest)])
@@ -72,25 +72,25 @@ def _tags(kind: str) -> Default:
 def _inside(name: str, make: Callable[[Scope], Mapping[str, Any]], why: str = "default") -> Default:
     """Return a field that is an object with defaults of its own."""
 
-    def merged(scope: Scope, key: str, known: Entry) -> dict[str, Any]:
+    def merge(scope: Scope, key: str, known: Entry) -> dict[str, Any]:
         del key
-        return {**make(scope), **_written(known.get(name) or {})}
+        return {**make(scope), **_drop_null(known.get(name) or {})}
 
-    return Default(name, merged, why, True)
+    return Default(name, merge, why, True)
 
 
 def _inside_each(name: str, make: Callable[[Scope, int], Mapping[str, Any]], *, least: int = 0) -> Default:
     """Return a field that is a list of objects, each with defaults of its own."""
 
-    def merged(scope: Scope, key: str, known: Entry) -> list[dict[str, Any]]:
+    def merge(scope: Scope, key: str, known: Entry) -> list[dict[str, Any]]:
         del key
         given = known.get(name) or [{}] * least
-        return [{**make(scope, place), **_written(one)} for place, one in enumerate(given)]
+        return [{**make(scope, place), **_drop_null(one)} for place, one in enumerate(given)]
 
-    return Default(name, merged, "default", True)
+    return Default(name, merge, "default", True)
 
 
-def _written(entry: Entry) -> dict[str, Any]:
+def _drop_null(entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value is not None}
 
 
@@ -101,12 +101,12 @@ def startup_order(vm_id: int) -> int:
 
 def _dhcp(scope: Scope, key: str, known: Entry) -> bool:
     del key
-    if _pinned(known) == "dhcp":
+    if _read_pinned_address(known) == "dhcp":
         return True
-    return not scope.has_networks and _pinned(known) is None
+    return not scope.has_networks and _read_pinned_address(known) is None
 
 
-def _pinned(known: Entry) -> str | None:
+def _read_pinned_address(known: Entry) -> str | None:
     address = (known.get("ip_config") or {}).get("ipv4_address")
     return address if isinstance(address, str) else None
 
@@ -117,7 +117,7 @@ def _address(scope: Scope, key: str, known: Entry) -> str | None:
     if known["dhcp"]:
         return "dhcp"
     network = scope.networks.get(known["vlan"])
-    pinned = _pinned(known)
+    pinned = _read_pinned_address(known)
     if pinned is not None:
         return pinned if "/" in pinned or network is None else f"{pinned}/{network.prefixlen}"
     vm_id = known["vm_id"]
@@ -143,7 +143,7 @@ def _features(scope: Scope, key: str, known: Entry) -> dict[str, Any]:
     del scope, key
     is_docker = "docker" in known["tags"]
     base = {"nesting": is_docker, "keyctl": is_docker, "fuse": False, "mount": []}
-    return {**base, **_written(known.get("features") or {})}
+    return {**base, **_drop_null(known.get("features") or {})}
 
 
 def _container_card(scope: Scope, place: int) -> Mapping[str, Any]:
@@ -178,20 +178,20 @@ _ADDRESSES = (
     Default("dns_servers", _resolvers, "the gateway of the VLAN"),
     Default("domain", lambda s, k, g: s.domain_of(g["vlan"]), "`network_domains` of the VLAN, else `domain`"),
     Default(
-        "mac", lambda s, k, g: derived_mac(k) if g["dhcp"] else None, "from the key, for guests with DHCP"
+        "mac", lambda s, k, g: derive_mac(k) if g["dhcp"] else None, "from the key, for guests with DHCP"
     ),
     Default("vlan_tag", lambda s, k, g: s.vlans.get(g["vlan"]), "`vlan_ids`, else the built-in table"),
 )
 
 _SHARED = (
     Default("node_name", lambda s, k, g: s.node, "`proxmox_node`"),
-    fixed("pool_id", None),
-    fixed("protection", False),
+    make_fixed("pool_id", None),
+    make_fixed("protection", False),
     Default("startup_order", lambda s, k, g: startup_order(g["vm_id"]), "from `vm_id`"),
-    fixed("ha", False),
-    fixed("ha_affinity_group", None),
-    fixed("ha_replication_target", None),
-    fixed("summary", None),
+    make_fixed("ha", False),
+    make_fixed("ha_affinity_group", None),
+    make_fixed("ha_replication_target", None),
+    make_fixed("summary", None),
 )
 
 CONTAINER: tuple[Default, ...] = (
@@ -200,8 +200,8 @@ CONTAINER: tuple[Default, ...] = (
     Default(
         "description", lambda s, k, g: f"{g['hostname']} ({s.environment})", "from hostname and environment"
     ),
-    fixed("cpu_cores", 2),
-    fixed("memory_dedicated", 512),
+    make_fixed("cpu_cores", 2),
+    make_fixed("memory_dedicated", 512),
     Default("memory_swap", lambda s, k, g: g["memory_dedicated"], "as much as `memory_dedicated`"),
     _tags("container"),
     _inside(
@@ -212,9 +212,9 @@ CONTAINER: tuple[Default, ...] = (
     _inside_each("mount_points", lambda s, place: {"size": None, "backup": True, "read_only": False}),
     _inside_each("device_passthrough", lambda s, place: {"deny_write": False}),
     _inside_each("network_interfaces", _container_card, least=1),
-    fixed("unprivileged", False),
-    fixed("os_type", "debian"),
-    fixed("start_on_boot", True),
+    make_fixed("unprivileged", False),
+    make_fixed("os_type", "debian"),
+    make_fixed("start_on_boot", True),
     Default(
         "ct_template",
         lambda s, k, g: s.word("proxmox_ct_template_debian", DEFAULT_TEMPLATE),
@@ -222,7 +222,7 @@ CONTAINER: tuple[Default, ...] = (
     ),
     Default("features", _features, "nesting and keyctl with the tag `docker`, else none", True),
     Default("ssh_keys", _container_keys, "`user_account.keys` and `vm_ssh_public_key`"),
-    fixed("ansible_connection", PCT_REMOTE),
+    make_fixed("ansible_connection", PCT_REMOTE),
 )
 
 VM: tuple[Default, ...] = (
@@ -230,23 +230,23 @@ VM: tuple[Default, ...] = (
     *_SHARED,
     *_ADDRESSES,
     Default("description", lambda s, k, g: f"{g['name']} ({s.environment})", "from name and environment"),
-    fixed("cpu_cores", 4),
-    fixed("cpu_type", "x86-64-v2-AES"),
-    fixed("memory_dedicated", 2048),
+    make_fixed("cpu_cores", 4),
+    make_fixed("cpu_type", "x86-64-v2-AES"),
+    make_fixed("memory_dedicated", 2048),
     Default("memory_floating", lambda s, k, g: g["memory_dedicated"], "as much as `memory_dedicated`"),
-    fixed("memory_hotplug", False),
-    fixed("migrate", False),
-    fixed("on_boot", True),
-    fixed("started", True),
-    fixed("reboot_after_update", True),
-    fixed("agent_enabled", True),
-    fixed("os_type", "l26"),
+    make_fixed("memory_hotplug", False),
+    make_fixed("migrate", False),
+    make_fixed("on_boot", True),
+    make_fixed("started", True),
+    make_fixed("reboot_after_update", True),
+    make_fixed("agent_enabled", True),
+    make_fixed("os_type", "l26"),
     Default(
         "bios",
         lambda s, k, g: "ovmf" if g["os_type"] == "win11" or g.get("efi_disk") else "seabios",
         "ovmf for Windows 11 and with an `efi_disk`, else seabios",
     ),
-    fixed("vga", "std"),
+    make_fixed("vga", "std"),
     _tags("vm"),
     _inside("boot_disk", lambda s: {"datastore_id": "local-lvm", "interface": "scsi0", "size": 64, **_DISK}),
     _inside_each(
@@ -255,5 +255,5 @@ VM: tuple[Default, ...] = (
     ),
     _inside_each("network_interfaces", _vm_card, least=1),
     _inside("user_account", lambda s: {"username": "debian"}),
-    fixed("ansible_connection", "ssh"),
+    make_fixed("ansible_connection", "ssh"),
 )

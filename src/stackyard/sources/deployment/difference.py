@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.sources.deployment.generators import generate
 from stackyard.sources.deployment.scope import Scope
-from stackyard.sources.deployment.text import same, uncommented
+from stackyard.sources.deployment.text import same, strip_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["GUARDED", "Change", "ChangeKind", "Difference", "FieldChange", "compare"]
+__all__ = ["GUARDED", "ChangeKind", "FieldChange", "ObjectChange", "ObjectDifference", "compare"]
 
 # Maps from which nothing disappears unless it is named.
 GUARDED = ("containers", "vms", "nodes", "pools", "node_storage", "network_cidrs", "node_services")
@@ -39,7 +39,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ObjectChange:
     """One entry that differs.
 
     Attributes:
@@ -62,7 +62,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class ObjectDifference:
     """What differs between two objects.
 
     Attributes:
@@ -70,7 +70,7 @@ class Difference:
         has_other_comments: Whether comments or the layout differ.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectChange, ...]
     has_other_comments: bool
 
     @property
@@ -79,43 +79,43 @@ class Difference:
         return not self.changes
 
     @property
-    def lost(self) -> tuple[Change, ...]:
+    def lost(self) -> tuple[ObjectChange, ...]:
         """The entries that disappear from a guarded map."""
         guarded = (*GUARDED, _GENERATED)
         return tuple(c for c in self.changes if c.kind is ChangeKind.REMOVED and c.section in guarded)
 
     @property
-    def renamed(self) -> tuple[Change, ...]:
+    def renamed(self) -> tuple[ObjectChange, ...]:
         """The guests that have another key."""
         return tuple(c for c in self.changes if c.kind is ChangeKind.RENAMED)
 
 
-def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> ObjectDifference:
     """Return what differs between two objects, comments left out."""
-    old, new = _said(before), _said(after)
+    old, new = _drop_comments(before), _drop_comments(after)
     changes = [change for section in _sections(old, new) for change in _entries(section, old, new)]
     changes += _top(old, new)
-    changes += _generated(old, new)
-    return Difference(
+    changes += _compare_generated(old, new)
+    return ObjectDifference(
         changes=tuple(_with_renames(changes, old, new)),
         has_other_comments=not same(dict(before), dict(after)),
     )
 
 
-def _said(value: Any) -> Any:
+def _drop_comments(value: Any) -> Any:
     """Return an object without comments, and entries without what is null, which counts as not written."""
     return {
-        section: {key: _written(entry) for key, entry in entries.items()}
+        section: {key: _drop_null(entry) for key, entry in entries.items()}
         if section in GUARDED and isinstance(entries, dict)
-        else _written(entries)
-        for section, entries in uncommented(value).items()
+        else _drop_null(entries)
+        for section, entries in strip_comments(value).items()
         if entries is not None
     }
 
 
-def _written(value: Any) -> Any:
+def _drop_null(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _written(part) for key, part in value.items() if part is not None}
+        return {key: _drop_null(part) for key, part in value.items() if part is not None}
     return value
 
 
@@ -128,20 +128,20 @@ def _is_map(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
 
-def _entries(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _entries(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ObjectChange]:
     ours, theirs = old.get(section) or {}, new.get(section) or {}
     for key in dict.fromkeys([*ours, *theirs]):
         if key not in theirs:
-            yield Change(section=section, key=key, kind=ChangeKind.REMOVED)
+            yield ObjectChange(section=section, key=key, kind=ChangeKind.REMOVED)
         elif key not in ours:
             fields = tuple(_fields(None, theirs[key]))
-            yield Change(section=section, key=key, kind=ChangeKind.ADDED, fields=fields)
+            yield ObjectChange(section=section, key=key, kind=ChangeKind.ADDED, fields=fields)
         elif not same(ours[key], theirs[key]):
             fields = tuple(_fields(ours[key], theirs[key]))
-            yield Change(section=section, key=key, kind=ChangeKind.CHANGED, fields=fields)
+            yield ObjectChange(section=section, key=key, kind=ChangeKind.CHANGED, fields=fields)
 
 
-def _top(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _top(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ObjectChange]:
     handled = set(_sections(old, new))
     for key in dict.fromkeys([*old, *new]):
         if key in handled or same(old.get(key), new.get(key)):
@@ -154,20 +154,22 @@ def _top(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
             else ChangeKind.CHANGED
         )
         fields = tuple(_fields(old.get(key), new.get(key)))
-        yield Change(section="", key=key, kind=kind, fields=fields)
+        yield ObjectChange(section="", key=key, kind=kind, fields=fields)
 
 
-def _generated(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _compare_generated(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[ObjectChange]:
     """Return the generated guests that disappear, whichever word of the generator made them go."""
-    for key in sorted(_generated_keys(old) - _generated_keys(new) - set(new.get("containers") or {})):
-        yield Change(section=_GENERATED, key=key, kind=ChangeKind.REMOVED)
+    for key in sorted(
+        _list_generated_keys(old) - _list_generated_keys(new) - set(new.get("containers") or {})
+    ):
+        yield ObjectChange(section=_GENERATED, key=key, kind=ChangeKind.REMOVED)
 
 
-def _generated_keys(data: Mapping[str, Any]) -> set[str]:
+def _list_generated_keys(data: Mapping[str, Any]) -> set[str]:
     try:
         return {made.key for made in generate(Scope(data))}
     except (KeyError, TypeError, AttributeError, ValueError):
-        # Of an object that is not valid, nothing is generated; whoever checks it says why.
+        # Of an object that is not valid, nothing is generated; anyone who checks it says why.
         return set()
 
 
@@ -182,7 +184,9 @@ def _fields(before: Any, after: Any, name: str = "") -> Iterator[FieldChange]:
     yield FieldChange(field=name, before=before, after=after)
 
 
-def _with_renames(changes: list[Change], old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+def _with_renames(
+    changes: list[ObjectChange], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[ObjectChange]:
     """Return the changes with a guest that went and one that came with the same vm_id as one rename."""
     came = {
         (change.section, (new.get(change.section) or {})[change.key].get("vm_id")): change
@@ -191,7 +195,7 @@ def _with_renames(changes: list[Change], old: Mapping[str, Any], new: Mapping[st
         if isinstance((new.get(change.section) or {})[change.key], dict)
     }
     paired: set[int] = set()
-    renames: dict[int, Change] = {}
+    renames: dict[int, ObjectChange] = {}
     for change in changes:
         entry = (old.get(change.section) or {}).get(change.key) if change.section else None
         if change.kind is not ChangeKind.REMOVED or not isinstance(entry, dict):
@@ -200,7 +204,7 @@ def _with_renames(changes: list[Change], old: Mapping[str, Any], new: Mapping[st
         if other is not None and entry.get("vm_id") is not None:
             paired.add(id(other))
             fields = tuple(_fields(entry, new[change.section][other.key]))
-            renames[id(change)] = Change(
+            renames[id(change)] = ObjectChange(
                 section=change.section,
                 key=change.key,
                 kind=ChangeKind.RENAMED,

@@ -12,7 +12,7 @@ from stackyard.base.errors import InvalidInputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["PatchError", "apply_patch", "parse_path", "set_values", "written"]
+__all__ = ["PatchError", "apply_patch", "format_object", "parse_path", "set_values"]
 
 
 class PatchError(InvalidInputError):
@@ -23,7 +23,7 @@ class PatchError(InvalidInputError):
     default_remedy = "Look at the object with `stackyard deployment get`; nothing was written."
 
 
-def written(data: dict[str, Any]) -> bytes:
+def format_object(data: dict[str, Any]) -> bytes:
     """Return an object as it is stored: readable, in the order that it has."""
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode()
 
@@ -80,7 +80,7 @@ def _value(text: str) -> Any:
 
 
 def _within(data: Any, path: Sequence[str], said: str, *, makes: bool) -> Any:
-    """Return what a path leads to; on the way, objects that are not there yet are made."""
+    """Return what a path leads to; on the way, objects that are not there yet are created."""
     current = data
     for key in path:
         if isinstance(current, list):

@@ -26,7 +26,7 @@ _SECRETS = ("S3_", "AWS_", "SOPS_", "PROXMOX_VE_", "STACKYARD_", "TF_")
 
 
 class EditorError(StackyardError):
-    """The editor ended with an error, so that nobody knows whether the user wanted to save."""
+    """The editor ended with an error, so that no one knows whether the user wanted to save."""
 
     code = "E-DEPLOYMENT-EDITOR"
     summary = "The editor failed"

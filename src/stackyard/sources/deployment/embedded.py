@@ -77,7 +77,7 @@ class EmbeddedStore:
         before = None if head is None else self._current(head)
         there = None if before is None else self._version(before, is_current=True).version
         if (there is None) != (replaces is None) or (there and replaces and there.id != replaces.id):
-            raise self._moved(replaces)
+            raise self._make_moved_error(replaces)
         number = 1 if there is None else int(there.id) + 1
         name = f"{self._prefix}/versions/{number:09d}-{uuid.uuid4().hex}"
         record = {
@@ -97,8 +97,8 @@ class EmbeddedStore:
                 before={name: orjson.dumps(record)},
             )
         except ConflictError as err:
-            raise self._moved(replaces) from err
-        return _described(record, data, is_current=True)
+            raise self._make_moved_error(replaces) from err
+        return _describe_version(record, data, is_current=True)
 
     def history(self) -> Iterator[Version]:
         """Return the versions, the newest first."""
@@ -107,7 +107,7 @@ class EmbeddedStore:
         is_current = True
         while name is not None:
             record = self._record(name)
-            yield _described(record, record["text"].encode(), is_current=is_current)
+            yield _describe_version(record, record["text"].encode(), is_current=is_current)
             name, is_current = record["previous"], False
 
     def read_version(self, version: Version) -> FetchedObject:
@@ -130,7 +130,7 @@ class EmbeddedStore:
     def _head(self) -> str:
         return f"{self._prefix}/{_HEAD}"
 
-    def _moved(self, replaces: Version | None) -> MovedError:
+    def _make_moved_error(self, replaces: Version | None) -> MovedError:
         now = self.read()
         there = "nothing" if now is None else f"version {now.version.id} (etag {now.version.etag})"
         was = "nothing" if replaces is None else f"version {replaces.id} (etag {replaces.etag})"
@@ -157,10 +157,10 @@ class EmbeddedStore:
     def _version(self, name: str, *, is_current: bool) -> FetchedObject:
         record = self._record(name)
         data = record["text"].encode()
-        return FetchedObject(data=data, version=_described(record, data, is_current=is_current))
+        return FetchedObject(data=data, version=_describe_version(record, data, is_current=is_current))
 
 
-def _described(record: dict[str, Any], data: bytes, *, is_current: bool) -> Version:
+def _describe_version(record: dict[str, Any], data: bytes, *, is_current: bool) -> Version:
     return Version(
         id=str(record["number"]),
         etag=fingerprint(data)[:_ETAG_DIGITS],

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from stackyard.sources.deployment.model import Guest
     from stackyard.sources.deployment.text import ObjectText
 
-__all__ = ["Explained", "explain"]
+__all__ = ["ExplainedField", "explain"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class ExplainedField:
     """One value of a guest.
 
     Attributes:
         key: What it is called; parts of an object with dots between them.
         value: What it is.
         where: Where it was written; nowhere where it is a default.
-        why: How it came about, where nobody wrote it.
+        why: How it came about, where no one wrote it.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Explained:
     why: str = ""
 
 
-def explain(guest: Guest, document: ObjectText) -> list[Explained]:
+def explain(guest: Guest, document: ObjectText) -> list[ExplainedField]:
     """Return every value of a guest, those that are written first."""
     table = defaults.CONTAINER if guest.is_container else defaults.VM
     reasons = {field.name: field.why for field in table}
@@ -49,7 +49,7 @@ def explain(guest: Guest, document: ObjectText) -> list[Explained]:
 
 def _values(
     guest: Guest, document: ObjectText, path: tuple[str, ...], value: Any, why: str
-) -> Iterator[Explained]:
+) -> Iterator[ExplainedField]:
     if isinstance(value, dict) and value:
         for name, part in value.items():
             yield from _values(guest, document, (*path, name), part, why)
@@ -59,10 +59,10 @@ def _values(
     key = ".".join(path)
     if _is_written(guest, path):
         place = guest.path if guest.is_generated else (*guest.path, *path)
-        reason = "generated from here" if guest.is_generated else _added(guest, path, value)
-        yield Explained(key=key, value=value, where=document.place(place), why=reason)
+        reason = "generated from here" if guest.is_generated else _describe_addition(guest, path, value)
+        yield ExplainedField(key=key, value=value, where=document.place(place), why=reason)
     else:
-        yield Explained(key=key, value=value, why=why)
+        yield ExplainedField(key=key, value=value, why=why)
 
 
 def _is_written(guest: Guest, path: tuple[str, ...]) -> bool:
@@ -72,7 +72,7 @@ def _is_written(guest: Guest, path: tuple[str, ...]) -> bool:
     return current is not None
 
 
-def _added(guest: Guest, path: tuple[str, ...], value: Any) -> str:
+def _describe_addition(guest: Guest, path: tuple[str, ...], value: Any) -> str:
     """Say what was added to something that is written."""
     if path == ("tags",) and set(value) != set(guest.entry["tags"]):
         return "and the environment"

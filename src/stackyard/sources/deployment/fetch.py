@@ -1,4 +1,4 @@
-"""Fetching the object: fresh each time, whole or not at all, with no copy to fall back to."""
+"""Fetching the object: fresh each time, completely or not, with no copy to fall back to."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def open_history(place: ObjectLocation) -> Store:
     """Open the store to look at its versions.
 
     Raises:
-        UsageError: The object is made of committed files, or a file stands in for it: neither has versions.
+        UsageError: The object is made of committed files, or a file replaces it: neither has versions.
         FetchError: The store cannot be opened.
         ObjectMissingError: There is none.
     """
@@ -128,9 +128,9 @@ def _reader(place: ObjectLocation) -> Store:
 def _local(place: ObjectLocation, emit: events.Emit) -> Object:
     path = place.local
     if path is None:
-        raise ObjectMissingError("No file stands in for the store.")
+        raise ObjectMissingError("No local file replaces the store.")
     text = (
-        f"{LOCAL_VARIABLE} is set: {path} is used IN PLACE OF the versioned object. Nobody else sees it,"
+        f"{LOCAL_VARIABLE} is set: {path} is used IN PLACE OF the versioned object. No other user sees it,"
         " and it may be out of date. Unset it as soon as the store can be reached."
     )
     emit(events.LogLine(level=events.LogLevel.WARNING, source=_SOURCE, text=text))

@@ -1,4 +1,4 @@
-"""Entries that are written once and stand for several containers: `openbao_cluster` and `node_services`.
+"""Entries that are written once and represent several containers: `openbao_cluster` and `node_services`.
 
 Where an entry that is generated has the key of one that is written, or of another generated one, both are
 reported: one would silently take the place of the other.
@@ -22,7 +22,7 @@ SMALLEST_OCTET, LARGEST_OCTET = 2, 254
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """One container that a generator stands for.
+    """One container that a generator represents.
 
     Attributes:
         key: Its key.
@@ -38,11 +38,11 @@ class Generated:
 
 
 def generate(scope: Scope) -> Iterator[Generated]:
-    """Return every container that the generators of an object stand for."""
+    """Return every container that the generators of an object represent."""
     cluster = scope.data.get("openbao_cluster") or {}
     if cluster.get("enabled"):
         yield from _openbao(scope, cluster)
-    for name, service in scope.named("node_services").items():
+    for name, service in scope.get_map("node_services").items():
         yield from _service(scope, name, service)
 
 
@@ -70,7 +70,7 @@ def _openbao(scope: Scope, cluster: Mapping[str, Any]) -> Iterator[Generated]:
                     "vlan": cluster["vlan"],
                     "node_name": node,
                     "root_disk": disk,
-                    "ip_config": _pinned(scope, cluster["vlan"], octet),
+                    "ip_config": _make_fixed_address(scope, cluster["vlan"], octet),
                 },
                 path=("openbao_cluster", "placement", node, place),
                 octet=octet,
@@ -85,7 +85,9 @@ def _service(scope: Scope, name: str, service: Mapping[str, Any]) -> Iterator[Ge
         key = f"{prefix}{place['suffix']}"
         octet = place.get("host_octet")
         is_static = octet is not None and not service.get("dhcp")
-        address = {"ip_config": _pinned(scope, service["vlan"], octet)} if is_static else {"dhcp": True}
+        address = (
+            {"ip_config": _make_fixed_address(scope, service["vlan"], octet)} if is_static else {"dhcp": True}
+        )
         yield Generated(
             key=key,
             entry={
@@ -102,13 +104,13 @@ def _service(scope: Scope, name: str, service: Mapping[str, Any]) -> Iterator[Ge
 
 
 def _takes_services(node: Mapping[str, Any] | None) -> bool:
-    """Tell whether a node gets its services; a node that is not there is reported by the checks."""
+    """Return whether a node gets its services; a node that is not there is reported by the checks."""
     if node is None:
         return False
     return node.get("commissioned") is not False and node.get("services_enabled") is not False
 
 
-def _pinned(scope: Scope, vlan: str, octet: int) -> dict[str, str]:
+def _make_fixed_address(scope: Scope, vlan: str, octet: int) -> dict[str, str]:
     network = scope.networks.get(vlan)
     if network is None or not 0 <= octet < network.num_addresses:
         return {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets import SecretsKind, read_secrets
-from stackyard.sources.deployment.text import uncommented
+from stackyard.sources.deployment.text import strip_comments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +42,9 @@ class Layer:
         """Return what masks them in any text, and what another one masks."""
         return self._secrets.redactor(base)
 
-    def under(self, data: dict[str, Any]) -> dict[str, Any]:
+    def merge_under(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return an object with these values where it has none of its own."""
-        merged: dict[str, Any] = _merged(self._data, data)
+        merged: dict[str, Any] = _merge(self._data, data)
         return merged
 
 
@@ -54,17 +54,17 @@ def read_layer(path: Path) -> Layer:
     Raises:
         LayerPlainError: The file is missing, or in clear.
         SecretsLockedError: It is not for the keys of the user.
-        InvalidInputError: It cannot be understood.
+        InvalidInputError: It is not valid.
     """
     secrets = read_secrets(path)
     if secrets.kind in (SecretsKind.ABSENT, SecretsKind.PLAIN):
         what = "is not there" if secrets.kind is SecretsKind.ABSENT else "holds its values in clear"
         raise LayerPlainError(f"{path} {what}.", where=Location(str(path)))
-    return Layer(path=path, _secrets=secrets, _data=uncommented(secrets.data))
+    return Layer(path=path, _secrets=secrets, _data=strip_comments(secrets.data))
 
 
-def _merged(below: Any, above: Any) -> Any:
+def _merge(below: Any, above: Any) -> Any:
     if isinstance(below, dict) and isinstance(above, dict):
-        both = {key: _merged(value, above[key]) if key in above else value for key, value in below.items()}
+        both = {key: _merge(value, above[key]) if key in above else value for key, value in below.items()}
         return {**above, **both}
     return above

@@ -1,6 +1,6 @@
 """The lease of the object: one session writes at a time, seen to be alive, replaced when it is not.
 
-Reading needs no lease. Whoever writes holds it from before the fetch to after the upload; the credentials
+Reading needs no lease. Anyone who writes holds it from before the fetch to after the upload; the credentials
 for writing are looked at only while it is held. A lease that is lost in the middle stops nothing that is
 under way, because a half-done write is worse; the result is reported as suspect instead.
 """
@@ -28,7 +28,12 @@ from stackyard.clients.objects import (
 )
 from stackyard.clients.objects.heartbeat import Heartbeat
 from stackyard.clients.objects.holders import describe_process
-from stackyard.sources.deployment.lease_status import LeaseStatus, format_duration, look_at_lease, who
+from stackyard.sources.deployment.lease_status import (
+    LeaseStatus,
+    describe_holder,
+    format_duration,
+    look_at_lease,
+)
 from stackyard.sources.deployment.open_store import open_lease_objects
 
 if TYPE_CHECKING:
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from stackyard.clients.objects import Lease, Objects
     from stackyard.sources.deployment.settings import ObjectLocation
 
-__all__ = ["HeldLease", "LeaseHeldError", "SuspectError", "held_lease"]
+__all__ = ["HeldLease", "LeaseHeldError", "SuspectError", "hold_lease"]
 
 _MAY_WRITE = (
     "Writing the object takes the right to write its lease. In a bucket that is KEY.lease, written with the"
@@ -56,13 +61,13 @@ class LeaseHeldError(BusyError):
     code = "E-DEPLOYMENT-LEASE"
     summary = "Another session is writing the deployment object"
     default_remedy = (
-        "Wait for it, or look with `stackyard deployment lease status`; where it is gone for good and nobody"
-        " works on it, `stackyard deployment lease break --reason TEXT`."
+        "Wait for it, or look with `stackyard deployment lease status`; if its holder is gone for good,"
+        " run `stackyard deployment lease break --reason TEXT`."
     )
 
 
 class SuspectError(StackyardError):
-    """The lease was lost while the work went on; the work was finished, and somebody has to look at it."""
+    """The lease was lost while the work continued; the work was finished, and someone has to look at it."""
 
     code = "E-DEPLOYMENT-SUSPECT"
     summary = "The work was finished without the lease: look at what was written"
@@ -95,7 +100,7 @@ class HeldLease:
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody took it over."""
+        """Whether someone took it over."""
         return self._heartbeat.is_lost
 
     def check(self) -> None:
@@ -115,7 +120,7 @@ class HeldLease:
             self._lease.release()
 
     def _drop_old_versions(self) -> None:
-        """Drop what we leave behind in a bucket that keeps versions, while nobody else writes to the lease.
+        """Drop what we leave behind in a bucket that keeps versions, while no one else writes to the lease.
 
         Seen with SeaweedFS 4: a version that is removed while the next one is written can take the next one
         with it, and its writer then finds that it holds nothing.
@@ -127,7 +132,7 @@ class HeldLease:
 
 
 @contextlib.contextmanager
-def held_lease(
+def hold_lease(
     place: ObjectLocation,
     doing: str,
     *,
@@ -191,7 +196,7 @@ def _wait(
 ) -> Lease:
     facts = {"doing": doing, "acquired_at": f"{time.time():.0f}", **describe_process()}
     watch = LeaseWatch()
-    owner = f"{who()} pid {os.getpid()}"
+    owner = f"{describe_holder()} pid {os.getpid()}"
 
     def take() -> Lease | None:
         return acquire(objects, key, owner=owner, promise_s=promise_s, facts=facts, watch=watch)

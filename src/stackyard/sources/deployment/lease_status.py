@@ -27,11 +27,11 @@ __all__ = [
     "LeaseNotOursError",
     "LeaseStatus",
     "break_lease",
+    "describe_holder",
     "format_duration",
     "lease_status",
     "look_at_lease",
     "release_lease",
-    "who",
 ]
 
 
@@ -90,7 +90,7 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def who() -> str:
+def describe_holder() -> str:
     """Return who we are, as leases and histories name us."""
     try:
         user = getpass.getuser()
@@ -169,7 +169,7 @@ def break_lease(place: ObjectLocation, reason: str) -> LeaseStatus:
     """Take a lease away from its holder; first write down who did it and why. Return what it was.
 
     Raises:
-        LeaseNotOursError: Nobody holds it, or its holder gave a sign at this very moment.
+        LeaseNotOursError: No one holds it, or its holder gave a sign at this very moment.
     """
     objects, key = open_lease_objects(place)
     with contextlib.closing(objects):
@@ -190,7 +190,7 @@ def break_lease(place: ObjectLocation, reason: str) -> LeaseStatus:
             status = LeaseStatus(is_held=True, holder=found.owner, doing="the lease was not readable")
         if found is None or not status.is_held:
             raise LeaseNotOursError(str(status))
-        _record_break(objects, key, {"by": who(), "reason": reason}, (status, found.epoch))
+        _record_break(objects, key, {"by": describe_holder(), "reason": reason}, (status, found.epoch))
         _free(objects, key, found)
     return status
 

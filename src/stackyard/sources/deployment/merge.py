@@ -44,11 +44,11 @@ def merge(base: dict[str, Any], ours: dict[str, Any], theirs: dict[str, Any]) ->
         theirs: What is there now.
     """
     conflicts: list[Conflict] = []
-    data = _merged(base, ours, theirs, (), conflicts)
+    data = _merge(base, ours, theirs, (), conflicts)
     return MergeResult(data=data if isinstance(data, dict) else {}, conflicts=tuple(conflicts))
 
 
-def _merged(base: Any, ours: Any, theirs: Any, path: tuple[str, ...], conflicts: list[Conflict]) -> Any:
+def _merge(base: Any, ours: Any, theirs: Any, path: tuple[str, ...], conflicts: list[Conflict]) -> Any:
     if same(ours, theirs) or same(ours, base):
         return theirs
     if same(theirs, base):
@@ -58,7 +58,7 @@ def _merged(base: Any, ours: Any, theirs: Any, path: tuple[str, ...], conflicts:
         found: dict[str, Any] = {}
         for key in dict.fromkeys([*theirs, *ours]):
             was, mine, other = (side.get(key, _ABSENT) for side in (below, ours, theirs))
-            value = _merged(was, mine, other, (*path, key), conflicts)
+            value = _merge(was, mine, other, (*path, key), conflicts)
             if value is not _ABSENT:
                 found[key] = value
         return found

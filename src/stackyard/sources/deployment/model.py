@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.sources.deployment.generators import Generated
     from stackyard.sources.deployment.text import Path
 
-__all__ = ["Guest", "ParsedDeployment", "affinity_groups", "understand"]
+__all__ = ["Guest", "ParsedDeployment", "affinity_groups", "parse_deployment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Guest:
         fields: Every field, defaults included.
         path: Where it is written.
         octet: The host number that its generator gives it.
-        is_generated: Whether a generator stands for it.
+        is_generated: Whether a generator represents it.
     """
 
     key: str
@@ -74,7 +74,7 @@ class ParsedDeployment:
         return next((guest for guest in self.guests if guest.key == key), None)
 
 
-def understand(data: Mapping[str, Any]) -> ParsedDeployment:
+def parse_deployment(data: Mapping[str, Any]) -> ParsedDeployment:
     """Return an object with all of its guests completed.
 
     Args:
@@ -85,13 +85,13 @@ def understand(data: Mapping[str, Any]) -> ParsedDeployment:
 
 
 def _guests(scope: Scope) -> Iterator[Guest]:
-    for key, entry in scope.named("containers").items():
-        fields = defaults.completed(defaults.CONTAINER, scope, key, entry)
+    for key, entry in scope.get_map("containers").items():
+        fields = defaults.complete(defaults.CONTAINER, scope, key, entry)
         yield Guest(key=key, is_container=True, entry=entry, fields=fields, path=("containers", key))
     for made in generate(scope):
-        yield _generated(scope, made)
-    for key, entry in scope.named("vms").items():
-        fields = defaults.completed(defaults.VM, scope, key, entry)
+        yield _make_generated_guest(scope, made)
+    for key, entry in scope.get_map("vms").items():
+        fields = defaults.complete(defaults.VM, scope, key, entry)
         yield Guest(key=key, is_container=False, entry=entry, fields=fields, path=("vms", key))
     splunk = splunk_entry(scope)
     if splunk is not None:
@@ -99,18 +99,18 @@ def _guests(scope: Scope) -> Iterator[Guest]:
             key=SPLUNK_KEY,
             is_container=False,
             entry=splunk,
-            fields=defaults.completed(defaults.VM, scope, SPLUNK_KEY, splunk),
+            fields=defaults.complete(defaults.VM, scope, SPLUNK_KEY, splunk),
             path=("splunk_vm_id",),
             is_generated=True,
         )
 
 
-def _generated(scope: Scope, made: Generated) -> Guest:
+def _make_generated_guest(scope: Scope, made: Generated) -> Guest:
     return Guest(
         key=made.key,
         is_container=True,
         entry=made.entry,
-        fields=defaults.completed(defaults.CONTAINER, scope, made.key, made.entry),
+        fields=defaults.complete(defaults.CONTAINER, scope, made.key, made.entry),
         path=made.path,
         octet=made.octet,
         is_generated=True,

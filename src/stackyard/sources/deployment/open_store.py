@@ -49,7 +49,7 @@ def open_reader(place: ObjectLocation) -> Store:
     """
     if isinstance(place.store, BucketAddress):
         return _bucket(place, place.store, _credentials(place, _READ), is_checked=False)
-    return _embedded(place.store, create=False)
+    return _open_embedded(place.store, create=False)
 
 
 def open_writer(place: ObjectLocation, held: HeldLease) -> Store:
@@ -70,7 +70,7 @@ def open_writer(place: ObjectLocation, held: HeldLease) -> Store:
         # Beside the object, the lease has proven that conditions are honoured.
         is_elsewhere = place.settings.lease is not None
         return _bucket(place, place.store, _credentials(place, prefix), is_checked=is_elsewhere)
-    return _embedded(place.store, create=True)
+    return _open_embedded(place.store, create=True)
 
 
 def open_lease_objects(place: ObjectLocation, *, create: bool = True) -> tuple[Objects, str]:
@@ -93,25 +93,25 @@ def open_lease_objects(place: ObjectLocation, *, create: bool = True) -> tuple[O
         bucket = _bucket(place, where, _credentials(place, _READ), is_checked=False)
         return bucket.objects, bucket.lease_key
     if create or (where / DATABASE).exists():
-        embedded = _embedded(where, create=create)
+        embedded = _open_embedded(where, create=create)
     else:
         embedded = EmbeddedStore(MemoryObjects(), f"the object in {where}")
     return embedded.objects, embedded.lease_key
 
 
-def _embedded(folder: Path, *, create: bool) -> EmbeddedStore:
+def _open_embedded(folder: Path, *, create: bool) -> EmbeddedStore:
     return EmbeddedStore(open_objects(folder, create=create), f"the object in {folder}")
 
 
 def _bucket(
     place: ObjectLocation, address: BucketAddress, credentials: S3Credentials, *, is_checked: bool
 ) -> BucketStore:
-    from stackyard.clients.objects.s3 import S3Place  # lazy: as above
+    from stackyard.clients.objects.s3 import S3Config  # lazy: as above
     from stackyard.clients.objects.versions import VersionedObjects  # lazy: as above
     from stackyard.sources.deployment.bucket import BucketStore  # lazy: only those who use S3 pay for it
 
     del place
-    where = S3Place(
+    where = S3Config(
         bucket=address.bucket,
         endpoint_url=address.endpoint,
         region=address.region,

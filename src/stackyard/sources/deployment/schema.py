@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.deployment.text import ObjectText, Path
 
-__all__ = ["SCHEMA_FILE", "OwnSchema", "SchemaFileError", "check_schema", "read_schema", "shipped_schema"]
+__all__ = [
+    "SCHEMA_FILE",
+    "OwnSchema",
+    "SchemaFileError",
+    "check_schema",
+    "load_shipped_schema",
+    "read_schema",
+]
 
 SCHEMA_FILE = "deployment.schema.json"
 
@@ -76,13 +83,13 @@ class OwnSchema:
             self._validator = jsonschema_rs.validator_for(document, offline=True)
         except (ValueError, TypeError) as err:
             raise SchemaFileError(
-                f"{path} is no JSON Schema: {_shortened(str(err))}.", where=Location(str(path))
+                f"{path} is no JSON Schema: {_shorten(str(err))}.", where=Location(str(path))
             ) from err
 
     def errors(self, data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
         """Return what is wrong with an object, by path."""
         for error in self._validator.iter_errors(data):
-            yield tuple(error.instance_path), _shortened(error.message)
+            yield tuple(error.instance_path), _shorten(error.message)
 
 
 @functools.cache
@@ -92,15 +99,15 @@ def read_schema() -> bytes:
 
 
 @functools.cache
-def shipped_schema() -> dict[str, Any]:
+def load_shipped_schema() -> dict[str, Any]:
     """Return the shipped schema."""
     document: dict[str, Any] = orjson.loads(read_schema())
     return document
 
 
 @functools.cache
-def _shipped() -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(shipped_schema(), offline=True)
+def _make_shipped_validator() -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(load_shipped_schema(), offline=True)
 
 
 def check_schema(
@@ -114,22 +121,22 @@ def check_schema(
         own: The user's own schema.
         found: Takes the findings.
     """
-    for error in _shipped().iter_errors(data):
+    for error in _make_shipped_validator().iter_errors(data):
         path: Path = tuple(error.instance_path)
         if error.kind.name == "not":
             name = ".".join(map(str, path))
             found.add(NO_ENTRY, f"`{name}` has no entry that is more than a comment.", document.place(path))
         else:
-            text = f"{_named(path)}: {_shortened(error.message)}."
+            text = f"{_format_path(path)}: {_shorten(error.message)}."
             found.add(SHAPE, text, document.place(path))
     if own is not None:
         for path, message in own.errors(data):
-            found.add(OWN_SHAPE, f"{_named(path)}: {message} ({own.path}).", document.place(path))
+            found.add(OWN_SHAPE, f"{_format_path(path)}: {message} ({own.path}).", document.place(path))
 
 
-def _named(path: Path) -> str:
+def _format_path(path: Path) -> str:
     return ".".join(map(str, path)) or "The object"
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

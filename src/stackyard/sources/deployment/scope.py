@@ -46,7 +46,7 @@ class Scope:
 
     data: Mapping[str, Any]
 
-    def named(self, key: str) -> Mapping[str, Any]:
+    def get_map(self, key: str) -> Mapping[str, Any]:
         """Return a map of the object, empty where there is none."""
         return self.data.get(key) or {}
 
@@ -67,26 +67,26 @@ class Scope:
     @functools.cached_property
     def nodes(self) -> Mapping[str, Any]:
         """The nodes."""
-        return self.named("nodes")
+        return self.get_map("nodes")
 
     @functools.cached_property
     def networks(self) -> Mapping[str, ipaddress.IPv4Network | None]:
         """The network of each VLAN; None where what is written is none."""
-        return {name: _network(text) for name, text in self.named("network_cidrs").items()}
+        return {name: _network(text) for name, text in self.get_map("network_cidrs").items()}
 
     @functools.cached_property
     def vlans(self) -> Mapping[str, int]:
         """The tag of each VLAN that has one."""
-        return {**BUILT_IN_VLANS, **self.named("vlan_ids")}
+        return {**BUILT_IN_VLANS, **self.get_map("vlan_ids")}
 
     @functools.cached_property
     def has_networks(self) -> bool:
         """Whether addresses can be derived."""
-        return bool(self.named("network_cidrs"))
+        return bool(self.get_map("network_cidrs"))
 
     def domain_of(self, vlan: str) -> str | None:
         """Return the DNS domain of a VLAN."""
-        return self.named("network_domains").get(vlan) or self.data.get("domain") or None
+        return self.get_map("network_domains").get(vlan) or self.data.get("domain") or None
 
     def gateway_of(self, vlan: str) -> str | None:
         """Return the gateway of a VLAN: the first host of its network."""

@@ -24,7 +24,7 @@ from stackyard.sources.deployment.schema import SCHEMA_FILE
 from stackyard.sources.deployment.scope import DEFAULT_ENVIRONMENT
 from stackyard.sources.site.discovery import SiteNotFoundError, find_site
 from stackyard.sources.site.document import EMPTY_FILE, read_document
-from stackyard.sources.site.tree import validated
+from stackyard.sources.site.tree import validate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ class BucketAddress:
         if not parts.netloc or "@" in parts.netloc or not query.keys() <= {"endpoint", "region"}:
             raise UsageError(
                 "A store in a bucket is written s3://bucket/key, with ?endpoint=https://host:port behind it"
-                " where it is not AWS; credentials never stand in it."
+                " where it is not AWS; it never contains credentials."
             )
         key = parts.path.strip("/") or DEFAULT_KEY
         endpoint = query.get("endpoint") or os.environ.get("S3_ENDPOINT") or None
@@ -121,7 +121,7 @@ class ObjectLocation:
         settings: What the file says.
         store: The bucket or the folder of the store.
         domains: The folder of committed files, where these take the place of a store.
-        local: A file that stands in for the store, for work without it.
+        local: A file that replaces the store, for work without it.
         environ: The environment.
     """
 
@@ -184,7 +184,7 @@ def find_place(said: str | None = None, *, start: Path | None = None) -> ObjectL
         store = base / _STORE_FOLDER if is_domains else _store(here, address)
     else:
         domains = root / settings.domains if settings.domains else None
-        store = _store(root, settings.store) if settings.store else _usual(base)
+        store = _store(root, settings.store) if settings.store else _default_store(base)
     return ObjectLocation(
         root=root,
         base=base,
@@ -195,8 +195,8 @@ def find_place(said: str | None = None, *, start: Path | None = None) -> ObjectL
     )
 
 
-def _usual(base: Path) -> BucketAddress | Path:
-    """Return the store when nobody names one: the bucket of the environment, else a file of our own."""
+def _default_store(base: Path) -> BucketAddress | Path:
+    """Return the store by default: the bucket of the environment, else a file of our own."""
     bucket = os.environ.get("S3_BUCKET")
     return BucketAddress.parse(f"s3://{bucket}") if bucket else base / _STORE_FOLDER
 
@@ -221,10 +221,10 @@ def _read(path: Path) -> SettingsFile:
     document = read_document(path, found)
     if document is None and [finding.kind for finding in found.errors] == [EMPTY_FILE]:
         return SettingsFile()
-    settings = None if document is None else validated(SettingsFile, document, found)
+    settings = None if document is None else validate(SettingsFile, document, found)
     found.raise_errors(str(path))
     if settings is None:
-        raise InvalidInputError(f"{path} cannot be understood.")
+        raise InvalidInputError(f"{path} is not valid.")
     if settings.store and settings.domains:
         raise InvalidInputError(f"{path} names both a `store` and `domains`: the object is in one of them.")
     return settings

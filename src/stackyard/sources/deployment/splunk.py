@@ -1,7 +1,7 @@
-"""The Splunk machine: `splunk_*` at the top of the object stand for one virtual machine.
+"""The Splunk machine: `splunk_*` at the top of the object represent one virtual machine.
 
 It is cloned from `template_id`, is in the VLAN `siem`, and has up to four disks: the system, data, and two
-tiers on the datastores `fast-splunk` and `bulk-splunk`. A tier is made where its size is written, or where
+tiers on the datastores `fast-splunk` and `bulk-splunk`. A tier is created where its size is written, or where
 the object says that the node has its datastore.
 """
 
@@ -70,7 +70,7 @@ def splunk_entry(scope: Scope) -> Mapping[str, Any] | None:
 
 
 def _tiers(scope: Scope, said: Mapping[str, Any], node: str) -> Iterator[dict[str, Any]]:
-    offered = set(_datastores(scope.named("node_storage").get(node) or {}))
+    offered = set(_datastores(scope.get_map("node_storage").get(node) or {}))
     for tier in TIERS:
         size = said.get(f"{tier.name}_disk_size")
         if size is None and tier.datastore in offered:

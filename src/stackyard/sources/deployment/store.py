@@ -43,7 +43,7 @@ class ObjectMissingError(InvalidInputError):
 
 
 class MovedError(BusyError):
-    """Somebody else wrote the object after it was read; what was to be written was not.
+    """Someone else wrote the object after it was read; what was to be written was not.
 
     Args:
         detail: What happened.
@@ -52,7 +52,7 @@ class MovedError(BusyError):
     """
 
     code = "E-DEPLOYMENT-MOVED"
-    summary = "The deployment object was changed by somebody else"
+    summary = "Another client changed the deployment object"
     default_remedy = "Read it again; `stackyard deployment edit` makes the same change on what is there now."
 
     def __init__(self, detail: str, *, read: str = "", there: str = "", remedy: str | None = None) -> None:
@@ -183,7 +183,7 @@ class Store(Protocol):
 
 
 def fingerprint(data: bytes) -> str:
-    """Return what tells a content from all others."""
+    """Return what distinguishes a content from all others."""
     return hashlib.sha256(data).hexdigest()
 
 

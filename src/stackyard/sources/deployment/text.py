@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stackyard.base.documents.jsontext import JsonLimitError, next_token, parse_json_pairs
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 from stackyard.base.documents.lines import LineIndex
 from stackyard.base.errors import InvalidInputError, Location
 
@@ -24,13 +24,13 @@ __all__ = [
     "parse",
     "parse_any",
     "same",
-    "uncommented",
+    "strip_comments",
 ]
 
 # Keys and indexes from the top of the object down.
 Path = tuple[str | int, ...]
 
-_LIMITS = Limits(size=64 * 2**20, depth=64, values=1_000_000)
+_LIMITS = DocumentLimits(size=64 * 2**20, depth=64, values=1_000_000)
 # Digits that fit into 64 bits, whatever they are; no number of ours is near that.
 _LONGEST_INTEGER = 18
 
@@ -47,7 +47,7 @@ class ObjectSyntaxError(InvalidInputError):
     """The object is not JSON that means one thing: cut off, a key twice, not an object, not UTF-8."""
 
     code = "E-DEPLOYMENT-SYNTAX"
-    summary = "The deployment object cannot be understood"
+    summary = "The deployment object is not valid"
     default_remedy = "Correct the place that is named; nothing was planned and nothing was written."
 
 
@@ -88,8 +88,8 @@ def parse(source: bytes | str, label: str) -> ObjectText:
         EmptyObjectError: There is nothing in it.
         ObjectSyntaxError: It is not JSON that means one thing.
     """
-    text = _decoded(source, label)
-    return _whole(parse_any(text, label), text, label)
+    text = _decode(source, label)
+    return _make_object_text(parse_any(text, label), text, label)
 
 
 def parse_any(text: str, label: str) -> Any:
@@ -107,13 +107,13 @@ def parse_any(text: str, label: str) -> Any:
             limits=_LIMITS,
             object_pairs_hook=_once,
             parse_constant=_no_constant,
-            parse_number=(_bounded, _finite),
+            parse_number=(_parse_number, _finite),
         )
     except JsonLimitError as err:
         where = Location(label, err.lineno, err.colno)
         raise ObjectSyntaxError(f"{label} is {err.msg}.", where=where) from err
-    except _TwiceError as err:
-        raise _twice(text, label, err.key) from err
+    except _DuplicateKeyError as err:
+        raise _make_duplicate_error(text, label, err.key) from err
     except json.JSONDecodeError as err:
         cut = " It ends in the middle: it was cut off." if err.pos >= len(text.rstrip()) else ""
         raise ObjectSyntaxError(
@@ -124,9 +124,9 @@ def parse_any(text: str, label: str) -> Any:
         raise ObjectSyntaxError(f"{label} is not JSON: {err}.", where=Location(label)) from err
 
 
-def _whole(data: Any, text: str, label: str) -> ObjectText:
+def _make_object_text(data: Any, text: str, label: str) -> ObjectText:
     if data is None or data == {}:
-        raise EmptyObjectError(f"{label} says {text.strip()}: nothing at all.", where=Location(label))
+        raise EmptyObjectError(f"{label} says {text.strip()}, which is no object.", where=Location(label))
     if not isinstance(data, dict):
         kinds = {list: "an array", str: "a string", bool: "a truth value"}
         raise ObjectSyntaxError(
@@ -138,19 +138,19 @@ def _whole(data: Any, text: str, label: str) -> ObjectText:
 
 
 def is_comment(key: str) -> bool:
-    """Tell whether a key is a comment."""
+    """Return whether a key is a comment."""
     return key.startswith("_")
 
 
-def uncommented(value: Any) -> Any:
+def strip_comments(value: Any) -> Any:
     """Return a value without the comments in it, at any depth."""
     if isinstance(value, dict):
-        return {key: uncommented(part) for key, part in value.items() if not key.startswith("_")}
-    return [uncommented(part) for part in value] if isinstance(value, list) else value
+        return {key: strip_comments(part) for key, part in value.items() if not key.startswith("_")}
+    return [strip_comments(part) for part in value] if isinstance(value, list) else value
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same in JSON: `true` is not 1, and the order of keys is nothing."""
+    """Return whether two values are the same in JSON: `true` is not 1, and the order of keys is nothing."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -158,7 +158,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-class _TwiceError(ValueError):
+class _DuplicateKeyError(ValueError):
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
@@ -168,7 +168,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        raise _TwiceError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+        raise _DuplicateKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return found
 
 
@@ -176,7 +176,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _bounded(text: str) -> int:
+def _parse_number(text: str) -> int:
     if len(text) > _LONGEST_INTEGER:
         raise ValueError(f"{text[:30]} is too large for a number")
     return int(text)
@@ -189,7 +189,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _decoded(source: bytes | str, label: str) -> str:
+def _decode(source: bytes | str, label: str) -> str:
     if isinstance(source, str):
         return source
     try:
@@ -202,7 +202,7 @@ def _decoded(source: bytes | str, label: str) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _twice(text: str, label: str, key: str) -> ObjectSyntaxError:
+def _make_duplicate_error(text: str, label: str, key: str) -> ObjectSyntaxError:
     """Return the error for a key that is there twice, with both of its places."""
     try:
         _positions(text)

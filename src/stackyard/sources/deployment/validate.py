@@ -10,9 +10,9 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Desired, Secrets
 from stackyard.sources.deployment.build import build, password_name
 from stackyard.sources.deployment.checks import SECRET, check_references
-from stackyard.sources.deployment.model import ParsedDeployment, understand
+from stackyard.sources.deployment.model import ParsedDeployment, parse_deployment
 from stackyard.sources.deployment.schema import OwnSchema, check_schema
-from stackyard.sources.deployment.text import ObjectText, uncommented
+from stackyard.sources.deployment.text import ObjectText, strip_comments
 from stackyard.sources.deployment.words import check_words, report_ignored
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.deployment.layer import Layer
 
-__all__ = ["Checked", "Rules", "check"]
+__all__ = ["Rules", "ValidatedObject", "check"]
 
 ENVIRONMENT = Kind(
     code="E-DEPLOYMENT-ENVIRONMENT",
@@ -52,7 +52,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class ValidatedObject:
     """An object that went through the gate.
 
     Attributes:
@@ -77,40 +77,44 @@ class Checked:
         """
         self.found.raise_errors(self.document.label)
         if self.understood is None:
-            raise InvalidInputError(f"{self.document.label} cannot be understood.")
+            raise InvalidInputError(f"{self.document.label} is not valid.")
         return self.understood
 
 
-def check(document: ObjectText, rules: Rules | None = None) -> Checked:
+def check(document: ObjectText, rules: Rules | None = None) -> ValidatedObject:
     """Hold an object against everything that it must meet; nothing is raised, all is reported."""
     held = rules or Rules()
     found = Diagnostics()
-    data: dict[str, Any] = uncommented(document.data)
-    for path in _secret_places(data):
+    data: dict[str, Any] = strip_comments(document.data)
+    for path in _list_secret_paths(data):
         found.add(SECRET, f"`{'.'.join(map(str, path))}` holds a secret in clear.", document.place(path))
     if held.layer is not None:
-        data = held.layer.under(data)
+        data = held.layer.merge_under(data)
     ignored = check_words(document, data, found)
     try:
-        return _checked(document, data, held, found)
+        return _check_document(document, data, held, found)
     finally:
         # Behind all that is wrong: of all findings this one can wait.
         report_ignored(document, ignored, found)
 
 
-def _checked(document: ObjectText, data: dict[str, Any], held: Rules, found: Diagnostics) -> Checked:
+def _check_document(
+    document: ObjectText, data: dict[str, Any], held: Rules, found: Diagnostics
+) -> ValidatedObject:
     check_schema(document, data, held.own, found)
     is_shaped = not any(finding.kind.code == "E-DEPLOYMENT-SCHEMA" for finding in found.errors)
     if not is_shaped or any(finding.kind.code == "E-DEPLOYMENT-NO-ENTRY" for finding in found.errors):
-        return Checked(document=document, found=found)
-    understood = understand(data)
+        return ValidatedObject(document=document, found=found)
+    understood = parse_deployment(data)
     _check_environment(understood, document, held, found)
     check_references(understood, document, found)
     if found.errors:
-        return Checked(document=document, found=found, understood=understood)
+        return ValidatedObject(document=document, found=found, understood=understood)
     desired = build(understood, document, found, read_data=held.read_data)
     secrets = Secrets(dict(_passwords(understood)))
-    return Checked(document=document, found=found, understood=understood, desired=desired, secrets=secrets)
+    return ValidatedObject(
+        document=document, found=found, understood=understood, desired=desired, secrets=secrets
+    )
 
 
 def _check_environment(
@@ -129,16 +133,16 @@ def _passwords(understood: ParsedDeployment) -> Iterator[tuple[str, str]]:
             yield password_name(guest), str(password)
 
 
-def _secret_places(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def _list_secret_paths(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Return where the object itself holds passwords of guests and private keys."""
     if isinstance(data, dict):
         for key, value in data.items():
             if key == "password" and isinstance(value, str) and value:
                 yield (*path, key)
             else:
-                yield from _secret_places(value, (*path, key))
+                yield from _list_secret_paths(value, (*path, key))
     elif isinstance(data, list):
         for place, value in enumerate(data):
-            yield from _secret_places(value, (*path, place))
+            yield from _list_secret_paths(value, (*path, place))
     elif isinstance(data, str) and _PRIVATE_KEY in data:
         yield path

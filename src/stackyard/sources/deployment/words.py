@@ -1,4 +1,4 @@
-"""Keys that nobody acts on: a misspelt one is an error with what was meant, a foreign one is named.
+"""Keys that no one acts on: a misspelt one is an error with what was meant, a foreign one is named.
 
 The contract leaves objects open, so that a site can keep values of its own in them. What is not open is a
 typo: `cpu_core` would be accepted and dropped, and the guest would silently get the default.
@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import Kind, Severity
-from stackyard.sources.deployment.schema import shipped_schema
+from stackyard.sources.deployment.schema import load_shipped_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.deployment.text import ObjectText, Path
 
-__all__ = ["NOT_ACTED_ON", "check_words", "near", "report_ignored"]
+__all__ = ["NOT_ACTED_ON", "check_words", "find_near_word", "report_ignored"]
 
 MISSPELT = Kind(
     code="E-DEPLOYMENT-MISSPELT",
@@ -31,7 +31,7 @@ MISSPELT = Kind(
 NOT_ACTED_ON = Kind(
     code="W-DEPLOYMENT-NOT-ACTED-ON",
     summary="Some keys are kept and not acted on",
-    remedy="Nothing, if they are for somebody else; otherwise look for the right name in the schema.",
+    remedy="Nothing, if they are for another program; otherwise look for the right name in the schema.",
     severity=Severity.WARNING,
 )
 _NEAR = 0.8
@@ -39,7 +39,7 @@ _SHORTEST = 3
 _MOST_SHOWN = 20
 
 
-def near(word: str, known: Iterable[str]) -> str | None:
+def find_near_word(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that another is a slip of, if there is one."""
     plain = {_plain(name): name for name in known}
     close = difflib.get_close_matches(_plain(word), list(plain), n=1, cutoff=_NEAR)
@@ -49,7 +49,7 @@ def near(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Tell whether words differ by one letter: another, one more, one less, or two that changed places."""
+    """Return whether words differ by one letter: another, one more, one less, or two that changed places."""
     if min(len(one), len(other)) < _SHORTEST:
         return False
     start = sum(
@@ -73,8 +73,8 @@ def check_words(document: ObjectText, data: Mapping[str, Any], found: Diagnostic
         found: Takes the findings.
     """
     ignored: list[Path] = []
-    for path, known in _unknown(data, shipped_schema(), ()):
-        meant = near(str(path[-1]), known)
+    for path, known in _unknown(data, load_shipped_schema(), ()):
+        meant = find_near_word(str(path[-1]), known)
         if meant is None:
             ignored.append(path)
             continue
@@ -98,13 +98,13 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[tupl
         items = schema.get("items")
         if items is not None:
             for place, one in enumerate(value):
-                yield from _unknown(one, _followed(items), (*path, place))
+                yield from _unknown(one, _follow_reference(items), (*path, place))
         return
     if not isinstance(value, dict):
         return
     fields = _fields(schema)
     others = schema.get("additionalProperties")
-    patterns = [(_compiled(text), part) for text, part in schema.get("patternProperties", {}).items()]
+    patterns = [(_compile(text), part) for text, part in schema.get("patternProperties", {}).items()]
     for key, inner in value.items():
         part = fields.get(key)
         if part is None:
@@ -112,17 +112,17 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[tupl
         if part is None and isinstance(others, dict):
             part = others
         if part is None:
-            # An object whose fields nobody names is open as a whole.
+            # An object whose fields no one names is open as a whole.
             if fields:
                 yield (*path, key), frozenset(fields)
         elif part.get("x-stackyard") == "ignored":
             yield (*path, key), frozenset()
         elif isinstance(inner, dict | list):
-            yield from _unknown(inner, _followed(part), (*path, key))
+            yield from _unknown(inner, _follow_reference(part), (*path, key))
 
 
 @functools.cache
-def _compiled(text: str) -> re.Pattern[str]:
+def _compile(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
@@ -131,14 +131,14 @@ def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields
 
 
-def _followed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _follow_reference(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a part of the schema refers to; of several, the first that has fields."""
     reference = schema.get("$ref")
     if reference is not None:
-        part: Mapping[str, Any] = shipped_schema()["definitions"][reference.rpartition("/")[2]]
+        part: Mapping[str, Any] = load_shipped_schema()["definitions"][reference.rpartition("/")[2]]
         return part
     for one in (*schema.get("allOf", ()), *schema.get("anyOf", ())):
-        inner = _followed(one)
+        inner = _follow_reference(one)
         if inner.get("properties"):
             return inner
     return schema

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import InvalidInputError, UsageError
-from stackyard.sources.deployment.difference import Change, Difference, compare
-from stackyard.sources.deployment.edit import written
+from stackyard.sources.deployment.difference import ObjectChange, ObjectDifference, compare
+from stackyard.sources.deployment.edit import format_object
 from stackyard.sources.deployment.fetch import Object, fetch_from, rules_of
-from stackyard.sources.deployment.lease import HeldLease, SuspectError, held_lease
-from stackyard.sources.deployment.lease_status import who
+from stackyard.sources.deployment.lease import HeldLease, SuspectError, hold_lease
+from stackyard.sources.deployment.lease_status import describe_holder
 from stackyard.sources.deployment.merge import merge
 from stackyard.sources.deployment.open_store import open_writer
 from stackyard.sources.deployment.settings import LOCAL_VARIABLE
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.sources.deployment.settings import ObjectLocation
     from stackyard.sources.deployment.store import Store, Version
 
-__all__ = ["AllowedRemovals", "LossError", "MergeNeededError", "Request", "WriteResult", "write"]
+__all__ = ["AllowedRemovals", "LossError", "MergeNeededError", "WriteRequest", "WriteResult", "write"]
 
 LOST = Kind(
     code="E-DEPLOYMENT-LOSS",
@@ -44,7 +44,7 @@ RENAMED = Kind(
 )
 _ATTEMPTS = 3
 
-# Makes the new object from the one that is there; None stands for none yet.
+# Makes the new object from the one that is there; None represents none yet.
 Make = Callable[["Object | None"], bytes]
 
 
@@ -57,7 +57,7 @@ class LossError(InvalidInputError):
 
 
 class MergeNeededError(MovedError):
-    """The object moved on since ours was made from it; both changes are joined as a proposal, not written.
+    """The object moved on since ours was created from it; both changes are joined as a proposal, not written.
 
     Attributes:
         proposal: Both changes in one object; where they conflict, what is there now is kept.
@@ -65,7 +65,7 @@ class MergeNeededError(MovedError):
     """
 
     code = "E-DEPLOYMENT-MERGE"
-    summary = "Somebody else was faster: both changes have to be joined"
+    summary = "Another client wrote first: both changes have to be merged"
     default_remedy = "Look at the proposal, correct it where there is a conflict, and put that."
     proposal: bytes = b""
     conflicts: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class AllowedRemovals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WriteRequest:
     """One write.
 
     Attributes:
@@ -96,7 +96,7 @@ class Request:
         acknowledged: What may disappear.
         note: What for.
         is_dry: Whether to stop before the upload.
-        can_repeat: Whether `make` can be asked again when somebody else was faster.
+        can_repeat: Whether `make` can be asked again when someone else was faster.
         mends: Whether an object that is empty or cut off may be replaced, as by a rollback.
         wait_s: How long to wait for the lease.
     """
@@ -125,29 +125,29 @@ class WriteResult:
 
     version: Version | None
     replaced: Version | None
-    difference: Difference
+    difference: ObjectDifference
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def write(place: ObjectLocation, request: Request, *, emit: events.Emit = events.ignore) -> WriteResult:
+def write(place: ObjectLocation, request: WriteRequest, *, emit: events.Emit = events.ignore) -> WriteResult:
     """Write the object.
 
     Raises:
-        UsageError: A file stands in for the store, or committed files do: there is nothing to write to.
+        UsageError: A file replaces the store, or committed files do: there is nothing to write to.
         LeaseHeldError: Another session writes.
-        LossError: Something would disappear that nobody named.
-        MergeNeededError: The object moved on since ours was made.
+        LossError: Something would disappear that no one named.
+        MergeNeededError: The object moved on since ours was created.
         SuspectError: It was written, and the lease was lost meanwhile.
         InvalidInputError: The new object is not valid; nothing was written.
     """
     _require_store(place)
-    with held_lease(place, request.kind, wait_s=request.wait_s, emit=emit) as held:
+    with hold_lease(place, request.kind, wait_s=request.wait_s, emit=emit) as held:
         with contextlib.closing(open_writer(place, held)) as store:
             for attempt in range(_ATTEMPTS):
                 try:
                     done = _write_once(store, place, request)
                 except MovedError:
-                    # Somebody writes without our lease, with another program. What can be replaced is.
+                    # Someone writes without our lease, with another program. What can be replaced is.
                     if not request.can_repeat or attempt == _ATTEMPTS - 1:
                         raise
                     continue
@@ -160,23 +160,23 @@ def write(place: ObjectLocation, request: Request, *, emit: events.Emit = events
 def _require_store(place: ObjectLocation) -> None:
     if place.local is not None:
         raise UsageError(
-            f"{LOCAL_VARIABLE} is set: a file stands in for the store, so that what is written to the store"
-            " would not be what is planned. Unset it to write."
+            f"{LOCAL_VARIABLE} is set: a file replaces the store, and no plan would see a write to the store."
+            " Unset it to write."
         )
     if place.domains is not None:
         raise UsageError(
-            f"The object is made of committed files in {place.domains}; change them, and commit."
+            f"The object consists of committed files in {place.domains}; change them, and commit."
         )
 
 
 def _require_lease(held: HeldLease, done: WriteResult) -> None:
     if held.is_lost:
         what = "nothing was written" if done.version is None else f"version {done.version.id} was written"
-        raise SuspectError(f"The lease was taken over while the work went on; {what}.")
+        raise SuspectError(f"Another client took over the lease during the work; {what}.")
 
 
-def _write_once(store: Store, place: ObjectLocation, request: Request) -> WriteResult:
-    there = _there(store, mends=request.mends)
+def _write_once(store: Store, place: ObjectLocation, request: WriteRequest) -> WriteResult:
+    there = _read_current(store, mends=request.mends)
     data = request.make(there.whole)
     if request.base is not None:
         _require_base(store, there.whole, request.base, data)
@@ -189,7 +189,7 @@ def _write_once(store: Store, place: ObjectLocation, request: Request) -> WriteR
         _require_named(difference, request.acknowledged, new)
     version = None
     if not (there.data == data or request.is_dry):
-        authored = VersionAuthor(by=who(), note=request.note, kind=request.kind)
+        authored = VersionAuthor(by=describe_holder(), note=request.note, kind=request.kind)
         version = store.write(data, replaces=there.version, authored=authored)
     return WriteResult(
         version=version, replaced=there.version, difference=difference, warnings=checked.found.warnings
@@ -197,7 +197,7 @@ def _write_once(store: Store, place: ObjectLocation, request: Request) -> WriteR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _There:
+class _CurrentObject:
     """What is in the store.
 
     Attributes:
@@ -211,22 +211,22 @@ class _There:
     whole: Object | None = None
 
 
-def _there(store: Store, *, mends: bool) -> _There:
+def _read_current(store: Store, *, mends: bool) -> _CurrentObject:
     try:
         current = fetch_from(store)
     except ObjectMissingError:
-        return _There()
+        return _CurrentObject()
     except (EmptyObjectError, ObjectSyntaxError):
         if not mends:
             raise
         broken = store.read()
         if broken is None:
-            return _There()
-        return _There(version=broken.version, data=broken.data, whole=_last_whole(store))
-    return _There(version=current.version, data=current.document.text.encode(), whole=current)
+            return _CurrentObject()
+        return _CurrentObject(version=broken.version, data=broken.data, whole=_find_last_readable(store))
+    return _CurrentObject(version=current.version, data=current.document.text.encode(), whole=current)
 
 
-def _last_whole(store: Store) -> Object | None:
+def _find_last_readable(store: Store) -> Object | None:
     """Return the newest version that can be read."""
     for version in store.history():
         found = store.read_version(version)
@@ -239,7 +239,7 @@ def _last_whole(store: Store) -> Object | None:
 
 
 def _require_base(store: Store, current: Object | None, base: Version, data: bytes) -> None:
-    """Refuse what was made from another version than the current one; propose both changes joined.
+    """Refuse what was created from another version than the current one; propose both changes joined.
 
     Raises:
         MergeNeededError: It was.
@@ -255,19 +255,19 @@ def _require_base(store: Store, current: Object | None, base: Version, data: byt
         f" In conflict: {'; '.join(conflicts)}." if conflicts else " The two changes do not touch each other."
     )
     error = MergeNeededError(
-        f"The new object was made from version {base.id} (etag {base.etag}), and {store.label} is now version"
+        f"The new object is based on version {base.id} (etag {base.etag}), and {store.label} is now version"
         f" {now.id} (etag {now.etag}).{told}",
         read=base.etag,
         there=now.etag,
     )
-    error.proposal = written(joined.data)
+    error.proposal = format_object(joined.data)
     error.conflicts = conflicts
     raise error
 
 
-def _require_named(difference: Difference, named: AllowedRemovals, new: ObjectText) -> None:
+def _require_named(difference: ObjectDifference, named: AllowedRemovals, new: ObjectText) -> None:
     found = Diagnostics()
-    unnamed: list[Change] = []
+    unnamed: list[ObjectChange] = []
     for change in difference.lost:
         if not {change.key, str(change)} & named.deleted:
             unnamed.append(change)

@@ -86,7 +86,7 @@ def _check_room(site: Site, manifest: Manifest, scope: Scope, found: Diagnostics
         room = _number(around[outer.name], key)
         wanted = sum(_number(guest, key) or 0 for guest in inside)
         if room is not None and wanted > room:
-            detail = f"'{outer.name}' has {room} {unit}, and what is inside of it wants {wanted}."
+            detail = f"'{outer.name}' has {room} {unit}, and the guests inside it need {wanted}."
             found.add(TOO_LARGE, detail, manifest.places.place(("nodes", outer.index)))
 
 

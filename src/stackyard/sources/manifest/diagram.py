@@ -31,12 +31,12 @@ def _branches(manifest: Manifest, scope: Scope) -> Iterator[str]:
     nodes = manifest.scopes.get(scope, ())
     for number, node in enumerate(nodes):
         is_last = number + 1 == len(nodes)
-        yield f"{'└─' if is_last else '├─'} {_said(node)}"
+        yield f"{'└─' if is_last else '├─'} {_format_node(node)}"
         inner = "   " if is_last else "│  "
         yield from (f"{inner}{line}" for line in _branches(manifest, Scope(parent=node.name)))
 
 
-def _said(node: Node) -> str:
+def _format_node(node: Node) -> str:
     facts = [node.type.value, *(str(node.entry[key]) for key in ("preset", "image") if key in node.entry)]
     if "vmid" in node.entry:
         facts.append(f"vmid {node.entry['vmid']}")
@@ -73,20 +73,19 @@ def _boxes(manifest: Manifest, scope: Scope, ids: dict[str, str]) -> Iterator[st
 
 def as_dot(manifest: Manifest) -> list[str]:
     """Return a graph in which each node points at what waits for it."""
-    lines = [f"digraph {_quoted(manifest.name)} {{", f"{_INDENT}rankdir=LR;"]
+    lines = [f"digraph {_quote(manifest.name)} {{", f"{_INDENT}rankdir=LR;"]
     for node in manifest.nodes:
         shape = "box3d" if node.type is NodeType.PVE else "box"
-        label = _quoted(f"{node.name} ({node.type.value})")
-        lines.append(f"{_INDENT}{_quoted(node.name)} [shape={shape}, label={label}];")
+        label = _quote(f"{node.name} ({node.type.value})")
+        lines.append(f"{_INDENT}{_quote(node.name)} [shape={shape}, label={label}];")
     for node in manifest.nodes:
         if node.parent is not None:
-            lines.append(f"{_INDENT}{_quoted(node.parent)} -> {_quoted(node.name)};")
+            lines.append(f"{_INDENT}{_quote(node.parent)} -> {_quote(node.name)};")
         lines.extend(
-            f"{_INDENT}{_quoted(needed)} -> {_quoted(node.name)} [style=dashed];"
-            for needed in node.depends_on
+            f"{_INDENT}{_quote(needed)} -> {_quote(node.name)} [style=dashed];" for needed in node.depends_on
         )
     return [*lines, "}"]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text)

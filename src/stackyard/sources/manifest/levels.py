@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.entities.manifests import Level, ManifestV1
     from stackyard.sources.site.load import Site
 
-__all__ = ["MAKES_PVE", "PRESET_PREFIX", "converted"]
+__all__ = ["MAKES_PVE", "PRESET_PREFIX", "convert_levels"]
 
 NOT_CONVERTIBLE = Kind(
     code="E-MANIFEST-LEVEL",
@@ -27,7 +27,7 @@ _PVE_SETUP_ARGS = frozenset(
 PRESET_PREFIX = "vm-"
 
 
-def converted(old: ManifestV1, places: LocatedValues, site: Site, found: Diagnostics) -> dict[str, Any]:
+def convert_levels(old: ManifestV1, places: LocatedValues, site: Site, found: Diagnostics) -> dict[str, Any]:
     """Return a manifest of version 2 that means the same; what has no equal becomes findings.
 
     Each level is one node, so that the nodes are in the order of the levels.

@@ -13,13 +13,13 @@ from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.base.suggestions import did_you_mean
 from stackyard.sources.manifest.build import build, build_flat
 from stackyard.sources.manifest.checks import check_manifest, check_nodes_alone
-from stackyard.sources.manifest.levels import converted
-from stackyard.sources.site.damaged import remains_of
+from stackyard.sources.manifest.levels import convert_levels
+from stackyard.sources.site.damaged import keep_valid
 from stackyard.sources.site.document import parse_document, read_document
 from stackyard.sources.site.entities.manifests import Level, ManifestV1, ManifestV2, manifest_model
 from stackyard.sources.site.findings import add_findings
 from stackyard.sources.site.scope import divide
-from stackyard.sources.site.tree import LoadedFile, validated
+from stackyard.sources.site.tree import LoadedFile, validate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def read_manifest(
     """Return a file as a manifest; nothing, and findings, where it contradicts itself or the site."""
     current = convert(site, loaded, found)
     if current is None:
-        _check_left(site, loaded, found)
+        _check_references(site, loaded, found)
         return None
     manifest = build(current.model, current.places, found)
     if manifest is not None:
@@ -97,10 +97,10 @@ def check_damaged(site: Site, name: str, found: Diagnostics) -> None:
     """Check what is left of a manifest whose file is not valid: what its nodes refer to."""
     left = site.damaged.get("manifests", {}).get(name)
     if left is not None:
-        _check_left(site, left, found)
+        _check_references(site, left, found)
 
 
-def _check_left(site: Site, left: LoadedFile[Any], found: Diagnostics) -> None:
+def _check_references(site: Site, left: LoadedFile[Any], found: Diagnostics) -> None:
     """Check what nodes or levels refer to, of a manifest that is not valid or has no equal in version 2."""
     of_nodes = Diagnostics()
     if isinstance(left.model, ManifestV1):
@@ -114,8 +114,8 @@ def _check_left(site: Site, left: LoadedFile[Any], found: Diagnostics) -> None:
 def _levels_as_nodes(site: Site, left: LoadedFile[Any], found: Diagnostics) -> LoadedFile[Any]:
     """Return the levels that are left of a manifest as the nodes of one, as far as they have an equal."""
     levels = tuple(Level.model_construct(**entry) for entry in left.places.data["levels"])
-    document = converted(left.model.model_copy(update={"levels": levels}), left.places, site, found)
-    places = _LevelPlaces(left.places, document)
+    document = convert_levels(left.model.model_copy(update={"levels": levels}), left.places, site, found)
+    places = _LevelLocations(left.places, document)
     return LoadedFile(name=left.name, places=places, model=ManifestV2.model_construct(name=str(left.name)))
 
 
@@ -127,10 +127,10 @@ def convert(
     if isinstance(model, ManifestV2):
         return LoadedFile(name=loaded.name, places=loaded.places, model=model)
     before = len(found.errors)
-    document = converted(model, loaded.places, site, found)
+    document = convert_levels(model, loaded.places, site, found)
     if len(found.errors) > before:
         return None
-    places = _LevelPlaces(loaded.places, document)
+    places = _LevelLocations(loaded.places, document)
     try:
         return LoadedFile(name=loaded.name, places=places, model=ManifestV2.model_validate(document))
     except ValidationError as err:
@@ -138,7 +138,7 @@ def convert(
         return None
 
 
-class _LevelPlaces:
+class _LevelLocations:
     """The places of nodes that are written as levels."""
 
     def __init__(self, places: LocatedValues, data: dict[str, Any]) -> None:
@@ -163,14 +163,14 @@ class _LevelPlaces:
 
 
 def _as_level(keys: Sequence[Key]) -> Sequence[Key]:
-    return _renamed(keys, {"nodes": "levels", "preset": "vm_preset"})
+    return _rename_keys(keys, {"nodes": "levels", "preset": "vm_preset"})
 
 
 def _as_node(keys: Sequence[Key]) -> tuple[Key, ...]:
-    return _renamed(keys, {"levels": "nodes", "vm_preset": "preset"})
+    return _rename_keys(keys, {"levels": "nodes", "vm_preset": "preset"})
 
 
-def _renamed(keys: Sequence[Key], names: Mapping[Key, str]) -> tuple[Key, ...]:
+def _rename_keys(keys: Sequence[Key], names: Mapping[Key, str]) -> tuple[Key, ...]:
     """Return the place of a level, or of one of its own keys, in the words of the other version."""
     if not keys or keys[0] not in ("nodes", "levels"):
         return tuple(keys)
@@ -181,9 +181,9 @@ def _load(
     site: Site, wanted: ManifestRequest, found: Diagnostics
 ) -> LoadedFile[ManifestV1 | ManifestV2] | None:
     if wanted.text is not None:
-        return _validated(site, parse_document(wanted.text, _JSON_NAME, found), found)
+        return _validate(site, parse_document(wanted.text, _JSON_NAME, found), found)
     if wanted.file is not None:
-        return _validated(site, read_document(Path(wanted.file), found), found)
+        return _validate(site, read_document(Path(wanted.file), found), found)
     name = wanted.name or next((name for name in _DEFAULTS if name in site.manifests), None)
     if name is None:
         raise UsageError("No manifest is named (-M), and the site has no default.")
@@ -199,15 +199,15 @@ def _load(
     return None
 
 
-def _validated(
+def _validate(
     site: Site, document: Document | None, found: Diagnostics
 ) -> LoadedFile[ManifestV1 | ManifestV2] | None:
     if document is None:
         return None
     kind = manifest_model(document.data)
-    model = validated(kind, document, found)
+    model = validate(kind, document, found)
     if model is not None:
         return LoadedFile(name=model.name, places=document, model=model)
-    left, partial = remains_of(kind, document)
-    _check_left(site, LoadedFile(name=_JSON_NAME, places=left, model=partial), found)
+    left, partial = keep_valid(kind, document)
+    _check_references(site, LoadedFile(name=_JSON_NAME, places=left, model=partial), found)
     return None

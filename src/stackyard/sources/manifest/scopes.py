@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.document import Key, LocatedValues
     from stackyard.sources.site.load import Site
 
-__all__ = ["desired_of", "env_name", "with_scopes"]
+__all__ = ["build_scope", "env_name", "with_scopes"]
 
 
 def env_name(manifest: Manifest, scope: Scope) -> str:
@@ -56,7 +56,7 @@ def _own_boot(site: Site, node: Node, given: OwnBoot | None) -> OwnBoot:
     return given if has_own else dataclasses.replace(given, pull=pull)
 
 
-def desired_of(
+def build_scope(
     site: Site,
     manifest: Manifest,
     scope: Scope,
@@ -87,12 +87,12 @@ def desired_of(
 def _as_env(manifest: Manifest, nodes: Sequence[Node]) -> LoadedFile[EnvFile]:
     return LoadedFile(
         name=manifest.name,
-        places=_NodePlaces(manifest.places, nodes),
+        places=_NodeLocations(manifest.places, nodes),
         model=EnvFile(posture=manifest.posture, vms=()),
     )
 
 
-class _NodePlaces:
+class _NodeLocations:
     """Nodes of a manifest, as if they stood in the file of an env."""
 
     def __init__(self, places: LocatedValues, nodes: Sequence[Node]) -> None:

@@ -31,7 +31,7 @@ class Network(NamedTuple):
         return cls(network.version, int(network.network_address), network.prefixlen)
 
     def holds(self, other: Interface) -> bool:
-        """Tell whether an address is one of them."""
+        """Return whether an address is one of them."""
         shift = (32 if self.version == 4 else 128) - self.prefix
         return other.version == self.version and other.number >> shift == self.number >> shift
 

@@ -17,7 +17,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["apply_script", "marker_script", "spec_digest", "spec_text", "wanted_packages"]
+__all__ = ["apply_script", "list_packages", "marker_script", "spec_digest", "spec_text"]
 
 _FUNCTIONS = Path(__file__).with_name("apply.sh")
 _NOPASSWD = "ALL=(ALL) NOPASSWD:ALL"
@@ -35,7 +35,7 @@ def spec_digest(resolved: Mapping[str, Any]) -> str:
     return hashlib.sha256(spec_text(resolved).encode()).hexdigest()
 
 
-def wanted_packages(resolved: Mapping[str, Any]) -> list[str]:
+def list_packages(resolved: Mapping[str, Any]) -> list[str]:
     """Return every package that applying a resolved spec installs."""
     has_fail2ban = bool(resolved["access"]["_posture"]["fail2ban"]["enabled"])
     return list(dict.fromkeys([*resolved["platform"]["packages"], *(["fail2ban"] if has_fail2ban else [])]))
@@ -48,15 +48,17 @@ def apply_script(resolved: Mapping[str, Any], *, mode: str = "pull") -> str:
         resolved: The spec.
         mode: Who applies it, for the marker: the guest itself (`pull`), or the operator (`push`).
     """
-    return "\n".join([_FUNCTIONS.read_text(), *_beginning(resolved, mode), *_steps(resolved), "finish", ""])
+    return "\n".join(
+        [_FUNCTIONS.read_text(), *_write_prologue(resolved, mode), *_steps(resolved), "finish", ""]
+    )
 
 
 def marker_script(resolved: Mapping[str, Any], *, mode: str) -> str:
     """Return the script that leaves word that a spec was applied, for who applied it in another way."""
-    return "\n".join([_FUNCTIONS.read_text(), *_beginning(resolved, mode), "finish", ""])
+    return "\n".join([_FUNCTIONS.read_text(), *_write_prologue(resolved, mode), "finish", ""])
 
 
-def _beginning(resolved: Mapping[str, Any], mode: str) -> Iterator[str]:
+def _write_prologue(resolved: Mapping[str, Any], mode: str) -> Iterator[str]:
     yield _document("save_spec", spec_text(resolved))
     yield _document("begin", _report(resolved, mode))
 
@@ -68,7 +70,7 @@ def _steps(resolved: Mapping[str, Any]) -> Iterator[str]:
     has_fail2ban = bool(posture["fail2ban"]["enabled"])
     yield _call("set_hostname", resolved["identity"]["hostname"], resolved["identity"]["domain"] or "")
     yield _call("set_timezone", resolved["config"]["timezone"])
-    yield _call("install_packages", *wanted_packages(resolved))
+    yield _call("install_packages", *list_packages(resolved))
     for user in access["users"]:
         yield from _user(user, is_nopasswd=bool(posture["sudo"]["nopasswd"]))
     yield _document("set_sshd", _sshd(posture["ssh"]))
@@ -104,7 +106,7 @@ def _report(resolved: Mapping[str, Any], mode: str) -> str:
         "spec": resolved["identity"]["hostname"],
         "mode": mode,
         "digest": spec_digest(resolved),
-        "packages": wanted_packages(resolved),
+        "packages": list_packages(resolved),
         "services_enabled": services["enable"],
         "services_disabled": services["disable"],
         "users": [user["name"] for user in resolved["access"]["users"]],

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.desired import Container, Desired, Vm, problems
-from stackyard.sources.site.build_guest import GuestBuilder, GuestPlaces, NodeChoice
+from stackyard.sources.site.build_guest import GuestBuilder, GuestLocations, NodeChoice
 from stackyard.sources.site.build_networks import build_networks
 from stackyard.sources.site.findings import add_findings
 from stackyard.sources.site.images import Files
-from stackyard.sources.site.networks import shared_networks
+from stackyard.sources.site.networks import read_shared_networks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ CONTRADICTION = Kind(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Parts:
+class _BuiltParts:
     """What was built so far; each guest with the entry that it came from."""
 
     vms: list[tuple[GuestEntry, Vm]]
@@ -44,7 +44,7 @@ class _Parts:
 
 
 def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) -> Desired | None:
-    """Return what an env wants on a node; nothing, and findings, where its parts do not fit.
+    """Return what an env needs on a node; nothing, and findings, where its parts do not fit.
 
     Args:
         site: The site.
@@ -57,7 +57,7 @@ def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) ->
     datastores = {choice.name: choice.file_datastore for choice in choices.values()}
     files = Files(site, env, datastores=datastores, node=node.name)
     builder = GuestBuilder(site, env, networks=networks, files=files)
-    parts = _Parts(vms=[], containers=[])
+    parts = _BuiltParts(vms=[], containers=[])
     before = len(found.errors)
     for guest in site.guests(env):
         _build_guest(builder, guest, choices.get(guest.values.get("node") or "", node), parts, found)
@@ -66,8 +66,8 @@ def build_desired(site: Site, env: str, node: NodeChoice, found: Diagnostics) ->
     made = build_networks(site, networks, nodes, found, is_shared=False)
     if len(found.errors) > before:
         return None
-    document = {"files": files.declared(), **made}
-    return _whole(site, env, parts, document, found)
+    document = {"files": files.list_declared(), **made}
+    return _check_whole(site, env, parts, document, found)
 
 
 def build_shared(site: Site, node: NodeChoice, found: Diagnostics) -> Desired | None:
@@ -75,10 +75,10 @@ def build_shared(site: Site, node: NodeChoice, found: Diagnostics) -> Desired | 
 
     Args:
         site: The site.
-        node: Where its bridges are made.
+        node: Where its bridges are created.
         found: Takes the findings.
     """
-    made = build_networks(site, shared_networks(site), [node.name], found, is_shared=True)
+    made = build_networks(site, read_shared_networks(site), [node.name], found, is_shared=True)
     try:
         return Desired.model_validate({**made, "pools": _pools(site.settings.pools)})
     except ValidationError as err:
@@ -106,7 +106,7 @@ def _choices(site: Site, env: str, node: NodeChoice) -> dict[str, NodeChoice]:
 
 
 def _build_guest(
-    builder: GuestBuilder, guest: GuestEntry, node: NodeChoice, parts: _Parts, found: Diagnostics
+    builder: GuestBuilder, guest: GuestEntry, node: NodeChoice, parts: _BuiltParts, found: Diagnostics
 ) -> None:
     model: type[Vm] | type[Container] = Container if guest.is_container else Vm
     fields = builder.container(guest, node) if guest.is_container else builder.vm(guest, node)
@@ -116,7 +116,7 @@ def _build_guest(
     try:
         built = model.model_validate(fields)
     except ValidationError as err:
-        add_findings(err, GuestPlaces(guest, fields), found, model=model)
+        add_findings(err, GuestLocations(guest, fields), found, model=model)
         return
     if plain_nics is not None:
         built = built.model_copy(update={"nics": plain_nics})
@@ -126,8 +126,8 @@ def _build_guest(
         parts.containers.append((guest, built))
 
 
-def _whole(
-    site: Site, env: str, parts: _Parts, document: dict[str, Any], found: Diagnostics
+def _check_whole(
+    site: Site, env: str, parts: _BuiltParts, document: dict[str, Any], found: Diagnostics
 ) -> Desired | None:
     loaded = site.envs[env]
     try:
@@ -146,7 +146,7 @@ def _whole(
     return None if contradictions else desired
 
 
-def _place(path: ModelPath, site: Site, env: str, parts: _Parts) -> Location:
+def _place(path: ModelPath, site: Site, env: str, parts: _BuiltParts) -> Location:
     """Return the place in the files behind a place in the model."""
     owners: Sequence[tuple[GuestEntry, Guest]] = ()
     if path[0] == "vms":
@@ -154,5 +154,5 @@ def _place(path: ModelPath, site: Site, env: str, parts: _Parts) -> Location:
     elif path[0] == "containers":
         owners = parts.containers
     if owners and len(path) > 1 and isinstance(path[1], int):
-        return GuestPlaces(owners[path[1]][0], {}).place(path[2:])
+        return GuestLocations(owners[path[1]][0], {}).place(path[2:])
     return site.envs[env].places.place()

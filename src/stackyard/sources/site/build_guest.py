@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.networks import NetworkCard, Networks
     from stackyard.sources.site.tree import LoadedFile
 
-__all__ = ["GuestBuilder", "GuestPlaces", "NodeChoice"]
+__all__ = ["GuestBuilder", "GuestLocations", "NodeChoice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,16 +180,16 @@ class GuestBuilder:
         """Return what happens at the first boot, with the users and packages of the site and the spec."""
         values = guest.values
         if "cloud_init" in values:
-            return self._written_boot(guest, node)
+            return self._read_boot(guest, node)
         posture = self._env.model.posture
         own = self._site.own_boots.get(guest.name)
         if pull_boot(self._site, guest.name, values.get("spec")):
             # What it fetches its spec with has its own name in it.
-            return self._written_boot(guest, node)
+            return self._read_boot(guest, node)
         kind = (posture, node.datastore, values.get("spec"), tuple(values.get("packages") or ()))
         known = self._site.boots.get(kind)
         if known is None:
-            fields = self._written_boot(guest, node)
+            fields = self._read_boot(guest, node)
             fields.pop("host_key", None)
             try:
                 known = self._site.boots[kind] = CloudInit.model_validate(fields)
@@ -198,7 +198,7 @@ class GuestBuilder:
                 return fields
         return known if own is None else known.model_copy(update={"host_key": own.host_key})
 
-    def _written_boot(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
+    def _read_boot(self, guest: GuestEntry, node: NodeChoice) -> dict[str, Any]:
         said = _set(guest.values.get("cloud_init") or {})
         keys = self._site.secret_values.ssh_keys
         for user in said.get("users", ()):
@@ -265,7 +265,7 @@ _WRITTEN_AS: dict[tuple[Key, ...], tuple[Key, ...]] = {
 }
 
 
-class GuestPlaces:
+class GuestLocations:
     """The places behind the fields of a built guest.
 
     Args:
@@ -280,14 +280,14 @@ class GuestPlaces:
 
     def place(self, keys: Sequence[Key] = ()) -> Location:
         """Return where a field was written."""
-        return self._guest.place(*_written(tuple(keys)))
+        return self._guest.place(*_list_spellings(tuple(keys)))
 
     def key_place(self, keys: Sequence[Key]) -> Location:
         """Return where a field was written; what is built has no keys of its own."""
         return self.place(keys)
 
 
-def _written(path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
+def _list_spellings(path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
     """Return how a field may have been written, the most exact first."""
     while path:
         yield path

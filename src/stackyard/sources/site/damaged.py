@@ -1,6 +1,6 @@
 """What is left of a file with mistakes: enough to check what the rest of it says of other files.
 
-A file that is not valid is never used. It is still checked, so that whoever corrects it sees everything at
+A file that is not valid is never used. It is still checked, so that anyone who corrects it sees everything at
 once: parts that do not fit are left out, and it is noted which, because what they say is not known.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stackyard.base.errors import Location
     from stackyard.sources.site.document import Key, LocatedValues
 
-__all__ = ["ValidValues", "is_lost", "remains_of"]
+__all__ = ["ValidValues", "is_lost", "keep_valid"]
 
 _Path = tuple["Key", ...]
 # Lists of guests: each stays in its place, whatever is wrong with it, with what every other rule asks for.
@@ -59,12 +59,12 @@ class ValidValues:
 
 
 def is_lost(places: LocatedValues, *path: Key) -> bool:
-    """Tell whether something at a place, above it or inside of it was left out of a file."""
+    """Return whether something at a place, above it or inside of it was left out of a file."""
     lost: frozenset[_Path] = getattr(places, "lost", frozenset())
     return any(each[: len(path)] == path[: len(each)] for each in lost)
 
 
-def remains_of(model: type[BaseModel], places: LocatedValues) -> tuple[ValidValues, Any]:
+def keep_valid(model: type[BaseModel], places: LocatedValues) -> tuple[ValidValues, Any]:
     """Return what is left of a file that is not valid, and a model of it: None where nothing is left."""
     pruning = _Pruning(data=copy.deepcopy(places.data), lost=set())
     for _ in range(_ROUNDS):
@@ -115,7 +115,7 @@ class _Pruning:
     lost: set[_Path]
 
     def prune(self, path: _Path) -> bool:
-        """Leave out what does not fit; tell whether there was anything to leave out."""
+        """Leave out what does not fit; return whether there was anything to leave out."""
         if not path:
             return False
         if len(path) == 2 and path[0] in _GUESTS:
@@ -128,14 +128,14 @@ class _Pruning:
         # An item of a list cannot go alone: those after it would be in another place.
         while isinstance(path[-1], int):
             path = path[:-1]
-        above = self._above(path)
+        above = self._find_parent(path)
         if above is None or path[-1] not in above:
             return False
         del above[path[-1]]
         self.lost.add(path)
         return True
 
-    def _above(self, path: _Path) -> dict[str, Any] | None:
+    def _find_parent(self, path: _Path) -> dict[str, Any] | None:
         current: Any = self.data
         for key in path[:-1]:
             try:

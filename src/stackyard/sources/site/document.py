@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from yaml import Node
 
-__all__ = ["Document", "Key", "LocatedValues", "parse_document", "read_document", "shown_path"]
+__all__ = ["Document", "Key", "LocatedValues", "format_path", "parse_document", "read_document"]
 
 Key = str | int
 
 
 class LocatedValues(Protocol):
-    """Values of a file, and where they stand in it."""
+    """Values of a file, and where they are in it."""
 
     @property
     def path(self) -> str:
@@ -85,7 +85,7 @@ class Document:
 
     def _find(self, keys: Sequence[Key], *, wants_key: bool) -> Location:
         if self._root is None:
-            # Parsed again: the nodes of a first reading are not kept, since nearly nobody asks for places.
+            # Parsed again: the nodes of a first reading are not kept, since nearly no one asks for places.
             self._root = compose(self.text, self.path, Diagnostics())
         node = self._root
         if node is None:
@@ -108,7 +108,7 @@ def _step(node: Node, key: Key) -> tuple[Node, Node] | None:
     return None
 
 
-def shown_path(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as the user would type it: relative where it is below the current folder."""
     absolute = os.path.abspath(path)
     here = os.path.join(os.path.abspath("."), "")
@@ -123,7 +123,7 @@ def read_document(path: Path, found: Diagnostics, *, shown: str | None = None) -
         found: Takes the findings.
         shown: How to call it in findings, when not by its path.
     """
-    name = shown_path(path) if shown is None else shown
+    name = format_path(path) if shown is None else shown
     try:
         text = read_text(path)
     except FileError as err:

@@ -52,7 +52,7 @@ class NotWrittenError(InvalidInputError):
 def put_api_token(root: Path, name: str, token: str) -> bool:
     """Write the API token of a node into the secrets of a site, encrypted as the file is.
 
-    Where there is no file of secrets, one is made that is encrypted for the user.
+    Where there is no file of secrets, one is created that is encrypted for the user.
 
     Returns:
         Whether that changed anything.
@@ -159,10 +159,10 @@ def _file_of(folder: Path, name: str) -> Path:
 def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool) -> EditedFile:
     path.parent.mkdir(exist_ok=True)
     with locks.hold_folder(path.parent):
-        return _merge_held(path, fields, model, overwrites=overwrites)
+        return _merge_locked(path, fields, model, overwrites=overwrites)
 
 
-def _merge_held(
+def _merge_locked(
     path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool
 ) -> EditedFile:
     is_new = not path.exists()

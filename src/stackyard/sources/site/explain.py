@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from stackyard.sources.site.networks import NetworkCard
     from stackyard.sources.site.resolver import ConfigResolver
 
-__all__ = ["Explained", "explain_env"]
+__all__ = ["ExplainedValue", "explain_env"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class ExplainedValue:
     """One resolved value.
 
     Attributes:
@@ -28,7 +28,7 @@ class Explained:
         key: What it is called there.
         value: What it is; it may be a secret.
         where: Where it was written; nowhere if it is what holds by default.
-        why: How it came about, where that is more than "it stands there".
+        why: How it came about, where that is more than "it is there".
     """
 
     section: str
@@ -38,7 +38,7 @@ class Explained:
     why: str = ""
 
 
-def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> list[Explained]:
+def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> list[ExplainedValue]:
     """Return every value of an env on a node, those of the node first, those for Ansible last.
 
     Raises:
@@ -54,11 +54,11 @@ def explain_env(resolver: ConfigResolver, env: str, node: str | None = None) -> 
         card = next(iter(networks.cards(guest)), None)
         for key, value in values.items():
             where, why = _guest_origin(resolver, env, guest, card, key)
-            result.append(Explained(section=section, key=key, value=value, where=where, why=why))
+            result.append(ExplainedValue(section=section, key=key, value=value, where=where, why=why))
     return [*result, *_ansible(resolver, env)]
 
 
-def _said(places: LocatedValues | None, *paths: Sequence[Key]) -> Location | None:
+def _locate_first(places: LocatedValues | None, *paths: Sequence[Key]) -> Location | None:
     """Return where the first of these paths stands that a file has."""
     if places is None:
         return None
@@ -71,36 +71,36 @@ def _said(places: LocatedValues | None, *paths: Sequence[Key]) -> Location | Non
     return None
 
 
-def _node(resolver: ConfigResolver, name: str, resolved: dict[str, Any]) -> Iterator[Explained]:
+def _node(resolver: ConfigResolver, name: str, resolved: dict[str, Any]) -> Iterator[ExplainedValue]:
     site = resolver.site
     node = site.nodes[name]
     site_places = None if site.file is None else site.file.places
     secrets = site.secrets.places
     token = node.model.api_token or name
     origins: dict[str, tuple[Location | None, str]] = {
-        "node": (_said(node.places, ("node",)) or node.places.place(), ""),
-        "api_endpoint": (_said(node.places, ("api_endpoint",)), ""),
-        "api_token": (_said(secrets, ("api_tokens", token)), f"`api_tokens.{token}`"),
+        "node": (_locate_first(node.places, ("node",)) or node.places.place(), ""),
+        "api_endpoint": (_locate_first(node.places, ("api_endpoint",)), ""),
+        "api_token": (_locate_first(secrets, ("api_tokens", token)), f"`api_tokens.{token}`"),
         "ssh_user": (
-            _said(node.places, ("ssh_user",), ("host_user",))
+            _locate_first(node.places, ("ssh_user",), ("host_user",))
             or _defaults(site_places, "ssh_user", "host_user"),
             "",
         ),
         "automation_user": (_defaults(site_places, "automation_user", "vm_user"), ""),
-        "ssh_host": (_said(node.places, ("ip",), ("api_endpoint",)), ""),
-        "datastore": (_said(node.places, ("datastore",)), ""),
-        "root_password": (_said(secrets, ("passwords", "vm_root")), "`passwords.vm_root`"),
-        "ssh_keys": (_said(secrets, ("ssh_keys",)), "all of `ssh_keys`"),
+        "ssh_host": (_locate_first(node.places, ("ip",), ("api_endpoint",)), ""),
+        "datastore": (_locate_first(node.places, ("datastore",)), ""),
+        "root_password": (_locate_first(secrets, ("passwords", "vm_root")), "`passwords.vm_root`"),
+        "ssh_keys": (_locate_first(secrets, ("ssh_keys",)), "all of `ssh_keys`"),
         "spec_server": (_defaults(site_places, "spec_server", "server_url"), ""),
         "dns_servers": (_defaults(site_places, "dns_servers"), ""),
     }
     for key, (where, why) in origins.items():
         if key in resolved:
-            yield Explained(section="node", key=key, value=resolved[key], where=where, why=why)
+            yield ExplainedValue(section="node", key=key, value=resolved[key], where=where, why=why)
 
 
 def _defaults(places: LocatedValues | None, *keys: str) -> Location | None:
-    return _said(places, *(("defaults", key) for key in keys))
+    return _locate_first(places, *(("defaults", key) for key in keys))
 
 
 _PATHS: dict[str, tuple[tuple[Key, ...], ...]] = {
@@ -123,7 +123,7 @@ def _guest_origin(
             return guest.place(("vmid",), ("vm_id",)), ""
         base = loaded.model.vmid_base
         why = "assigned by Proxmox" if base is None else f"`vmid_base` + {guest.index}"
-        return _said(loaded.places, ("vmid_base",)), why
+        return _locate_first(loaded.places, ("vmid_base",)), why
     if key == "auth_token":
         return _token_origin(resolver, env, guest)
     if card is not None and key in ("bridge", "vlan", "gateway"):
@@ -151,14 +151,14 @@ def _token_origin(resolver: ConfigResolver, env: str, guest: GuestEntry) -> tupl
     secrets = resolver.site.secrets.places
     why = f"the posture '{posture.name}' says {posture.auth_method or AuthMethod.NETWORK}"
     if posture.auth_method is AuthMethod.SITE_TOKEN:
-        return _said(secrets, ("auth", "site_token")), why
+        return _locate_first(secrets, ("auth", "site_token")), why
     if posture.auth_method is AuthMethod.NODE_TOKEN:
-        return _said(secrets, ("auth", "node_tokens", guest.name)), why
+        return _locate_first(secrets, ("auth", "node_tokens", guest.name)), why
     nested = posture.nested
     return (posture.place() if nested is None else nested.places.place(("auth", "method"))), why
 
 
-def _ansible(resolver: ConfigResolver, env: str) -> Iterator[Explained]:
+def _ansible(resolver: ConfigResolver, env: str) -> Iterator[ExplainedValue]:
     site = resolver.site
     loaded = site.envs[env]
     posture = resolver.posture(loaded.model.posture)
@@ -168,17 +168,17 @@ def _ansible(resolver: ConfigResolver, env: str) -> Iterator[Explained]:
         "pve_remove_subscription_nag": (_defaults(site_places, "pve_remove_subscription_nag"), ""),
         "packages": (_defaults(site_places, "packages"), f"the site's, then those of '{posture.name}'"),
         "env_name": (loaded.places.place(), ""),
-        "posture_name": (_said(loaded.places, ("posture",)), ""),
-        "ssh_authorized_keys": (_said(site.secrets.places, ("ssh_keys",)), "all of `ssh_keys`"),
+        "posture_name": (_locate_first(loaded.places, ("posture",)), ""),
+        "ssh_authorized_keys": (_locate_first(site.secrets.places, ("ssh_keys",)), "all of `ssh_keys`"),
     }
     for key, value in resolver.resolve_ansible_vars(env).items():
-        where, why = origins[key] if key in origins else (posture.setting(key)[1], f"'{posture.name}'")
-        yield Explained(section="ansible", key=key, value=value, where=where, why=why)
+        where, why = origins[key] if key in origins else (posture.read_setting(key)[1], f"'{posture.name}'")
+        yield ExplainedValue(section="ansible", key=key, value=value, where=where, why=why)
 
 
-def sections(values: Iterable[Explained]) -> dict[str, list[Explained]]:
+def sections(values: Iterable[ExplainedValue]) -> dict[str, list[ExplainedValue]]:
     """Return values by what they belong to, in order."""
-    result: dict[str, list[Explained]] = {}
+    result: dict[str, list[ExplainedValue]] = {}
     for value in values:
         result.setdefault(value.section, []).append(value)
     return result

@@ -16,7 +16,7 @@ _HEADING = """\
 # Fields of a site
 
 Every kind of file, every key that it may have, and what its value may be. A key in **bold** has to be there.
-Keys that begin with `_` are comments and may stand anywhere; any other key is refused. What values mean is
+Keys that begin with `_` are comments, allowed anywhere; any other key is refused. What values mean is
 in [the site](site.md); the JSON Schemas that this page is made from are in [schema/](schema/).
 """
 
@@ -48,11 +48,11 @@ def _table(part: dict[str, Any], schema: dict[str, Any]) -> str:
     lines = ["| key | value |", "|---|---|"]
     for key, value in part["properties"].items():
         name = f"**`{key}`**" if key in required else f"`{key}`"
-        lines.append(f"| {name} | {_described(value, schema)} |")
+        lines.append(f"| {name} | {_describe(value, schema)} |")
     return "\n".join(lines) + "\n"
 
 
-def _described(value: dict[str, Any], schema: dict[str, Any]) -> str:
+def _describe(value: dict[str, Any], schema: dict[str, Any]) -> str:
     text = _kind(value, schema)
     default = value.get("default")
     if default is not None and not isinstance(default, dict | list):

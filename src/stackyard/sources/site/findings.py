@@ -71,10 +71,10 @@ def _add(
     path = real_path(places.data, told["loc"])
     key = str(told["loc"][-1]) if told["loc"] else ""
     if told["type"] == "extra_forbidden":
-        hint = did_you_mean(key, _known_keys(model, path[:-1]) - {key})
-        found.add(UNKNOWN_KEY, f"`{_dotted(path)}` is not known here.{hint}", places.key_place(path))
+        hint = did_you_mean(key, _list_known_keys(model, path[:-1]) - {key})
+        found.add(UNKNOWN_KEY, f"`{_format_path(path)}` is not known here.{hint}", places.key_place(path))
     elif told["type"] == "missing":
-        missing = " or ".join(f"`{_dotted([*path, str(error['loc'][-1])])}`" for error in group)
+        missing = " or ".join(f"`{_format_path([*path, str(error['loc'][-1])])}`" for error in group)
         found.add(MISSING_KEY, f"{missing} is missing.", places.place(path))
     else:
         where = places.place([*path, "type"]) if told["type"].startswith("union_tag") else places.place(path)
@@ -84,23 +84,20 @@ def _add(
 def _value_detail(
     group: list[ErrorDetails], told: ErrorDetails, path: Sequence[Key], *, is_secret: bool
 ) -> str:
-    name = f"`{_dotted(path)}`" if path else "The file"
+    name = f"`{_format_path(path)}`" if path else "The file"
     value = told["input"]
     if told["type"] == "value_error":
         return f"{name}: {told['msg'].removeprefix('Value error, ')}."
+    shown = _format_value(value, is_secret=is_secret)
     if told["type"] in WRONG_TYPES:
         wanted = " or ".join(dict.fromkeys(WRONG_TYPES.get(error["type"], error["msg"]) for error in group))
-        return (
-            f"{name} has to be {wanted}, and is {_shown(value, is_secret=is_secret)}.{_quoting(told, value)}"
-        )
+        return f"{name} has to be {wanted}, and is {shown}.{_suggest_quotes(told, value)}"
     context = told.get("ctx", {})
-    shown = _shown(value, is_secret=is_secret)
     if told["type"] in ("literal_error", "enum"):
         return f"{name} has to be {context['expected']}, and is {shown}."
     if told["type"] == "union_tag_invalid":
-        return (
-            f"`{_dotted([*path, 'type'])}` has to be {context['expected_tags']}, and is '{context['tag']}'."
-        )
+        where = _format_path([*path, "type"])
+        return f"`{where}` has to be {context['expected_tags']}, and is '{context['tag']}'."
     if told["type"] == "union_tag_not_found":
         return f"{name} needs a {context['discriminator'].replace(chr(39), '`')} that says what it is."
     if told["type"] == "string_pattern_mismatch":
@@ -108,7 +105,7 @@ def _value_detail(
     return f"{name} is {shown}: {told['msg'][:1].lower()}{told['msg'][1:]}."
 
 
-def _quoting(told: ErrorDetails, value: object) -> str:
+def _suggest_quotes(told: ErrorDetails, value: object) -> str:
     """Say so where YAML made something else of what was meant as a text, or the other way round."""
     if told["type"].startswith("string") and isinstance(value, bool):
         return " YAML reads yes, no, on and off as booleans: put the word in quotes."
@@ -119,7 +116,7 @@ def _quoting(told: ErrorDetails, value: object) -> str:
     return ""
 
 
-def _shown(value: object, *, is_secret: bool) -> str:
+def _format_value(value: object, *, is_secret: bool) -> str:
     for kind, word in ((bool, "a boolean"), (str, "a text"), (dict, "a mapping"), (list, "a list")):
         if isinstance(value, kind) and (is_secret or kind in (dict, list)):
             return word
@@ -131,12 +128,12 @@ def _shown(value: object, *, is_secret: bool) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
-def _dotted(path: Sequence[Key]) -> str:
+def _format_path(path: Sequence[Key]) -> str:
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return text.removeprefix(".")
 
 
-def _known_keys(model: type[BaseModel], path: Sequence[Key]) -> set[str]:
+def _list_known_keys(model: type[BaseModel], path: Sequence[Key]) -> set[str]:
     """Return the keys that a mapping may have, by walking the model's JSON Schema."""
     schema = model.model_json_schema()
     current = [schema]

@@ -23,9 +23,9 @@ __all__ = [
     "HostConfig",
     "HostNotFoundError",
     "host_address",
+    "make_unnamed_host",
     "node_address",
     "resolve_host",
-    "unnamed_host",
 ]
 
 DEFAULT_SSH_USER = "root"
@@ -175,7 +175,7 @@ def _host(site: Site, host: LoadedFile[HostFile]) -> HostConfig:
     )
 
 
-def unnamed_host(site: Site, name: str) -> HostConfig:
+def make_unnamed_host(site: Site, name: str) -> HostConfig:
     """Return a machine that no file of the site names: what the site says of all of them holds for it."""
     return HostConfig(
         name=name,

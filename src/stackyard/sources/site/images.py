@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.site.load import Site
 
-__all__ = ["Files", "content_of", "is_volume", "known_images"]
+__all__ = ["Files", "content_of", "is_volume", "list_images"]
 
 _SUFFIX_CONTENT = {
     ".iso": "iso",
@@ -28,11 +28,11 @@ _SUFFIX_CONTENT = {
 
 
 def is_volume(image: str) -> bool:
-    """Tell whether an image is named by the volume that it is, and not by a name of the site."""
+    """Return whether an image is named by the volume that it is, and not by a name of the site."""
     return ":" in image
 
 
-def known_images(site: Site) -> dict[str, Image]:
+def list_images(site: Site) -> dict[str, Image]:
     """Return every image that guests may name."""
     built_in = {name: Image(volume=volume) for name, volume in BUILT_IN_IMAGES.items()}
     return {**built_in, **site.settings.images}
@@ -68,7 +68,7 @@ class Files:
     def __init__(self, site: Site, env: str, *, datastores: dict[str, str], node: str) -> None:
         self._site = site
         self._env = env
-        self._images = known_images(site)
+        self._images = list_images(site)
         self._datastores = datastores
         self._node = node
         self._declared: dict[str, dict[str, Any]] = {}
@@ -88,7 +88,7 @@ class Files:
                 "node": node,
                 "datastore": self._datastores[node],
                 "file_name": self._file_name(name, known),
-                **_given(known),
+                **_drop_null(known),
                 "content": content_of(known),
             }
         return {"file": key}
@@ -114,17 +114,22 @@ class Files:
                 self._declared[key] = self._entry(key, shared)
 
     def _entry(self, key: str, entry: Any) -> dict[str, Any]:
-        said = {"datastore": self._datastores[self._node], **_given(entry), "key": key, "node": self._node}
+        said = {
+            "datastore": self._datastores[self._node],
+            **_drop_null(entry),
+            "key": key,
+            "node": self._node,
+        }
         if isinstance(entry, UploadEntry):
             said["path"] = str(self._site.root / entry.path)
         return said
 
-    def declared(self) -> list[dict[str, Any]]:
+    def list_declared(self) -> list[dict[str, Any]]:
         """Return every file that was declared."""
         return list(self._declared.values())
 
 
-def _given(model: Any) -> dict[str, Any]:
+def _drop_null(model: Any) -> dict[str, Any]:
     said = model.model_dump(exclude_none=True, exclude_unset=True)
     return {key: value for key, value in said.items() if value is not None}
 

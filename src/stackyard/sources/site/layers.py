@@ -75,7 +75,7 @@ class GuestEntry:
         return not any(is_lost(layer.places, *layer.path) for layer in self.layers)
 
     def knows(self, *keys: str) -> bool:
-        """Tell whether all that its layers say of some fields is known."""
+        """Return whether all that its layers say of some fields is known."""
         return not any(is_lost(layer.places, *layer.path, key) for layer in self.layers for key in keys)
 
     def place(self, *paths: Sequence[Key]) -> Location:
@@ -135,14 +135,14 @@ def _drop(result: dict[str, Any], value: Any) -> None:
     """Leave out what only says which other layers there are."""
 
 
-def _renamed(key: str) -> Callable[[dict[str, Any], Any], None]:
+def _make_rename(key: str) -> Callable[[dict[str, Any], Any], None]:
     def put(result: dict[str, Any], value: Any) -> None:
         result[key] = value
 
     return put
 
 
-def _lifted(key: str, inner: str, short: str) -> Callable[[dict[str, Any], Any], None]:
+def _make_lift(key: str, inner: str, short: str) -> Callable[[dict[str, Any], Any], None]:
     """Return what puts one key of a mapping into its short form, and the rest as a mapping."""
 
     def put(result: dict[str, Any], value: Any) -> None:
@@ -162,7 +162,7 @@ def _memory(result: dict[str, Any], value: Any) -> None:
     if not isinstance(value, dict):
         result["memory"] = value
         return
-    _lifted("memory_options", "dedicated_mib", "memory")(result, value)
+    _make_lift("memory_options", "dedicated_mib", "memory")(result, value)
 
 
 def _disks(result: dict[str, Any], value: Any) -> None:
@@ -181,7 +181,7 @@ def _nics(result: dict[str, Any], value: Any) -> None:
 
 
 def _is_word6(field: str, value: Any) -> bool:
-    """Tell whether this is a word for IPv6 that the short form would take for IPv4."""
+    """Return whether this is a word for IPv6 that the short form would take for IPv4."""
     return field == "ipv6" and value in ("dhcp", "manual")
 
 
@@ -201,12 +201,12 @@ _SPECIAL: dict[str, Callable[[dict[str, Any], Any], None]] = {
     "template": _drop,
     "preset": _drop,
     "vm_preset": _drop,
-    "vm_id": _renamed("vmid"),
-    "cpu": _lifted("cpu", "cores", "cores"),
+    "vm_id": _make_rename("vmid"),
+    "cpu": _make_lift("cpu", "cores", "cores"),
     "memory": _memory,
     "disks": _disks,
-    "root_disk": _lifted("root_disk", "size_gib", "disk"),
-    "cloud_init": _lifted("cloud_init", "packages", "packages"),
+    "root_disk": _make_lift("root_disk", "size_gib", "disk"),
+    "cloud_init": _make_lift("cloud_init", "packages", "packages"),
     "nics": _nics,
     "bridge": _bridge,
     "network": _network,

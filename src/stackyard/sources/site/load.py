@@ -39,7 +39,7 @@ __all__ = ["Site"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A site that was read. `load` refuses one that has problems; `open` keeps them for whoever asks."""
+    """A site that was read. `load` refuses one that has problems; `open` keeps them for the caller."""
 
     root: Path
     found: Diagnostics
@@ -102,7 +102,7 @@ class Site:
         tree = read_tree(root, instead)
         site = cls._of(tree, read_site_secrets(tree.root, tree.found))
         found = Diagnostics()
-        check_site(site._with_damaged() if tree.damaged else site, found)
+        check_site(site._add_damaged() if tree.damaged else site, found)
         # A place that is wrong by itself needs no second word.
         known = {one.where for one in tree.found} if tree.damaged else set()
         tree.found.extend(one for one in found if one.where not in known)
@@ -131,7 +131,7 @@ class Site:
             manifests=tree.tables["manifests"],
         )
 
-    def _with_damaged(self) -> Site:
+    def _add_damaged(self) -> Site:
         """Return the site with what is left of files that are not valid, to be checked."""
         kinds = ("hosts", "nodes", "templates", "presets", "specs", "envs")
         tables: dict[str, Any] = {
@@ -141,7 +141,7 @@ class Site:
         return dataclasses.replace(self, file=file, **tables, _guests={}, _networks={}, boots={})
 
     def is_current(self) -> bool:
-        """Tell whether no file of it was written, added or removed since it was read."""
+        """Return whether no file of it was written, added or removed since it was read."""
         return stamp_of(self.root) == self.stamp
 
     @property
@@ -162,7 +162,7 @@ class Site:
         """Return the guests of an env, each merged from its layers; a layer that is not there is left out."""
         known = self._guests.get(env)
         if known is None:
-            known = self._guests[env] = tuple(self._merged(self.envs[env]))
+            known = self._guests[env] = tuple(self._merge_guests(self.envs[env]))
         return known
 
     def networks(self, env: str) -> Networks:
@@ -172,7 +172,7 @@ class Site:
             known = self._networks[env] = networks_of(self, env)
         return known
 
-    def _merged(self, env: LoadedFile[EnvFile]) -> list[GuestEntry]:
+    def _merge_guests(self, env: LoadedFile[EnvFile]) -> list[GuestEntry]:
         outer: dict[tuple[str | None, str | None], list[Layer]] = {}
         result = []
         for index, entry in enumerate(env.places.data["vms"]):

@@ -9,7 +9,7 @@ from stackyard.base.errors import FileError
 
 __all__ = ["KINDS", "PLACES", "Stamp", "list_names", "names_in", "stamp_of"]
 
-# Every file of a site with what tells whether it was written since: its time, size and inode.
+# Every file of a site with what shows whether it was written since: its time, size and inode.
 Stamp = frozenset[tuple[str, int, int, int]]
 
 # What each folder defines. Older sites have `vms` and `v2`; newer ones have what was in `v2` at the top.
@@ -69,6 +69,6 @@ def stamp_of(root: Path) -> Stamp:
                         seen = entry.stat()
                         found.add((f"{folder}/{entry.name}", seen.st_mtime_ns, seen.st_size, seen.st_ino))
         except OSError:
-            # What cannot be looked at is found out by whoever reads it.
+            # What cannot be looked at is found out by anyone who reads it.
             continue
     return frozenset(found)

@@ -25,7 +25,7 @@ __all__ = [
     "Networks",
     "has_known_cards",
     "networks_of",
-    "shared_networks",
+    "read_shared_networks",
 ]
 
 DEFAULT_BRIDGE = "vmbr0"
@@ -41,7 +41,7 @@ class DeclaredNetwork:
         name: What guests call it.
         model: What was written.
         places: The file.
-        path: Where it stands in there.
+        path: Where it is in there.
         is_shared: Whether it is the site's, and so not an env's to make.
         cidr: Its addresses, where they are known.
     """
@@ -78,7 +78,7 @@ class NetworkCard:
         index: Which card, from zero.
         values: Its fields, as the `Desired` model names them.
         network: The network that it is in, where that is declared.
-        gateway_source: Who gave its gateway: `guest`, `network`, `site`, or nobody.
+        gateway_source: Who gave its gateway: `guest`, `network`, `site`, or no one.
     """
 
     index: int
@@ -136,8 +136,8 @@ class Networks:
         has_short = any(key in values for key in NIC_KEYS)
         if nics is not None and not nics and not has_short:
             return []
-        first = self._first(guest, _said(nics[0]) if nics else {})
-        rest = [self._card(index, _said(nic), nic) for index, nic in enumerate((nics or [])[1:], 1)]
+        first = self._first(guest, _drop_null(nics[0]) if nics else {})
+        rest = [self._card(index, _drop_null(nic), nic) for index, nic in enumerate((nics or [])[1:], 1)]
         return [first, *rest]
 
     def forget_cards(self) -> None:
@@ -198,11 +198,11 @@ class Networks:
 
 
 def has_known_cards(guest: GuestEntry) -> bool:
-    """Tell whether all is known that decides the cards of a guest, whatever else is wrong with its file."""
+    """Return whether all is known that decides the cards of a guest, whatever else is wrong with its file."""
     return guest.knows(*_OF_CARDS)
 
 
-def _said(nic: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_null(nic: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in nic.items() if value is not None}
 
 
@@ -216,19 +216,21 @@ def _address(ip: str | None, nic: Mapping[str, Any]) -> dict[str, str]:
 def networks_of(site: Site, env: str) -> Networks:
     """Return the networks that an env can use: its own, and the site's."""
     loaded = site.envs[env]
-    own = _declared(loaded.model.networks, loaded.places, is_shared=False)
-    networks = Networks({**shared_networks(site).declared, **own}, site.settings.defaults)
+    own = _make_declared(loaded.model.networks, loaded.places, is_shared=False)
+    networks = Networks({**read_shared_networks(site).declared, **own}, site.settings.defaults)
     _find_routers(networks, site, env)
     return networks
 
 
-def shared_networks(site: Site) -> Networks:
+def read_shared_networks(site: Site) -> Networks:
     """Return the networks that the site declares for every env."""
-    shared = {} if site.file is None else _declared(site.settings.networks, site.file.places, is_shared=True)
+    shared = (
+        {} if site.file is None else _make_declared(site.settings.networks, site.file.places, is_shared=True)
+    )
     return Networks(shared, site.settings.defaults)
 
 
-def _declared(
+def _make_declared(
     models: Mapping[str, Any], places: LocatedValues, *, is_shared: bool
 ) -> dict[str, DeclaredNetwork]:
     return {
@@ -255,5 +257,5 @@ def _find_routers(networks: Networks, site: Site, env: str) -> None:
                 network, interface = card.network, card.interface
                 if network is not None and network.model.router == guest.name and interface is not None:
                     networks.routers[network.name] = interface.address
-    # They were made before the routers were known.
+    # They were created before the routers were known.
     networks.forget_cards()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CreatedSite", "FolderInUseError", "LabAccess", "start_site"]
 
-# Files of a site are for everybody who may read the folder; what is secret is encrypted.
+# Files of a site are for everyone who may read the folder; what is secret is encrypted.
 _READABLE = 0o644
 # What the key of the site is called among the others.
 _OWN_KEY = "site"
@@ -29,7 +29,7 @@ _RENAMED = {"gitignore": ".gitignore"}
 
 
 class FolderInUseError(InvalidInputError):
-    """A new site is to be made in a folder that holds something already."""
+    """A new site is to be created in a folder that holds something already."""
 
     code = "E-INIT-FOLDER"
     summary = "The folder of the new site is not empty"
@@ -62,13 +62,13 @@ class LabAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedSite:
-    """A site that was made.
+    """A site that was created.
 
     Attributes:
         root: Its folder.
         files: What was written, in the order of names.
         recipient: The public key that its secrets are encrypted for.
-        new_key: The file of the private key, where one had to be made.
+        new_key: The file of the private key, where one had to be created.
         ssh_key: The file of the private SSH key that was made for the site, because the user has none.
     """
 
@@ -132,17 +132,17 @@ def _write(folder: Path, name: str, content: str) -> str:
 
 
 def _files(lab: LabAccess, recipient: str) -> Iterator[tuple[str, str]]:
-    yield from _copied(importlib.resources.files("stackyard.sources.site") / "starter", "")
+    yield from _copy_files(importlib.resources.files("stackyard.sources.site") / "starter", "")
     for index, node in enumerate(lab.nodes):
         name = "lab" if index == 0 else f"lab-{node}"
         yield f"nodes/{name}.yaml", _node(lab, index, node)
     yield ".sops.yaml", _sops_rules(recipient)
 
 
-def _copied(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:
+def _copy_files(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_dir():
-            yield from _copied(entry, f"{above}{entry.name}/")
+            yield from _copy_files(entry, f"{above}{entry.name}/")
         else:
             yield f"{above}{_RENAMED.get(entry.name, entry.name)}", entry.read_text(encoding="utf-8")
 
@@ -178,19 +178,19 @@ def _sops_rules(recipient: str) -> str:
 
 
 def _secrets(lab: LabAccess, ssh_keys: Sequence[tuple[str, str]]) -> str:
-    def quoted(text: str) -> str:
+    def quote(text: str) -> str:
         return yaml.safe_dump(text, default_style='"', width=10**6).strip()
 
     lines = [
         "# By the name that `api_token` of a node gives: USER@REALM!NAME=SECRET.",
         "api_tokens:",
-        f"  lab: {quoted(lab.api_token)}",
+        f"  lab: {quote(lab.api_token)}",
         "# `node_NAME` opens SSH on a node; `vm_root`, a crypt hash, would be root's password in guests.",
         "passwords:",
-        *(f"  node_{name}: {quoted(lab.password)}" for name in _node_names(lab)),
+        *(f"  node_{name}: {quote(lab.password)}" for name in _node_names(lab)),
         "# Public keys, for the users of guests.",
         "ssh_keys:" if ssh_keys else "ssh_keys: {}",
-        *(f"  {name}: {quoted(key)}" for name, key in ssh_keys),
+        *(f"  {name}: {quote(key)}" for name, key in ssh_keys),
     ]
     return "\n".join(lines) + "\n"
 

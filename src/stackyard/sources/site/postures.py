@@ -46,14 +46,16 @@ class Posture:
         result = {}
         for key, (_, default) in _SETTINGS.items():
             said = (
-                value for value, _, _ in self._said(key, prefer_nested=prefer_nested) if value is not None
+                value
+                for value, _, _ in self._list_values(key, prefer_nested=prefer_nested)
+                if value is not None
             )
             result[key] = next(said, default)
         return result
 
-    def setting(self, key: str, *, prefer_nested: bool = False) -> tuple[Any, Location | None]:
+    def read_setting(self, key: str, *, prefer_nested: bool = False) -> tuple[Any, Location | None]:
         """Return a setting and where it is written; nowhere if it is what holds by default."""
-        for value, places, path in self._said(key, prefer_nested=prefer_nested):
+        for value, places, path in self._list_values(key, prefer_nested=prefer_nested):
             if value is not None:
                 return value, places.place(path)
         return _SETTINGS[key][1], None
@@ -88,7 +90,9 @@ class Posture:
             nested.setdefault(path[0], {})[path[1]] = values[key]
         return {**nested, "packages": list(self.packages(prefer_nested=True))}
 
-    def _said(self, key: str, *, prefer_nested: bool) -> Iterator[tuple[Any, LocatedValues, tuple[Key, ...]]]:
+    def _list_values(
+        self, key: str, *, prefer_nested: bool
+    ) -> Iterator[tuple[Any, LocatedValues, tuple[Key, ...]]]:
         said: list[tuple[Any, LocatedValues, tuple[Key, ...]]] = []
         if self.flat is not None:
             said.append((getattr(self.flat.model, key), self.flat.places, (key,)))
@@ -108,7 +112,7 @@ def posture_of(site: Site, name: str) -> Posture:
 
 
 def is_posture_known(site: Site, name: str) -> bool:
-    """Tell whether the site has a posture, and every file of it could be read.
+    """Return whether the site has a posture, and every file of it could be read.
 
     One form of a posture says nothing about what the other one would say: where one of the two is wrong, it
     is not known how guests have to prove themselves.

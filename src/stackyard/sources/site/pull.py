@@ -27,8 +27,8 @@ __all__ = [
     "auth_method",
     "boot_parts",
     "callers",
-    "kept_pin",
     "pull_boot",
+    "read_pin",
 ]
 
 # Where the controller keeps its certificate, from the root of the site.
@@ -70,7 +70,7 @@ class OwnBoot:
 
 
 def callers(site: Site) -> Mapping[str, Caller]:
-    """Return everybody who can ask for a spec, by name; a guest goes before a spec of the same name."""
+    """Return everyone who can ask for a spec, by name; a guest goes before a spec of the same name."""
     wanted: dict[str, dict[str, None]] = {}
     for identity, spec in _guests(site):
         wanted.setdefault(identity, {})[spec] = None
@@ -98,7 +98,7 @@ def _names(node: Mapping[str, Any]) -> list[str]:
 
 
 def auth_method(site: Site, spec: str) -> AuthMethod:
-    """Return how whoever asks for a spec that the site has proves itself."""
+    """Return how the caller for a spec that the site has proves itself."""
     return posture_of(site, site.specs[spec].model.access.posture).auth_method or AuthMethod.NETWORK
 
 
@@ -120,7 +120,7 @@ def pull_boot(site: Site, guest: str, spec: str | None) -> dict[str, Any]:
     secret = {AuthMethod.SITE_TOKEN: "auth.site_token", AuthMethod.NODE_TOKEN: f"auth.node_tokens.{guest}"}
     token: Any = {"secret": secret[method]} if method in secret else ""
     return boot_parts(
-        server=server, identity=guest, token=token, pin=defaults.spec_server_pin or kept_pin(site.root)
+        server=server, identity=guest, token=token, pin=defaults.spec_server_pin or read_pin(site.root)
     )
 
 
@@ -152,7 +152,7 @@ def _bootstrap() -> str:
     return _BOOTSTRAP.read_text()
 
 
-def kept_pin(root: Path) -> str | None:
+def read_pin(root: Path) -> str | None:
     """Return the pin of the certificate that a controller of this site has kept; None where there is none."""
     try:
         pem = (root / CERTIFICATE_FOLDER / "server.crt").read_bytes()

@@ -1,10 +1,10 @@
 """YAML to plain values with libyaml, and every way in which a file can be wrong as a finding with its place.
 
 The nodes that libyaml makes carry the place of each value. They are turned into plain values and let go:
-whoever needs a place later has the text parsed once more, because most files have nothing wrong with them.
+anyone who needs a place later has the text parsed once more, because most files have nothing wrong with them.
 
 Values mean what YAML 1.2 says, with `yes`, `no`, `on` and `off` as booleans on top, as the files of such
-sites have always been read. So `0755`, `1:30` and `2026-01-31` are texts, and a field that wants a number
+sites have always been read. So `0755`, `1:30` and `2026-01-31` are texts, and a field that needs a number
 says so. A key that begins with an underscore is a comment of the user's: sound YAML, and left out.
 """
 
@@ -19,7 +19,7 @@ import yaml
 from yaml import MappingNode, ScalarNode, SequenceNode
 
 from stackyard.base.diagnostics import Diagnostics, Kind
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 from stackyard.base.documents.yamltext import Limit, LimitedParser, YamlLimitError
 from stackyard.base.errors import Location
 
@@ -58,7 +58,7 @@ BAD_MERGE = Kind(
 TOO_DEEP = Kind(
     code="E-YAML-DEPTH",
     summary="Values are nested too deeply",
-    remedy="No file of a site needs a hundred levels; look for an alias that stands inside its own anchor.",
+    remedy="No file of a site needs a hundred levels; look for an alias inside its own anchor.",
 )
 TOO_LARGE = Kind(
     code="E-YAML-SIZE",
@@ -68,8 +68,8 @@ TOO_LARGE = Kind(
 
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
-_LIMITS = Limits(size=64 * 2**20, depth=_DEEPEST, values=_MOST_VALUES)
-# Whoever has more wrong in a file corrects what made it.
+_LIMITS = DocumentLimits(size=64 * 2**20, depth=_DEEPEST, values=_MOST_VALUES)
+# Anyone who has more wrong in a file corrects what made it.
 _MOST_FINDINGS = 1_000
 
 _STR = "tag:yaml.org,2002:str"
@@ -88,9 +88,9 @@ _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), _NULL),
     "<<": _MERGE,
 }
-# Longer ones are no numbers that anybody means, and Python takes its time over them.
+# Longer ones are no numbers that anyone means, and Python takes its time over them.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})|0x[0-9a-fA-F]{1,15}|0o[0-7]{1,20}")
-# Only with a point: `12e34` is the end of somebody's checksum.
+# Only with a point: `12e34` is the end of someone's checksum.
 _BROKEN = re.compile(
     r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}\.[0-9]{0,30})(?:[eE][-+][0-9]{1,4})?|[-+]?\.(?:inf|Inf|INF)"
 )
@@ -209,11 +209,11 @@ class _Conversion:
             self.abandon(TOO_DEEP, "An alias leads back into its own anchor, or nesting is too deep.", node)
         self.values_left -= len(node.value) + 1
         if self.values_left < 0:
-            self.abandon(TOO_LARGE, f"The aliases stand for more than {_MOST_VALUES} values.", node)
+            self.abandon(TOO_LARGE, f"The aliases expand to more than {_MOST_VALUES} values.", node)
         if node.tag != (_MAP if kind is MappingNode else _SEQ):
-            return self.refuse(UNKNOWN_TAG, f"The tag `{_shown_tag(node.tag)}` is not known here.", node)
+            return self.refuse(UNKNOWN_TAG, f"The tag `{_format_tag(node.tag)}` is not known here.", node)
         if kind is MappingNode:
-            return self.mapping(node, depth + 1)
+            return self.convert_mapping(node, depth + 1)
         return [self.value(item, depth + 1) for item in node.value]
 
     def scalar(self, node: Node) -> Any:
@@ -230,10 +230,10 @@ class _Conversion:
             return text
         # The value is not quoted: it may be a secret.
         return self.refuse(
-            UNKNOWN_TAG, f"A value cannot be read with the tag `{_shown_tag(node.tag)}`.", node
+            UNKNOWN_TAG, f"A value cannot be read with the tag `{_format_tag(node.tag)}`.", node
         )
 
-    def mapping(self, node: Node, depth: int) -> dict[str, Any]:
+    def convert_mapping(self, node: Node, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         merges: list[Node] = []
         for key_node, value_node in node.value:
@@ -260,14 +260,14 @@ class _Conversion:
         if type(node) is ScalarNode and node.tag == _STR:
             return str(node.value)
         shown = f"`{node.value}`" if type(node) is ScalarNode else "A list or mapping"
-        self.refuse(BAD_KEY, f"{shown} stands as a key, and YAML does not read it as a text.", node)
+        self.refuse(BAD_KEY, f"{shown} is a key that YAML does not read as text.", node)
         return None
 
     def merge(self, result: dict[str, Any], node: Node, depth: int) -> None:
         """Take over what an anchor says and the mapping does not."""
         for source in node.value if type(node) is SequenceNode else [node]:
             if type(source) is not MappingNode:
-                self.refuse(BAD_MERGE, "What stands after `<<` is not a mapping.", source)
+                self.refuse(BAD_MERGE, "The value of `<<` is not a mapping.", source)
                 continue
             taken = self.value(source, depth)
             if isinstance(taken, dict):
@@ -290,7 +290,7 @@ def _to_float(text: str) -> float:
     return float(text.replace(".", "", 1) if text[-1].isalpha() else text)
 
 
-def _shown_tag(tag: str) -> str:
+def _format_tag(tag: str) -> str:
     return tag.replace("tag:yaml.org,2002:", "!!")
 
 

@@ -28,7 +28,7 @@ from stackyard.sources.site.scope import (
     files_of_spec,
     report_unused,
 )
-from stackyard.sources.site.specs import joined, resolve_spec, spec_variables
+from stackyard.sources.site.specs import join_lists, resolve_spec, spec_variables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -228,7 +228,7 @@ class ConfigResolver:
         return {
             "timezone": defaults.timezone or "UTC",
             "pve_remove_subscription_nag": True if nag is None else nag,
-            "packages": joined(defaults.packages, posture.packages()),
+            "packages": join_lists(defaults.packages, posture.packages()),
             **posture.settings(),
             "env_name": env,
             "posture_name": posture.name,
@@ -236,7 +236,7 @@ class ConfigResolver:
         }
 
     def write_tfvars(self, config: Mapping[str, Any], path: str | Path) -> None:
-        """Write variables of OpenTofu to a file that only its owner can read, at once or not at all.
+        """Write variables of OpenTofu to a file that only its owner can read, atomically.
 
         Raises:
             FileError: It cannot be written.
@@ -244,7 +244,7 @@ class ConfigResolver:
         _write(config, path)
 
     def write_ansible_vars(self, config: Mapping[str, Any], path: str | Path) -> None:
-        """Write variables of Ansible to a file that only its owner can read, at once or not at all.
+        """Write variables of Ansible to a file that only its owner can read, atomically.
 
         Raises:
             FileError: It cannot be written.
@@ -269,7 +269,7 @@ class ConfigResolver:
             InvalidInputError: Something is wrong with it or its posture.
         """
         self.require(f"The spec '{name}'", files_of_spec(self.site, name))
-        self._known("spec", name, self.site.specs)
+        self._require_known("spec", name, self.site.specs)
         self.report_others()
         return resolve_spec(self.site, name)
 
@@ -281,8 +281,8 @@ class ConfigResolver:
         """
         return spec_variables(self.resolve_spec(name))
 
-    def desired(self, env: str, node: str | None = None) -> Desired:
-        """Return what an env wants on a node; `secrets` has the values of the secrets that it names.
+    def resolve_desired(self, env: str, node: str | None = None) -> Desired:
+        """Return what an env needs on a node; `secrets` has the values of the secrets that it names.
 
         Raises:
             NotInSiteError: There is no such env or node.
@@ -299,7 +299,7 @@ class ConfigResolver:
             raise InvalidInputError(f"The env '{env}' cannot be built for {choice.name}.")
         return built
 
-    def desired_shared(self, node: str) -> Desired:
+    def resolve_shared(self, node: str) -> Desired:
         """Return what belongs to the site itself and to no env: the networks and pools of site.yaml.
 
         Raises:
@@ -307,7 +307,7 @@ class ConfigResolver:
             InvalidInputError: Its parts do not fit.
         """
         self.require(f"The site on {node}", files_of_shared(self.site, node))
-        self._known("node", node, self.site.nodes)
+        self._require_known("node", node, self.site.nodes)
         found = Diagnostics()
         built = build_shared(self.site, NodeChoice.of(self.site.nodes[node]), found)
         found.raise_errors(f"The site on {node}")
@@ -323,7 +323,7 @@ class ConfigResolver:
         Raises:
             NotInSiteError: There is none of this name.
         """
-        self._known("posture", name, {*self.site.postures, *self.site.flat_postures})
+        self._require_known("posture", name, {*self.site.postures, *self.site.flat_postures})
         return posture_of(self.site, name)
 
     def env(self, name: str) -> LoadedFile[EnvFile]:
@@ -334,7 +334,7 @@ class ConfigResolver:
             InvalidInputError: Something is wrong with it, or with what it uses.
         """
         self.require(f"The env '{name}'", files_of_env(self.site, name))
-        self._known("env", name, self.site.envs)
+        self._require_known("env", name, self.site.envs)
         return self.site.envs[name]
 
     def node(self, env: str, said: str | None = None) -> str:
@@ -344,7 +344,7 @@ class ConfigResolver:
             NotInSiteError: There is no such node.
             NodeNotChosenError: None is said, and there is more than one.
         """
-        return self._chosen(f"The env '{env}'", said or self.env(env).model.node)
+        return self._choose_node(f"The env '{env}'", said or self.env(env).model.node)
 
     def any_node(self, said: str | None = None) -> str:
         """Return the node that is said, or the only one there is.
@@ -353,9 +353,9 @@ class ConfigResolver:
             NotInSiteError: There is no such node.
             NodeNotChosenError: None is said, and there is more than one.
         """
-        return self._chosen("The site", said)
+        return self._choose_node("The site", said)
 
-    def _chosen(self, who: str, name: str | None) -> str:
+    def _choose_node(self, who: str, name: str | None) -> str:
         # One that cannot be read counts: the other would be chosen only for as long as it is broken.
         there = sorted({*self.site.nodes, *self.site.broken["nodes"]})
         if name is None and len(there) == 1:
@@ -370,10 +370,10 @@ class ConfigResolver:
                 f"'{name}' is a machine that is reached by SSH alone: hosts/{name}.yaml.",
                 remedy=f"Install Proxmox VE on it and write nodes/{name}.yaml.",
             )
-        self._known("node", name, self.site.nodes)
+        self._require_known("node", name, self.site.nodes)
         return name
 
-    def _known(self, kind: str, name: str, table: Mapping[str, object] | set[str]) -> None:
+    def _require_known(self, kind: str, name: str, table: Mapping[str, object] | set[str]) -> None:
         if name not in table:
             raise NotInSiteError(
                 f"There is no {kind} '{name}' in {self.site.root}.{did_you_mean(name, table)}"

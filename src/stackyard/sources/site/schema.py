@@ -1,4 +1,4 @@
-"""The JSON Schemas of all kinds of files, for editors and for whoever writes such files by program."""
+"""The JSON Schemas of all kinds of files, for editors and for programs that write such files."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = [
 
 # A file of a site: its kind, as `stackyard site list` calls it, and its name.
 File = tuple[str, str]
-# Whoever has more wrong elsewhere asks for all of it.
+# Anyone who has more wrong elsewhere asks for all of it.
 _MOST_LINES = 20
 
 
@@ -139,7 +139,7 @@ def _files_of_guest(site: Site, guest: GuestEntry) -> Iterator[File]:
 
 
 def _has_all_peers(network: object) -> bool:
-    """Tell whether a network connects every node of the site, because it names none."""
+    """Return whether a network connects every node of the site, because it names none."""
     return isinstance(network, SdnNetwork) and network.type == "vxlan" and not network.peers
 
 

@@ -10,9 +10,9 @@ from stackyard.base.diagnostics import Kind
 from stackyard.base.errors import Location, StackyardError
 from stackyard.base.redaction import Redactor
 from stackyard.secrets import SecretsKind, read_secrets
-from stackyard.sources.site.document import shown_path
+from stackyard.sources.site.document import format_path
 from stackyard.sources.site.entities.secrets import SecretsFile
-from stackyard.sources.site.tree import validated
+from stackyard.sources.site.tree import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ class SiteSecrets:
 
     @property
     def is_absent(self) -> bool:
-        """Whether there is no such file at all."""
+        """Whether there is no such file."""
         return self.places is None
 
     def values(self) -> Iterator[tuple[str, str]]:
@@ -66,7 +66,7 @@ class SiteSecrets:
         return Redactor([*secret, *tails])
 
 
-class _SecretPlaces:
+class _SecretLocations:
     """The places of a secrets file, in the words of this package."""
 
     def __init__(self, secrets: Secrets) -> None:
@@ -83,7 +83,7 @@ class _SecretPlaces:
         return self._secrets.key_place(*keys)
 
 
-class _LockedPlaces:
+class _LockedLocations:
     """A secrets file that cannot be read."""
 
     def __init__(self, path: str) -> None:
@@ -103,7 +103,7 @@ class _LockedPlaces:
 def read_site_secrets(root: Path, found: Diagnostics) -> SiteSecrets:
     """Read the secrets of a site; whatever is wrong becomes a finding, and never a lack of secrets."""
     path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
-    shown = shown_path(path)
+    shown = format_path(path)
     try:
         secrets = read_secrets(Path(shown))
     except StackyardError as err:
@@ -111,11 +111,11 @@ def read_site_secrets(root: Path, found: Diagnostics) -> SiteSecrets:
         findings = [(finding.kind, finding.detail, finding.where) for finding in err.diagnostics]
         for one in findings or [(kind, err.detail, err.where or Location(shown))]:
             found.add(*one)
-        return SiteSecrets(places=_LockedPlaces(shown))
+        return SiteSecrets(places=_LockedLocations(shown))
     if secrets.kind is SecretsKind.ABSENT:
         return SiteSecrets()
-    places = _SecretPlaces(secrets)
-    model = validated(SecretsFile, places, found, is_secret=True)
+    places = _SecretLocations(secrets)
+    model = validate(SecretsFile, places, found, is_secret=True)
     if model is None:
         return SiteSecrets(places=places)
     return SiteSecrets(model=model, places=places, is_known=True)

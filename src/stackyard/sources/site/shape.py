@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostics
     from stackyard.sources.site.document import Key, LocatedValues
 
-__all__ = ["validated"]
+__all__ = ["validate"]
 
 M = TypeVar("M", bound="BaseModel")
 
@@ -25,7 +25,7 @@ M = TypeVar("M", bound="BaseModel")
 _OF_TEXTS = frozenset({"string_pattern_mismatch", "string_too_short", "value_error"})
 
 
-def validated(
+def validate(
     model: type[M], places: LocatedValues, found: Diagnostics, *, is_secret: bool = False
 ) -> M | None:
     """Return a file as its model; nothing, and findings, where it is not valid.
@@ -38,7 +38,7 @@ def validated(
     except ValidationError as err:
         error = err
     if _drop_blanks(model, places.data, error):
-        return validated(model, places, found, is_secret=is_secret)
+        return validate(model, places, found, is_secret=is_secret)
     add_findings(error, places, found, model=model, is_secret=is_secret)
     return None
 

@@ -19,7 +19,7 @@ __all__ = [
     "DEFAULT_USER",
     "FirstBoot",
     "first_boot",
-    "joined",
+    "join_lists",
     "resolve_spec",
     "spec_variables",
 ]
@@ -37,7 +37,7 @@ class FirstBoot:
     timezone: str | None
 
 
-def joined(*lists: Iterable[str]) -> list[str]:
+def join_lists(*lists: Iterable[str]) -> list[str]:
     """Return lists one after the other, each word once, in the order of its first place."""
     return list(dict.fromkeys(word for words in lists for word in words))
 
@@ -58,7 +58,7 @@ def first_boot(site: Site, posture: Posture | None, spec: str | None) -> FirstBo
     automation: dict[str, Any] = {
         "name": defaults.automation_user or defaults.vm_user or DEFAULT_USER,
         "keys": list(keys.values()),
-        # Nobody knows a password of it: with sudo that asks for one, it could do nothing that it is for.
+        # No one knows a password of it: with sudo that asks for one, it could do nothing that it is for.
         "sudo": "nopasswd",
     }
     users = [
@@ -73,7 +73,9 @@ def first_boot(site: Site, posture: Posture | None, spec: str | None) -> FirstBo
     platform = loaded.model.platform.packages if loaded else ()
     timezone = (loaded.model.config.timezone if loaded else None) or defaults.timezone
     return FirstBoot(
-        users=list(by_name.values()), packages=joined(defaults.packages, platform, wanted), timezone=timezone
+        users=list(by_name.values()),
+        packages=join_lists(defaults.packages, platform, wanted),
+        timezone=timezone,
     )
 
 
@@ -128,7 +130,7 @@ def resolve_spec(site: Site, name: str, *, guest: str | None = None) -> dict[str
             "_posture": posture.document(),
         },
         "platform": {
-            "packages": joined(
+            "packages": join_lists(
                 defaults.packages, model.platform.packages, posture.packages(prefer_nested=True)
             ),
             "services": {
@@ -168,7 +170,7 @@ def spec_variables(resolved: dict[str, Any]) -> dict[str, Any]:
         "timezone": resolved["config"]["timezone"],
         "packages": platform["packages"],
         "users": users,
-        "ssh_authorized_keys": joined(*(user["ssh_keys"] for user in users)),
+        "ssh_authorized_keys": join_lists(*(user["ssh_keys"] for user in users)),
         "ssh_port": posture["ssh"]["port"],
         "ssh_permit_root_login": posture["ssh"]["permit_root_login"],
         "ssh_password_authentication": posture["ssh"]["password_authentication"],

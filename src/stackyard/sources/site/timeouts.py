@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
 
-__all__ = ["TIMEOUTS", "Timeout", "Timeouts", "known_phase", "read_timeouts"]
+__all__ = ["TIMEOUTS", "Timeout", "Timeouts", "find_phase", "read_timeouts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Timeout:
 
 TIMEOUTS: Mapping[str, Timeout] = {
     "provision": Timeout("OpenTofu makes and changes the guests of a host"),
-    "wait_address": Timeout("a guest runs and tells its address (`verify.timeout_s` of the guest)", 300.0),
+    "wait_address": Timeout("a guest runs and reports its address (`verify.timeout_s` of the guest)", 300.0),
     "wait_ssh": Timeout("a guest lets us in over SSH", 180.0),
     "wait_first_boot": Timeout("its first boot is done, with the spec that it fetches", 900.0),
     "apply_spec": Timeout("a spec is applied", 1800.0),
@@ -49,7 +49,7 @@ _OTHER_WORDS = {
 }
 
 
-def known_phase(name: str) -> str | None:
+def find_phase(name: str) -> str | None:
     """Return a phase by its name or another word for it; None where there is none."""
     found = _OTHER_WORDS.get(name, name)
     return found if found in TIMEOUTS else None
@@ -65,7 +65,7 @@ class Timeouts:
     def of(cls, site: Mapping[str, float], run: Mapping[str, float]) -> Timeouts:
         """Return what counts: a run before its site."""
         named = {**site, **run}
-        return cls({known: named[name] for name in named if (known := known_phase(name)) is not None})
+        return cls({known: named[name] for name in named if (known := find_phase(name)) is not None})
 
     def seconds(self, name: str, *, buffer_s: float = 0.0) -> float | None:
         """Return the time of a phase: what is said, exactly; else the table's, with the buffer on top."""
@@ -84,7 +84,7 @@ def read_timeouts(words: Iterable[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in words:
         name, _, said = word.partition("=")
-        known = known_phase(name)
+        known = find_phase(name)
         if known is None:
             raise UsageError(
                 f"There is no phase `{name}` for --timeout.{did_you_mean(name, TIMEOUTS)}",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from stackyard.base.diagnostics import Diagnostics, Kind, Severity
 from stackyard.base.errors import Location
 from stackyard.base.suggestions import did_you_mean
-from stackyard.sources.site.damaged import remains_of
+from stackyard.sources.site.damaged import keep_valid
 from stackyard.sources.site.discovery import SITE_FILE
-from stackyard.sources.site.document import parse_document, read_document, shown_path
+from stackyard.sources.site.document import format_path, parse_document, read_document
 from stackyard.sources.site.entities.envs import EnvFile
 from stackyard.sources.site.entities.guests import TemplateFile
 from stackyard.sources.site.entities.hosts import HostFile
@@ -25,7 +25,7 @@ from stackyard.sources.site.entities.presets import PresetFile
 from stackyard.sources.site.entities.site import SiteFile
 from stackyard.sources.site.entities.specs import SpecFile
 from stackyard.sources.site.names import PLACES, names_in
-from stackyard.sources.site.shape import validated
+from stackyard.sources.site.shape import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.site.document import LocatedValues
 
-__all__ = ["FOLDERS", "Folder", "LoadedFile", "Tree", "read_tree", "validated"]
+__all__ = ["FOLDERS", "Folder", "LoadedFile", "Tree", "read_tree", "validate"]
 
 T = TypeVar("T")
 
@@ -136,7 +136,7 @@ def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({}
     for folder in FOLDERS:
         tree.tables.setdefault(folder.kind, {})
         tree.broken.setdefault(folder.kind, set())
-    shown = shown_path(root)
+    shown = format_path(root)
     prefix = "" if shown == str(Path.cwd()) else f"{shown}/"
     _read_site(tree, prefix)
     for folder in FOLDERS:
@@ -147,7 +147,7 @@ def read_tree(root: Path, instead: Mapping[str, str] = types.MappingProxyType({}
 
 def _read_site(tree: Tree, prefix: str) -> None:
     document = read_document(tree.root / SITE_FILE, tree.found, shown=f"{prefix}{SITE_FILE}")
-    model = None if document is None else validated(SiteFile, document, tree.found)
+    model = None if document is None else validate(SiteFile, document, tree.found)
     if document is not None and model is not None:
         tree.site = LoadedFile(name="site", places=document, model=model)
     elif document is not None:
@@ -155,7 +155,7 @@ def _read_site(tree: Tree, prefix: str) -> None:
 
 
 def _keep_remains(tree: Tree, kind: str, name: str, model: type[BaseModel], document: LocatedValues) -> None:
-    left, partial = remains_of(model, document)
+    left, partial = keep_valid(model, document)
     tree.damaged.setdefault(kind, {})[name] = LoadedFile(name=name, places=left, model=partial)
 
 
@@ -169,9 +169,7 @@ def _read_folder(tree: Tree, folder: Folder, prefix: str, instead: Mapping[str, 
             else parse_document(text, shown, tree.found)
         )
         model_type = None if document is None else folder.model(document.data)
-        model = (
-            None if document is None or model_type is None else validated(model_type, document, tree.found)
-        )
+        model = None if document is None or model_type is None else validate(model_type, document, tree.found)
         if document is None or model is None:
             tree.broken[folder.kind].add(name)
             if document is not None and model_type is not None and folder.kind != "postures":

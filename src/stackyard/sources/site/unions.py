@@ -100,13 +100,13 @@ def _nearest(
     branch, best = min(taking.items(), key=lambda item: _distance(item[1]))
     if len(taking) > 1 and all(error["type"] == _MISSING for error in best):
         return [[errors[0] for errors in taking.values() if _distance(errors) == _distance(best)]]
-    meant = {close for error in best if (close := _meant(error, best)) is not None}
+    meant = {close for error in best if (close := _find_meant_key(error, best)) is not None}
     rest = [error for error in best if not (error["type"] == _MISSING and error["loc"][-1] in meant)]
     return by_problem(rest, data, len(union) + len(branch))
 
 
 def _is_other_type(union: _Path, branch: _Path, errors: Sequence[ErrorDetails]) -> bool:
-    """Tell whether a branch wants a value of another type altogether."""
+    """Return whether a branch needs a value of another type altogether."""
     depth = len(union) + len(branch)
     return all(error["type"] in WRONG_TYPES and len(error["loc"]) == depth for error in errors)
 
@@ -114,11 +114,11 @@ def _is_other_type(union: _Path, branch: _Path, errors: Sequence[ErrorDetails]) 
 def _distance(errors: Sequence[ErrorDetails]) -> tuple[int, int]:
     """Return how far a value is from a branch: keys that it does not know, and everything that is wrong."""
     unknown = sum(error["type"] == _UNKNOWN for error in errors)
-    close = sum(_meant(error, errors) is not None for error in errors)
+    close = sum(_find_meant_key(error, errors) is not None for error in errors)
     return unknown - close, len(errors) - close
 
 
-def _meant(error: ErrorDetails, errors: Sequence[ErrorDetails]) -> str | None:
+def _find_meant_key(error: ErrorDetails, errors: Sequence[ErrorDetails]) -> str | None:
     """Return the missing key that an unknown one was meant to be."""
     if error["type"] != _UNKNOWN:
         return None

@@ -1,4 +1,4 @@
-"""What is answered to what went wrong, in statuses that the engines understand.
+"""What is answered to what went wrong, in statuses that the engines know.
 
 An engine retries 429 and 5xx, takes 409 and 423 to a LOCK for a conflict and then reads a lock from the
 body, and takes 404 and an empty 200 to a GET for "no state yet": those two are never an error's answer.
@@ -42,7 +42,7 @@ def status_of(err: StackyardError, method: str) -> int:
     if isinstance(err, StateRefusedError | StateLockedError):
         is_conflict = isinstance(err, NotHolderError | StateLockedError)
         if method == "LOCK" and err.http_status == _CONFLICT and not is_conflict:
-            # To a LOCK, 409 means that somebody else has the lock.
+            # To a LOCK, 409 means that someone else has the lock.
             return _UNPROCESSABLE
         return err.http_status
     kinds: tuple[tuple[type[StackyardError], int], ...] = (

@@ -58,7 +58,7 @@ _LOOK_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
-class _Asked:
+class _RequestFacts:
     """What is known of a request that is being answered.
 
     Attributes:
@@ -130,7 +130,7 @@ class StateApp:
             path: Its path and query as they were sent, where the service is below another server's path.
         """
         began = time.monotonic()
-        asked = _Asked(request.method)
+        asked = _RequestFacts(request.method)
         try:
             response = await self._answer(request, path or request.raw_path, asked)
         except StackyardError as err:
@@ -142,10 +142,10 @@ class StateApp:
         else:
             if asked.method in _WRITES and response.status == _STORED:
                 self._store_health.note_success()
-        self.metrics.answered(asked.method, response.status, time.monotonic() - began)
+        self.metrics.count_request(asked.method, response.status, time.monotonic() - began)
         return response
 
-    async def _answer(self, request: web.BaseRequest, raw: str, asked: _Asked) -> web.Response:
+    async def _answer(self, request: web.BaseRequest, raw: str, asked: _RequestFacts) -> web.Response:
         path = raw.partition("?")[0]
         if path == "/health" and request.method == "GET":
             return await self._health()
@@ -164,7 +164,7 @@ class StateApp:
     # --- The methods
 
     async def _get(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _RequestFacts
     ) -> web.Response:
         del asked
         _require(principal, Right.READ, name)
@@ -186,7 +186,7 @@ class StateApp:
         return content, "" if content is None else md5_of(content.body.data)
 
     async def _post(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _RequestFacts
     ) -> web.Response:
         del asked
         _require(principal, Right.WRITE, name)
@@ -201,26 +201,26 @@ class StateApp:
         return serving.respond(200, orjson.dumps({"version": version.number, "serial": version.serial}))
 
     def _write(self, name: str, sent: SentBody, actor: Actor, lock_id: str) -> Version:
-        data, md5 = sent.decoded(self._max_body_bytes)
+        data, md5 = sent.decode(self._max_body_bytes)
         return self.service.contents.write(name, data, actor, lock_id=lock_id, md5=md5)
 
     async def _lock(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _RequestFacts
     ) -> web.Response:
         _require(principal, Right.LOCK, name)
-        data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
+        data, _ = (await read_body(request, _LOCK_BYTES)).decode(_LOCK_BYTES)
         info = parse_lock_info(data)
         asked.lock = info
         own = self._own(name, principal)
         if own is not None:
-            own.lend(info.id)
+            own.lend_to(info.id)
             return serving.respond(200, info.body())
         actor = _actor(request, principal)
         until = time.monotonic() + self._hold_s
         has_waited = False
         while True:
             # Before we ask: a lock that is released while we ask must wake us.
-            woken = self._woken(name)
+            woken = self._make_wakeup(name)
             try:
                 held = await self._call(self.service.locks.lock, name, info, actor, lease=self._lease)
             except StateLockedError as err:
@@ -244,10 +244,10 @@ class StateApp:
         return serving.respond(200, b"" if is_engine(request) else held.info.body())
 
     async def _unlock(
-        self, request: web.BaseRequest, name: str, principal: Principal, asked: _Asked
+        self, request: web.BaseRequest, name: str, principal: Principal, asked: _RequestFacts
     ) -> web.Response:
         _require(principal, Right.LOCK, name)
-        data, _ = (await read_body(request, _LOCK_BYTES)).decoded(_LOCK_BYTES)
+        data, _ = (await read_body(request, _LOCK_BYTES)).decode(_LOCK_BYTES)
         actor, locks = _actor(request, principal), self.service.locks
         own = self._own(name, principal)
         if own is not None and data and own.take_back(parse_lock_info(data).id):
@@ -293,14 +293,14 @@ class StateApp:
         try:
             await self.check_store()
         except (StoreError, StoreBusyError) as err:
-            # Everybody may ask: where the store is is not told.
+            # Everyone may ask: where the store is is not told.
             body = {"status": "failed", "code": err.code, "reason": err.summary}
             return serving.respond(503, orjson.dumps(body), reason=err.summary, headers={"Retry-After": "1"})
         return serving.respond(200, b'{"status":"ok"}')
 
     # --- Waiting for locks
 
-    def _woken(self, name: str) -> asyncio.Future[None]:
+    def _make_wakeup(self, name: str) -> asyncio.Future[None]:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(name, set()).add(woken)
         return woken

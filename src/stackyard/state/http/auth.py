@@ -26,7 +26,7 @@ __all__ = ["Authenticator", "LoginRefusedError", "LoginThrottledError"]
 
 # How long a change of the principals may take to be noticed.
 _FRESH_S = 2.0
-# Of a name that nobody has; it may be long.
+# Of a name that no one has; it may be long.
 _SHOWN_NAME = 64
 
 
@@ -112,7 +112,7 @@ class Authenticator:
         """Return who asks; the credentials are looked at before any limit.
 
         Raises:
-            LoginRefusedError: Nobody that is known.
+            LoginRefusedError: No one that is known.
             LoginThrottledError: Wrong credentials once too often, or right ones that are used too often.
         """
         shown = read_credentials(request)
@@ -126,7 +126,7 @@ class Authenticator:
         return found
 
     async def hold_back(self) -> None:
-        """Keep the answer to somebody who guesses back for a while, where few others are kept back."""
+        """Keep the answer to someone who guesses back for a while, where few others are kept back."""
         await self._throttle.hold_back()
 
     def _refusal(
@@ -138,7 +138,7 @@ class Authenticator:
             return LoginRefusedError("No credentials.", scheme=scheme)
         if scheme is Scheme.NONE and certificate is not None:
             scheme, name = Scheme.CERTIFICATE, certificate.common_name
-        wait_s = self._throttle.failed(request.remote or "", name)
+        wait_s = self._throttle.count_failure(request.remote or "", name)
         detail = f"Wrong credentials for {name[:_SHOWN_NAME]!r} ({scheme})."
         if wait_s:
             return LoginThrottledError(f"{detail} Too many.", wait_s=wait_s, scheme=scheme)

@@ -35,7 +35,7 @@ class SentBody:
     encoding: str
     md5: str | None
 
-    def decoded(self, most_bytes: int) -> tuple[bytes, str | None]:
+    def decode(self, most_bytes: int) -> tuple[bytes, str | None]:
         """Return the body decompressed, and the checksum that it is still to be compared with.
 
         Raises:
@@ -82,7 +82,7 @@ def unzip(data: bytes, most_bytes: int) -> bytes:
     if len(plain) > most_bytes:
         raise BodyTooLargeError(f"The body has more than {most_bytes} bytes when it is decompressed.")
     if not unpacker.eof or unpacker.unused_data:
-        raise BodyRefusedError("The compressed body is cut off, or goes on behind its end.")
+        raise BodyRefusedError("The compressed body is truncated, or has data after its end.")
     return plain
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StoreHealth"]
 
-# Everybody may ask: what was found out is good for this long, whoever asks how often.
+# Everyone may ask: what was found out is good for this long, no matter who asks how often.
 _GOOD_FOR_S = 30.0
 _BAD_FOR_S = 1.0
 _SMALLEST_BYTES = 4096

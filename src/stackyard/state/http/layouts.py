@@ -26,7 +26,7 @@ from stackyard.state.refusals import StateRefusedError
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["STATES", "Address", "LayoutError", "LocksOfConnection", "is_engine", "read_address"]
+__all__ = ["STATES", "LayoutError", "LocksOfConnection", "StateAddress", "is_engine", "read_address"]
 
 STATES = "/states/"
 _PREFIXED = "/tfstate/states/"
@@ -54,7 +54,7 @@ class LayoutError(StateRefusedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class StateAddress:
     """What a request is about.
 
     Attributes:
@@ -68,7 +68,7 @@ class Address:
     allowed: tuple[str, ...]
 
 
-def read_address(path: str, method: str, *, is_literal: bool = False) -> Address:
+def read_address(path: str, method: str, *, is_literal: bool = False) -> StateAddress:
     """Return what a request is about.
 
     Args:
@@ -87,14 +87,14 @@ def read_address(path: str, method: str, *, is_literal: bool = False) -> Address
     # Decoded once: what is still encoded after that is no name.
     name = check_name(urllib.parse.unquote(path.removeprefix(prefix), errors="replace"))
     if is_literal or not name.endswith(_LOCK):
-        return Address(_STATE_METHODS.get(method, ""), name, tuple(_STATE_METHODS))
+        return StateAddress(_STATE_METHODS.get(method, ""), name, tuple(_STATE_METHODS))
     if method == "GET":
         raise LayoutError(f"{path[:100]} is where a state is locked, not a state. Addresses are: {_LAYOUTS}")
-    return Address(_LOCK_METHODS.get(method, ""), name.removesuffix(_LOCK), tuple(_LOCK_METHODS))
+    return StateAddress(_LOCK_METHODS.get(method, ""), name.removesuffix(_LOCK), tuple(_LOCK_METHODS))
 
 
 def is_engine(request: web.BaseRequest) -> bool:
-    """Tell whether a request is one of OpenTofu or Terraform.
+    """Return whether a request is one of OpenTofu or Terraform.
 
     They do not read the answer to a LOCK. Where it has a body, they close the connection and open another
     one for the state; where it has none, they stay on this one, and we know both requests for the same run.

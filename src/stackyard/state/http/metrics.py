@@ -14,7 +14,7 @@ _BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 _METHODS = frozenset({"GET", "POST", "LOCK", "UNLOCK"})
 _COUNTERS = {
     "locks_granted": "Locks that were granted.",
-    "lock_conflicts": "Requests for a lock that somebody else held.",
+    "lock_conflicts": "Requests for a lock that another client held.",
     "writes_stored": "Writes that became a version.",
     "writes_refused": "Writes that were refused.",
     "logins_refused": "Requests without valid credentials.",
@@ -36,7 +36,7 @@ class Metrics:
         """Count something by its name."""
         self._counts[what] += 1
 
-    def answered(self, method: str, status: int, elapsed_s: float) -> None:
+    def count_request(self, method: str, status: int, elapsed_s: float) -> None:
         """Count a request that was answered."""
         known = method if method in _METHODS else "other"
         self._requests[known, status] += 1

@@ -1,8 +1,8 @@
 """Refused logins in the audit log: the first of each address one by one, the rest as counts.
 
-Whoever tries many wrong credentials must neither fill the log nor hide in it. In each interval the first
-attempts of an address are written as they are; further ones are counted by how they were made, and the
-counts are written at its end. While it goes on the intervals become longer. What the store does not take
+Anyone who tries many wrong credentials must neither fill the log nor hide in it. In each interval the first
+attempts of an address are written as they are; further ones are counted by how they were created, and the
+counts are written at its end. While it continues the intervals become longer. What the store does not take
 is kept and written with the next interval.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.objects import StoreBusyError, StoreError
-from stackyard.state.model import Action, Actor
+from stackyard.state.model import Actor, AuditAction
 
 if TYPE_CHECKING:
     from stackyard.state.audit import AuditLogs
@@ -43,7 +43,7 @@ class AuditPace:
         most: Entries of all addresses in an interval.
         addresses: Addresses that get a count of their own in an interval; all others share one.
         interval_s: The first interval.
-        longest_s: What an interval grows to while attempts go on.
+        longest_s: What an interval grows to while attempts continue.
     """
 
     each: int = 5
@@ -54,7 +54,7 @@ class AuditPace:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _AddressCount:
     """The attempts of one address that have no entry of their own."""
 
     schemes: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -65,7 +65,7 @@ class _Tally:
         if len(self.details) < _NAMES:
             self.details[detail] = None
 
-    def merge(self, other: _Tally) -> None:
+    def merge(self, other: _AddressCount) -> None:
         self.schemes += other.schemes
         for detail in list(other.details)[: max(0, _NAMES - len(self.details))]:
             self.details[detail] = None
@@ -91,7 +91,7 @@ class RefusedLogins:
         self._pace = pace or AuditPace()
         self._interval_s = self._pace.interval_s
         self._written: collections.Counter[str] = collections.Counter()
-        self._counted: dict[str, _Tally] = {}
+        self._counted: dict[str, _AddressCount] = {}
         self._end: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -145,7 +145,7 @@ class RefusedLogins:
         if counted:
             self._writing = asyncio.get_running_loop().create_task(self._write_counted(counted))
 
-    async def _write_counted(self, counted: dict[str, _Tally]) -> None:
+    async def _write_counted(self, counted: dict[str, _AddressCount]) -> None:
         try:
             await self._call(functools.partial(self._write_all, counted))
         except (StoreError, StoreBusyError):
@@ -158,16 +158,16 @@ class RefusedLogins:
     def _count(self, address: str, scheme: str, detail: str) -> None:
         self._tally(address).add(scheme, detail)
 
-    def _tally(self, address: str) -> _Tally:
+    def _tally(self, address: str) -> _AddressCount:
         if address not in self._counted and len(self._counted) >= self._pace.addresses:
             address = _OTHERS
-        return self._counted.setdefault(address, _Tally())
+        return self._counted.setdefault(address, _AddressCount())
 
-    def _write_all(self, counted: dict[str, _Tally]) -> None:
+    def _write_all(self, counted: dict[str, _AddressCount]) -> None:
         while counted:
             address = next(iter(counted))
             self._write(address, counted[address].text())
             del counted[address]
 
     def _write(self, address: str, detail: str) -> None:
-        self._audit.note(Actor(principal="-", address=address), Action.LOGIN_REFUSED, detail=detail)
+        self._audit.note(Actor(principal="-", address=address), AuditAction.LOGIN_REFUSED, detail=detail)

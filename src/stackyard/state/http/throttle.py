@@ -1,7 +1,7 @@
 """Limits on how often: refused logins by address and name, and requests by principal.
 
-Whoever uses this looks at the credentials first. Right ones are never refused or kept waiting because
-somebody else at the same address showed wrong ones; only a refusal is counted, and made slower.
+Anyone who uses this looks at the credentials first. Right ones are never refused or kept waiting because
+someone else at the same address showed wrong ones; only a refusal is counted, and made slower.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Throttle:
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
         self._delayed = 0
 
-    def failed(self, address: str, name: str) -> float:
+    def count_failure(self, address: str, name: str) -> float:
         """Count a refused login; return how long its client has to wait, zero within the limits."""
         now, network, wait_s = self._clock(), _network(address), 0.0
         for key, most in (

@@ -48,7 +48,7 @@ class Workers:
             self._busy -= 1
 
     def submit(self, function: Callable[[], object]) -> None:
-        """Have a thread do something that nobody waits for."""
+        """Have a thread do something that no one waits for."""
         self._busy += 1
         self._start_thread()
         self._busy -= 1
@@ -75,7 +75,7 @@ class Workers:
                 error = err
             if done is None:
                 continue
-            # The loop may have been closed while we worked; then nobody waits any more.
+            # The loop may have been closed while we worked; then no one waits any more.
             with contextlib.suppress(RuntimeError):
                 done.get_loop().call_soon_threadsafe(_settle, done, result, error)
 

@@ -8,28 +8,28 @@ selects the kind from the user's text. This package knows how engines lock, and 
 
 from __future__ import annotations
 
-from stackyard.state.moving.addresses import Address, AddressKind, parse_address
+from stackyard.state.moving.addresses import AddressKind, BackendAddress, parse_address
 from stackyard.state.moving.base import (
+    BackendError,
+    BackendLockedError,
     MoveRefusedError,
     NothingToMoveError,
-    PlaceError,
-    PlaceLockedError,
     StateLocation,
 )
-from stackyard.state.moving.journal import MoveJournal, MoveUnderWayError, Phase
+from stackyard.state.moving.journal import MoveJournal, MovePhase, MoveUnderWayError
 from stackyard.state.moving.move import Moved, move_state
 
 __all__ = [
-    "Address",
     "AddressKind",
+    "BackendAddress",
+    "BackendError",
+    "BackendLockedError",
     "MoveJournal",
+    "MovePhase",
     "MoveRefusedError",
     "MoveUnderWayError",
     "Moved",
     "NothingToMoveError",
-    "Phase",
-    "PlaceError",
-    "PlaceLockedError",
     "StateLocation",
     "move_state",
     "parse_address",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stackyard.base.errors import UsageError
 
-__all__ = ["Address", "AddressKind", "parse_address"]
+__all__ = ["AddressKind", "BackendAddress", "parse_address"]
 
 
 class AddressKind(enum.StrEnum):
@@ -20,7 +20,7 @@ class AddressKind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class BackendAddress:
     """A place as a user names it.
 
     Attributes:
@@ -37,7 +37,7 @@ class Address:
         return self.kind is AddressKind.STORE and (not self.text or self.text.endswith("/"))
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> BackendAddress:
     """Read an address.
 
     Raises:
@@ -45,17 +45,17 @@ def parse_address(text: str) -> Address:
     """
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "state":
-        return Address(kind=AddressKind.STORE, text=rest)
+        return BackendAddress(kind=AddressKind.STORE, text=rest)
     if scheme in ("http", "https") and rest.startswith("//"):
-        return Address(kind=AddressKind.HTTP, text=text)
+        return BackendAddress(kind=AddressKind.HTTP, text=text)
     if scheme == "s3" and rest.startswith("//"):
-        return Address(kind=AddressKind.S3, text=text)
+        return BackendAddress(kind=AddressKind.S3, text=text)
     if colon and scheme == "file" and rest:
-        return Address(kind=AddressKind.FILE, text=rest)
+        return BackendAddress(kind=AddressKind.FILE, text=rest)
     # A bare word could be a state as well as a file; a path has a slash or an ending.
     if not ("/" in text or "." in text) or "://" in text:
         raise UsageError(
             f"{text!r} is no place: write state:NAME, a path such as ./terraform.tfstate, http(s)://... or"
             " s3://bucket/key."
         )
-    return Address(kind=AddressKind.FILE, text=text)
+    return BackendAddress(kind=AddressKind.FILE, text=text)

@@ -11,14 +11,14 @@ from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
 
 if TYPE_CHECKING:
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
     from stackyard.state.lockinfo import LockInfo
 
 __all__ = [
+    "BackendError",
+    "BackendLockedError",
     "MoveRefusedError",
     "NothingToMoveError",
-    "PlaceError",
-    "PlaceLockedError",
     "StateLocation",
     "is_marker",
     "make_marker",
@@ -43,22 +43,20 @@ class NothingToMoveError(InvalidInputError):
     default_remedy = "Check the source; a state that was moved before is at its destination."
 
 
-class PlaceLockedError(BusyError):
-    """Somebody holds the lock of the source or the destination of a move."""
+class BackendLockedError(BusyError):
+    """Someone holds the lock of the source or the destination of a move."""
 
     code = "E-STATE-MOVE-LOCKED"
     summary = "The source or destination of a move is locked"
     default_remedy = "Wait for the run that holds the lock, then repeat the command."
 
 
-class PlaceError(UnreachableError):
+class BackendError(UnreachableError):
     """The source or destination of a move does not answer as a state backend does."""
 
     code = "E-STATE-MOVE-PLACE"
     summary = "The source or destination of a move cannot be used"
-    default_remedy = (
-        "Check the address and the credentials, then repeat the command: it goes on where it was."
-    )
+    default_remedy = "Check the address and the credentials, then repeat the command: it continues."
 
 
 class StateLocation(Protocol):
@@ -69,10 +67,10 @@ class StateLocation(Protocol):
         """What the place is called, always the same and without a secret."""
 
     def lock(self, info: LockInfo) -> None:
-        """Keep everybody else from writing.
+        """Keep everyone else from writing.
 
         Raises:
-            BusyError: Somebody else has it.
+            BusyError: Someone else has it.
         """
 
     def unlock(self, info: LockInfo) -> None:
@@ -84,8 +82,8 @@ class StateLocation(Protocol):
     def write(self, data: bytes, info: LockInfo) -> None:
         """Store the state, durably, under the lock that we hold."""
 
-    def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
-        """Put the place out of use for good, so that nobody goes on with what is there.
+    def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
+        """Put the place out of use for good, so that no one continues with what is there.
 
         Args:
             data: What was moved.
@@ -101,7 +99,7 @@ class StateLocation(Protocol):
         """Let go of connections and files."""
 
 
-def make_marker(document: Document, destination: str, backup: str) -> bytes:
+def make_marker(document: StateDocument, destination: str, backup: str) -> bytes:
     """Return what stands where a state was: no engine takes it for a state, nor for none."""
     found = {
         _MARKER: destination,
@@ -114,7 +112,7 @@ def make_marker(document: Document, destination: str, backup: str) -> bytes:
 
 
 def is_marker(data: bytes) -> bool:
-    """Tell whether this stands where a state was."""
+    """Return whether this stands where a state was."""
     if _MARKER.encode() not in data[:200]:
         return False
     try:

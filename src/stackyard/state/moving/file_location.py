@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from stackyard.base import files
 from stackyard.base.errors import FileError
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
-from stackyard.state.moving.base import PlaceLockedError, is_marker, make_marker
+from stackyard.state.moving.base import BackendLockedError, is_marker, make_marker
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
 
 __all__ = ["FileLocation"]
 
@@ -43,7 +43,7 @@ class FileLocation:
         return f"file:{self._path}"
 
     def lock(self, info: LockInfo) -> None:
-        """Lock the file; one that is not there is made, and is empty, as the engine does."""
+        """Lock the file; one that is not there is created, and is empty, as the engine does."""
         try:
             self._locked = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE)
         except OSError as err:
@@ -54,7 +54,7 @@ class FileLocation:
             self.close()
             holder = self._holder()
             who = f" by {holder.who} ({holder.operation}), lock {holder.id}" if holder is not None else ""
-            raise PlaceLockedError(f"{self._path} is locked{who}.") from err
+            raise BackendLockedError(f"{self._path} is locked{who}.") from err
         files.replace_file(self._info_path, info.body())
 
     def unlock(self, info: LockInfo) -> None:
@@ -69,7 +69,7 @@ class FileLocation:
         self.close()
 
     def read(self) -> bytes | None:
-        """Return the state; None where the file is missing, empty, or stands for a state that was moved."""
+        """Return the state; None where the file is missing, empty, or represents a state that was moved."""
         try:
             if self._locked is not None and self._is_locked_file():
                 data = _read_all(self._locked)
@@ -86,7 +86,7 @@ class FileLocation:
         del info
         files.replace_file(self._path, data)
 
-    def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
+    def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
         """Keep a copy beside the file, and put something in its place that the engine refuses to read.
 
         A file that is missing would be an empty state: the engine would create everything again.

@@ -16,13 +16,13 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import SMALL
 from stackyard.base.errors import UsageError
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
-from stackyard.state.moving.base import PlaceError, PlaceLockedError
+from stackyard.state.moving.base import BackendError, BackendLockedError
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
 
 __all__ = ["HttpLocation", "HttpSettings"]
 
@@ -45,7 +45,7 @@ class HttpSettings:
         update_method: How it is written.
         lock_method: How it is locked.
         unlock_method: How it is unlocked.
-        authorization: The header that says who we are; empty for nobody.
+        authorization: The header that says who we are; empty for no one.
         context: How the server is known; None for plain HTTP.
     """
 
@@ -111,7 +111,7 @@ class HttpLocation:
         settings = self._settings
         status, body = self._ask(settings.lock_method, settings.lock_address, info.body())
         if status in _LOCKED:
-            raise PlaceLockedError(f"{self.label} is locked{_told(body)}.")
+            raise BackendLockedError(f"{self.label} is locked{_read_message(body)}.")
         if status != http.client.OK:
             raise self._error("lock", status, body)
 
@@ -140,7 +140,7 @@ class HttpLocation:
         if status not in _OK:
             raise self._error("write", status, body)
 
-    def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
+    def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
         """Leave the state as it is: the protocol has no way to put it out of use."""
         del data, document, destination, info
         return None
@@ -162,7 +162,7 @@ class HttpLocation:
             # A body that is cut off raises.
             return response.status, response.read()
         except (OSError, http.client.HTTPException) as err:
-            raise PlaceError(f"{self.label} cannot be reached: {err}.") from err
+            raise BackendError(f"{self.label} cannot be reached: {err}.") from err
         finally:
             connection.close()
 
@@ -173,13 +173,13 @@ class HttpLocation:
             return http.client.HTTPSConnection(host, parts.port, timeout=_TIMEOUT_S, context=context)
         return http.client.HTTPConnection(host, parts.port, timeout=_TIMEOUT_S)
 
-    def _error(self, doing: str, status: int, body: bytes) -> PlaceError:
+    def _error(self, doing: str, status: int, body: bytes) -> BackendError:
         known = {401: "Credentials are needed.", 403: "These credentials do not suffice."}
         why = known.get(status) or _reason(body)
-        return PlaceError(f"{self.label} answered {status} to an attempt to {doing} it. {why}".rstrip())
+        return BackendError(f"{self.label} answered {status} to an attempt to {doing} it. {why}".rstrip())
 
 
-def _told(body: bytes) -> str:
+def _read_message(body: bytes) -> str:
     try:
         holder = parse_lock_info(body)
     except BodyRefusedError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Entry", "JournalDamagedError", "MoveJournal", "MoveUnderWayError", "Phase"]
+__all__ = ["JournalDamagedError", "MoveEntry", "MoveJournal", "MovePhase", "MoveUnderWayError"]
 
 _FORMAT = 1
 
@@ -44,7 +44,7 @@ class JournalDamagedError(InvalidInputError):
     )
 
 
-class Phase(enum.StrEnum):
+class MovePhase(enum.StrEnum):
     """How far a move has come."""
 
     BEGUN = "begun"
@@ -53,7 +53,7 @@ class Phase(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class MoveEntry:
     """What is known of a move.
 
     Attributes:
@@ -70,7 +70,7 @@ class Entry:
 
     source: str
     destination: str
-    phase: Phase = Phase.BEGUN
+    phase: MovePhase = MovePhase.BEGUN
     source_lock: LockInfo | None = None
     destination_lock: LockInfo | None = None
     lineage: str = ""
@@ -91,11 +91,11 @@ class MoveJournal:
     def __init__(self, source: str, destination: str, *, folder: Path | None = None) -> None:
         base = folder or directories.state_folder() / "moves"
         name = hashlib.sha256(f"{source}\n{destination}".encode()).hexdigest()[:32]
-        self._new = Entry(source=source, destination=destination)
+        self._new = MoveEntry(source=source, destination=destination)
         self.path = base / f"{name}.json"
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Keep other processes from making the same move; a process that dies lets go.
 
         Raises:
@@ -108,11 +108,11 @@ class MoveJournal:
                 raise MoveUnderWayError(f"Another process moves {new.source} to {new.destination}.")
             yield
 
-    def read(self) -> Entry:
+    def read(self) -> MoveEntry:
         """Return what was written down, or a new entry.
 
         Raises:
-            JournalDamagedError: It cannot be understood.
+            JournalDamagedError: It is not valid.
         """
         if not self.path.exists():
             return self._new
@@ -123,13 +123,13 @@ class MoveJournal:
                 raise ValueError("its format is not known")
             for key in ("source_lock", "destination_lock"):
                 found[key] = None if found[key] is None else parse_lock_info(found[key].encode())
-            return Entry(**{**found, "phase": Phase(found["phase"])})
+            return MoveEntry(**{**found, "phase": MovePhase(found["phase"])})
         except (JsonError, BodyRefusedError, KeyError, TypeError, ValueError) as err:
             raise JournalDamagedError(
                 f"{self.path} is damaged: {err}.", where=Location(str(self.path))
             ) from err
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: MoveEntry) -> None:
         """Write down how far the move has come; it is on disk when this returns."""
         found: dict[str, Any] = {
             field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)

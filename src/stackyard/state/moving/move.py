@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import StackyardError
-from stackyard.state.document import Document, read_document
+from stackyard.state.document import StateDocument, read_document
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.moving.base import MoveRefusedError, NothingToMoveError, StateLocation
-from stackyard.state.moving.journal import Entry, MoveJournal, Phase
+from stackyard.state.moving.journal import MoveEntry, MoveJournal, MovePhase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def move_state(
         StackyardError: One of both cannot be used.
     """
     kept = journal or MoveJournal(source.label, destination.label)
-    with kept.held():
+    with kept.hold():
         return _Move(source, destination, kept, note, keep_source).run()
 
 
@@ -91,18 +91,18 @@ class _Move:
 
     def run(self) -> Moved:
         entry = self.journal.read()
-        is_repeat = entry.phase is Phase.WRITTEN or entry.source_lock is not None
+        is_repeat = entry.phase is MovePhase.WRITTEN or entry.source_lock is not None
         # Whoever made the earlier attempt is dead, or it would hold the journal: its locks are ours to free.
         self._unlock(entry)
         if self.source.read() is None:
-            return self._completed(entry)
+            return self._complete(entry)
         entry = dataclasses.replace(
             entry, source_lock=_lock_info(self.source), destination_lock=_lock_info(self.destination)
         )
         self.journal.write(entry)
         moved = None
         try:
-            moved = self._locked(entry)
+            moved = self._move_locked(entry)
         finally:
             if moved is None:
                 # What ends the move matters more than a lock that is left: the journal knows of it.
@@ -111,7 +111,7 @@ class _Move:
         self._unlock(entry)
         return dataclasses.replace(moved, was_resumed=is_repeat)
 
-    def _locked(self, entry: Entry) -> Moved:
+    def _move_locked(self, entry: MoveEntry) -> Moved:
         """Move, with both places locked by us alone."""
         source_lock, destination_lock = _locks(entry)
         self.note(f"Locking {self.source.label}.")
@@ -122,7 +122,7 @@ class _Move:
         if data is None:
             raise NothingToMoveError(f"There is no state at {self.source.label}.")
         document = read_document(data)
-        is_moved_before = entry.phase is not Phase.BEGUN and entry.sha256 == _sha256(data)
+        is_moved_before = entry.phase is not MovePhase.BEGUN and entry.sha256 == _sha256(data)
         was_written = _needs_writing(self.destination, data, document, may_be_newer=is_moved_before)
         if was_written:
             self.note(f"Writing serial {document.serial} to {self.destination.label}.")
@@ -130,7 +130,7 @@ class _Move:
             _verify(self.destination, data, document)
         entry = dataclasses.replace(
             entry,
-            phase=Phase.WRITTEN,
+            phase=MovePhase.WRITTEN,
             lineage=document.lineage,
             serial=document.serial,
             sha256=_sha256(data),
@@ -142,8 +142,8 @@ class _Move:
             outcome = self.source.retire(data, document, self.destination.label, source_lock)
         return self._end(entry, outcome, was_written=was_written)
 
-    def _end(self, entry: Entry, outcome: str | None, *, was_written: bool) -> Moved:
-        done = dataclasses.replace(entry, phase=Phase.DONE, outcome=outcome)
+    def _end(self, entry: MoveEntry, outcome: str | None, *, was_written: bool) -> Moved:
+        done = dataclasses.replace(entry, phase=MovePhase.DONE, outcome=outcome)
         self.journal.write(done)
         return Moved(
             source=entry.source,
@@ -155,9 +155,9 @@ class _Move:
             outcome=outcome,
         )
 
-    def _completed(self, entry: Entry) -> Moved:
+    def _complete(self, entry: MoveEntry) -> Moved:
         """Say that a move has been made, once the destination proves it."""
-        if entry.phase is Phase.BEGUN:
+        if entry.phase is MovePhase.BEGUN:
             raise NothingToMoveError(f"There is no state at {self.source.label}.")
         there = self.destination.read()
         document = None if there is None else read_document(there)
@@ -168,10 +168,10 @@ class _Move:
                 remedy="Take the copy of the old state that was kept at the source.",
             )
         moved = self._end(entry, entry.outcome or "out of use", was_written=False)
-        return dataclasses.replace(moved, was_resumed=entry.phase is Phase.WRITTEN)
+        return dataclasses.replace(moved, was_resumed=entry.phase is MovePhase.WRITTEN)
 
-    def _unlock(self, entry: Entry) -> None:
-        """Let go of both places, and only then forget the locks: whoever repeats the command must know."""
+    def _unlock(self, entry: MoveEntry) -> None:
+        """Let go of both places, and only then forget the locks: anyone who repeats the command must know."""
         if entry.source_lock is None or entry.destination_lock is None:
             return
         try:
@@ -182,7 +182,7 @@ class _Move:
         self.journal.write(dataclasses.replace(known, source_lock=None, destination_lock=None))
 
 
-def _locks(entry: Entry) -> tuple[LockInfo, LockInfo]:
+def _locks(entry: MoveEntry) -> tuple[LockInfo, LockInfo]:
     if entry.source_lock is None or entry.destination_lock is None:
         raise MoveRefusedError("The journal of the move names no locks. This is a bug in stackyard.")
     return entry.source_lock, entry.destination_lock
@@ -207,9 +207,9 @@ def _lock_info(place: StateLocation) -> LockInfo:
 
 
 def _needs_writing(
-    destination: StateLocation, data: bytes, document: Document, *, may_be_newer: bool
+    destination: StateLocation, data: bytes, document: StateDocument, *, may_be_newer: bool
 ) -> bool:
-    """Tell whether the destination lacks the state, or stop where it holds something else.
+    """Return whether the destination lacks the state, or stop where it holds something else.
 
     Args:
         destination: Where.
@@ -239,7 +239,7 @@ def _needs_writing(
     return found.serial < document.serial
 
 
-def _verify(destination: StateLocation, data: bytes, document: Document) -> None:
+def _verify(destination: StateLocation, data: bytes, document: StateDocument) -> None:
     there = destination.read()
     found = None if there is None else read_document(there)
     if (
@@ -255,7 +255,7 @@ def _verify(destination: StateLocation, data: bytes, document: Document) -> None
 
 
 def _is_same(one: bytes, other: bytes) -> bool:
-    """Tell whether two contents are the same; some backends write the same JSON in other bytes."""
+    """Return whether two contents are the same; some backends write the same JSON in other bytes."""
     return one == other or bool(parse_json(one, LARGE) == parse_json(other, LARGE))
 
 

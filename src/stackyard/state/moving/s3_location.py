@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import UsageError
 from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, Objects, open_objects
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
-from stackyard.state.moving.base import PlaceLockedError, is_marker, make_marker
+from stackyard.state.moving.base import BackendLockedError, is_marker, make_marker
 from stackyard.state.refusals import BodyRefusedError
 
 if TYPE_CHECKING:
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
 
 __all__ = ["S3Location"]
 
@@ -20,7 +20,7 @@ __all__ = ["S3Location"]
 class S3Location:
     """A state in a bucket, under the key that the backend's configuration names.
 
-    The lock is the one of `use_lockfile`: an object `KEY.tflock` that is made only where there is none. An
+    The lock is the one of `use_lockfile`: an object `KEY.tflock` that is created only where there is none. An
     engine that locks with a DynamoDB table alone does not see it.
 
     Args:
@@ -52,7 +52,7 @@ class S3Location:
         except ConflictError as err:
             holder = self._holder()
             who = f" by {holder.who} ({holder.operation}), lock {holder.id}" if holder is not None else ""
-            raise PlaceLockedError(f"{self._label} is locked{who}.") from err
+            raise BackendLockedError(f"{self._label} is locked{who}.") from err
 
     def unlock(self, info: LockInfo) -> None:
         """Remove the lock object, if it is ours."""
@@ -68,12 +68,12 @@ class S3Location:
         return stored.data
 
     def write(self, data: bytes, info: LockInfo) -> None:
-        """Write the object, as long as nobody else does."""
+        """Write the object, as long as no one else does."""
         del info
         there = self._objects.get(self._key)
         self._objects.put(self._key, data, expect=ABSENT if there is None else there.tag)
 
-    def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
+    def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
         """Keep a copy beside the object, and put something in its place that the engine refuses to read."""
         del info
         backup = f"{self._key}.moved-{document.serial}"

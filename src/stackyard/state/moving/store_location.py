@@ -8,7 +8,7 @@ from stackyard.state.names import check_name
 from stackyard.state.refusals import NotHolderError, StateDeletedError, StateLockedError, UnknownStateError
 
 if TYPE_CHECKING:
-    from stackyard.state.document import Document
+    from stackyard.state.document import StateDocument
     from stackyard.state.lockinfo import LockInfo
     from stackyard.state.model import Actor
     from stackyard.state.service import StateService
@@ -60,12 +60,12 @@ class StoreLocation:
         """Store the state as a new version."""
         self._service.contents.write(self._name, data, self._actor, lock_id=info.id)
 
-    def retire(self, data: bytes, document: Document, destination: str, info: LockInfo) -> str | None:
-        """Delete the state, so that clients are told that it is gone; its versions stay."""
+    def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
+        """Delete the state, so that clients learn that it is gone; its versions stay."""
         del data, document
         reason = f"Moved to {destination}."
         self._service.delete(self._name, self._actor, reason=reason, lock_id=info.id)
         return "deleted; its versions stay, and `stackyard state restore` undoes it"
 
     def close(self) -> None:
-        """Leave the store open: whoever opened it closes it."""
+        """Leave the store open: its opener closes it."""

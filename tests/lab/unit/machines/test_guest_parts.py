@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pvelab.machines.clouddata import given_host_keys, take_apart
+from pvelab.machines.clouddata import list_host_keys, take_apart
 from pvelab.machines.guest import cloudinit, packages
 from pvelab.machines.guest.names import SHIMS
 
@@ -56,13 +56,13 @@ def test_every_shim_has_a_module_that_answers_for_it() -> None:
     ],
 )
 def test_contents_of_write_files_are_decoded(encoding: str, content: str, expected: bytes) -> None:
-    assert cloudinit._decoded(content, encoding) == expected
+    assert cloudinit._decode(content, encoding) == expected
 
 
 @pytest.mark.parametrize(("encoding", "content"), [("b64", "abc"), ("gz+b64", "eHh4")])
 def test_contents_that_are_not_what_they_say_are_refused(encoding: str, content: str) -> None:
     with pytest.raises(ValueError, match=r"not (base64|gzip)"):
-        cloudinit._decoded(content, encoding)
+        cloudinit._decode(content, encoding)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_host_keys_are_those_of_the_user_data() -> None:
     cloud: dict[str, Any] = {
         "user": take_apart(b"#cloud-config\nssh_keys: {rsa_private: A, rsa_public: B}\n")
     }
-    assert given_host_keys(cloud) == ("A",)
+    assert list_host_keys(cloud) == ("A",)

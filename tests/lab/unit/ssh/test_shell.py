@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pvelab.ssh.programs import builtin, text
 from pvelab.ssh.shell import Shell, Streams
-from pvelab.ssh.shell.streams import BytesSource, Captured, Sink, Source
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Sink, Source
 
 
 class MemoryFiles:
@@ -48,7 +48,7 @@ def run(script: str, files: dict[str, bytes] | None = None, stdin: bytes = b"") 
     """Run a script; return its exit status and what it wrote on each output."""
 
     async def main() -> tuple[int, str, str]:
-        out, err = Captured(), Captured()
+        out, err = CaptureSink(), CaptureSink()
         shell = Shell({**builtin.PROGRAMS, **text.PROGRAMS}, MemoryFiles(files if files is not None else {}))
         status = await shell.run(script, Streams(stdin=BytesSource(stdin), stdout=out, stderr=err))
         return status, out.data.decode(), err.data.decode()

@@ -9,7 +9,7 @@ import pytest
 
 from pvelab.ssh.programs.cli.model import PrintedAnswer
 from pvelab.ssh.programs.cli.output import RENDERERS, print_result
-from pvelab.ssh.shell.streams import Captured, Nothing, Streams
+from pvelab.ssh.shell.streams import CaptureSink, NullSink, Streams
 
 ROWS = {
     "type": "array",
@@ -25,14 +25,14 @@ ROWS = {
 
 
 def printed(data: Any, schema: dict[str, Any], *, path: str = "", **options: Any) -> str:
-    captured = Captured()
+    captured = CaptureSink()
     shown = PrintedAnswer(
         data=data,
         schema=schema,
         options={key.replace("_", "-"): value for key, value in options.items()},
         parameters={},
         renderers=RENDERERS.get(path, {}),
-        streams=Streams(stdin=Nothing(), stdout=captured, stderr=Nothing()),
+        streams=Streams(stdin=NullSink(), stdout=captured, stderr=NullSink()),
     )
     asyncio.run(print_result(shown))
     return captured.data.decode()

@@ -50,7 +50,7 @@ def test_jobs_run_at_their_times_and_a_broken_plan_stops_no_other() -> None:
         good, bad = Hourly(clock, last=clock.now()), Hourly(clock, last=clock.now(), broken=True)
         reported: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
-        async with scheduler.attended(bad, good):
+        async with scheduler.attend(bad, good):
             await turns()
             assert good.runs == []
             for hour in (1, 2):
@@ -87,7 +87,7 @@ def test_work_that_runs_is_broken_off_at_the_end() -> None:
                 self.last = now
                 return [work()] if due else ()
 
-        async with Scheduler(store, clock).attended(Endless(clock)):
+        async with Scheduler(store, clock).attend(Endless(clock)):
             await turns()
         assert ended == ["interrupted"]
 

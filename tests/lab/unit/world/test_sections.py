@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pvelab.server.problems import PveError, bad_parameter, not_permitted
-from pvelab.world.sections import Kind, SectionFile, check_digest, failing_as
+from pvelab.world.sections import Kind, SectionFile, check_digest, prefix_errors
 from pvelab.world.store import Store
 
 KIND = Kind(
@@ -17,7 +17,7 @@ KIND = Kind(
 
 
 def test_a_new_object_has_its_type_and_its_options() -> None:
-    assert KIND.checked({"bridge": "vmbr0", "mtu": 1400}, create=True) == {
+    assert KIND.validate({"bridge": "vmbr0", "mtu": 1400}, create=True) == {
         "type": "vlan",
         "bridge": "vmbr0",
         "mtu": 1400,
@@ -37,7 +37,7 @@ def test_options_that_a_type_does_not_take_are_refused(
     given: dict[str, object], create: bool, text: str
 ) -> None:
     with pytest.raises(PveError, match=text):
-        KIND.checked(given, create=create)
+        KIND.validate(given, create=create)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_a_caller_without_a_digest_is_not_held_to_one() -> None:
     ],
 )
 def test_a_failed_change_is_a_plain_error_that_tells_everything(problem: PveError, text: str) -> None:
-    with pytest.raises(PveError) as failed, failing_as("change failed"):
+    with pytest.raises(PveError) as failed, prefix_errors("change failed"):
         raise problem
     assert (failed.value.text, failed.value.status, failed.value.errors) == (text, 500, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pvelab.faults.faults import Faults, Point, Rule, Strike
+from pvelab.faults.faults import FaultRule, Faults, Point, Strike
 from pvelab.faults.latency import Latency, Work
 from pvelab.server.problems import PveError
 from pvelab.world.clock import LabClock
@@ -78,7 +78,7 @@ def test_a_planned_failure_strikes_after_the_time_was_spent() -> None:
 
     def prepare(_tasks: Tasks, faults: Faults) -> None:
         strike = Strike(reason="storage went away")
-        faults.add("late", Rule(point=Point.TASK, strike=strike, method="qmstart", path="100"))
+        faults.add("late", FaultRule(point=Point.TASK, strike=strike, method="qmstart", path="100"))
 
     assert run(work, prepare) == ("storage went away", ["TASK ERROR: storage went away"])
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.support.bombs import DEEP_JSON
 
 from stackyard.base.documents.jsontext import JsonError, JsonLimitError, parse_json, parse_json_pairs
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 
-FEW = Limits(size=1_000, depth=5, values=20)
+FEW = DocumentLimits(size=1_000, depth=5, values=20)
 
 
 @pytest.mark.parametrize("name", DEEP_JSON)
@@ -58,7 +58,7 @@ def test_brackets_and_commas_in_texts_count_for_nothing() -> None:
 
 def test_a_long_string_needs_no_memory_for_each_of_its_characters() -> None:
     text = json.dumps(['\n,"[' * 100_000])
-    few = Limits(size=10**9, depth=5, values=20)
+    few = DocumentLimits(size=10**9, depth=5, values=20)
     assert parse_json(text, few) == json.loads(text)
 
 
@@ -80,7 +80,7 @@ def test_what_is_within_the_limits_is_read_and_the_rest_refused(value: object, d
         text = orjson.dumps(value)
     except TypeError:
         return
-    limits = Limits(size=10_000, depth=depth, values=10_000)
+    limits = DocumentLimits(size=10_000, depth=depth, values=10_000)
     is_deep = _depth(orjson.loads(text)) > depth
     try:
         assert parse_json(text, limits) == orjson.loads(text)

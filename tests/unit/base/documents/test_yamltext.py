@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.bombs import DEEP_YAML, FULL_YAML
 
-from stackyard.base.documents.limits import Limits
+from stackyard.base.documents.limits import DocumentLimits
 from stackyard.base.documents.yamltext import (
     Limit,
     YamlLimitError,
@@ -18,7 +18,7 @@ from stackyard.base.documents.yamltext import (
     parse_yaml,
 )
 
-FEW = Limits(size=1_000, depth=5, values=20)
+FEW = DocumentLimits(size=1_000, depth=5, values=20)
 
 
 def place(err: yaml.YAMLError) -> tuple[int, int]:
@@ -61,7 +61,7 @@ def test_a_hundred_levels_are_read() -> None:
     [
         ("a: [[[[[[1]]]]]]", "nested deeper than 5 levels", (1, 8)),
         ("a: [" + "1, " * 30 + "]", "more than 20 values", (1, 4)),
-        ("a: &a [1, 2, 3, 4]\nb: [*a, *a, *a, *a]", "aliases stand for more than 20 values", (2, 4)),
+        ("a: &a [1, 2, 3, 4]\nb: [*a, *a, *a, *a]", "aliases expand to more than 20 values", (2, 4)),
         ("a: &a [1, *a]", "an alias leads back into its own anchor", (1, 4)),
         ("a: 1\nb: " + "7" * 1_000, "larger than 1000 characters", None),
     ],
@@ -165,7 +165,7 @@ def outcome(text: str) -> tuple[bool, object]:
 def test_any_text_is_read_as_pyyaml_reads_it_or_is_an_error_with_a_place(text: str) -> None:
     is_sound, expected = outcome(text)
     try:
-        value = parse_yaml(text, Limits(size=10_000, depth=30, values=500))
+        value = parse_yaml(text, DocumentLimits(size=10_000, depth=30, values=500))
     except YamlLimitError:
         return
     except yaml.YAMLError:
@@ -178,7 +178,7 @@ def test_any_text_is_read_as_pyyaml_reads_it_or_is_an_error_with_a_place(text: s
 @settings(max_examples=200, deadline=None)
 @given(_TEXTS)
 def test_a_check_never_lets_through_what_the_reader_refuses_for_its_limits(text: str) -> None:
-    few = Limits(size=10_000, depth=4, values=30)
+    few = DocumentLimits(size=10_000, depth=4, values=30)
     try:
         check_yaml(text, few)
     except yaml.YAMLError:

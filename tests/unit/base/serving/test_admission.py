@@ -11,13 +11,13 @@ import ssl
 import pytest
 from tests.unit.base.serving.clients import Hanging, connected, echo, localhost_certificate, run, trusting
 
-from stackyard.base.serving import Limits, Tls, serve
+from stackyard.base.serving import ServerLimits, Tls, serve
 
 
 def test_newcomer_takes_the_place_of_the_longest_silent() -> None:
     async def main() -> None:
         async with (
-            serve(echo, limits=Limits(max_connections=2)) as server,
+            serve(echo, limits=ServerLimits(max_connections=2)) as server,
             connected(server) as first,
             connected(server) as second,
         ):
@@ -38,7 +38,7 @@ def test_flood_of_silent_clients_keeps_nobody_out(is_tls: bool) -> None:
     async def main() -> None:
         certificate = localhost_certificate()
         tls, context = (Tls(certificate), trusting(certificate)) if is_tls else (None, None)
-        limits = Limits(max_connections=10)
+        limits = ServerLimits(max_connections=10)
         async with serve(echo, tls=tls, limits=limits) as server, contextlib.AsyncExitStack() as stack:
             for _ in range(5):
                 for _ in range(20):
@@ -54,7 +54,7 @@ def test_busy_clients_are_never_thrown_out_for_a_newcomer() -> None:
     async def main() -> None:
         hanging = Hanging()
         async with (
-            serve(hanging, limits=Limits(max_connections=2)) as server,
+            serve(hanging, limits=ServerLimits(max_connections=2)) as server,
             connected(server) as first,
             connected(server) as second,
         ):
@@ -77,7 +77,7 @@ def test_tls_client_past_the_limit_is_closed() -> None:
         certificate, hanging = localhost_certificate(), Hanging()
         context = trusting(certificate)
         async with (
-            serve(hanging, tls=Tls(certificate), limits=Limits(max_connections=1)) as server,
+            serve(hanging, tls=Tls(certificate), limits=ServerLimits(max_connections=1)) as server,
             connected(server, context) as first,
         ):
             answer = asyncio.create_task(first.get())

@@ -15,9 +15,9 @@ from stackyard.base.errors import FileError
 from stackyard.base.serving import (
     Certificate,
     CertificateError,
-    given_certificate,
-    kept_certificate,
     make_certificate,
+    read_certificate,
+    read_or_create_certificate,
 )
 from stackyard.base.serving.certificate import certificate_names
 
@@ -63,27 +63,27 @@ def test_key_does_not_show() -> None:
 
 
 def test_kept_certificate_stays_the_same(tmp_path: Path) -> None:
-    first = kept_certificate(tmp_path / "tls", ["pve1", "10.0.0.1"])
-    assert kept_certificate(tmp_path / "tls", ["10.0.0.1"]) == first
+    first = read_or_create_certificate(tmp_path / "tls", ["pve1", "10.0.0.1"])
+    assert read_or_create_certificate(tmp_path / "tls", ["10.0.0.1"]) == first
 
 
 def test_kept_files_are_private_and_the_trust_file_holds_no_key(tmp_path: Path) -> None:
-    kept = kept_certificate(tmp_path, ["pve1"])
+    kept = read_or_create_certificate(tmp_path, ["pve1"])
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == {"server.pem": 0o600, "server.crt": 0o600}
     assert (tmp_path / "server.crt").read_bytes() == kept.certificate_pem
 
 
 def test_readable_key_is_made_private_again(tmp_path: Path) -> None:
-    kept_certificate(tmp_path, ["pve1"])
+    read_or_create_certificate(tmp_path, ["pve1"])
     (tmp_path / "server.pem").chmod(0o644)
-    kept_certificate(tmp_path, ["pve1"])
+    read_or_create_certificate(tmp_path, ["pve1"])
     assert stat.S_IMODE((tmp_path / "server.pem").stat().st_mode) == 0o600
 
 
 def test_kept_certificate_is_renewed_for_a_new_name(tmp_path: Path) -> None:
-    first = kept_certificate(tmp_path, ["pve1"])
-    second = kept_certificate(tmp_path, ["pve1", "pve2"])
+    first = read_or_create_certificate(tmp_path, ["pve1"])
+    second = read_or_create_certificate(tmp_path, ["pve1", "pve2"])
     assert second.fingerprint != first.fingerprint
     assert names_of(second) == ("pve1", "pve2")
     assert (tmp_path / "server.crt").read_bytes() == second.certificate_pem
@@ -94,7 +94,7 @@ def test_kept_certificate_is_renewed_at_its_end(tmp_path: Path, days_left: int) 
     # A certificate of minus one day would end before it begins; the backdating leaves it one moment.
     old = make_certificate(["pve1"], days=days_left if days_left > 0 else 0)
     (tmp_path / "server.pem").write_bytes(old.key_pem + old.certificate_pem)
-    renewed = kept_certificate(tmp_path, ["pve1"])
+    renewed = read_or_create_certificate(tmp_path, ["pve1"])
     assert renewed.not_after - datetime.datetime.now(datetime.UTC) > datetime.timedelta(days=300)
 
 
@@ -104,32 +104,32 @@ def test_kept_certificate_is_renewed_at_its_end(tmp_path: Path, days_left: int) 
 def test_damaged_kept_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "server.pem").write_bytes(content)
     with pytest.raises(CertificateError, match=r"server\.pem"):
-        kept_certificate(tmp_path, ["pve1"])
+        read_or_create_certificate(tmp_path, ["pve1"])
 
 
 def test_kept_file_with_a_foreign_key_is_refused(tmp_path: Path) -> None:
     one, other = make_certificate(["pve1"]), make_certificate(["pve1"])
     (tmp_path / "server.pem").write_bytes(one.key_pem + other.certificate_pem)
     with pytest.raises(CertificateError, match="does not belong"):
-        kept_certificate(tmp_path, ["pve1"])
+        read_or_create_certificate(tmp_path, ["pve1"])
 
 
 def test_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "tls").write_text("")
     with pytest.raises(FileError, match="tls"):
-        kept_certificate(tmp_path / "tls", ["pve1"])
+        read_or_create_certificate(tmp_path / "tls", ["pve1"])
 
 
 def test_starting_many_at_once_makes_one_certificate(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: kept_certificate(tmp_path, ["pve1"]).fingerprint, range(16)))
+        made = list(pool.map(lambda _: read_or_create_certificate(tmp_path, ["pve1"]).fingerprint, range(16)))
     assert len(set(made)) == 1
 
 
 def given(folder: Path, certificate_pem: bytes, key_pem: bytes) -> Certificate:
     (folder / "c.pem").write_bytes(certificate_pem)
     (folder / "k.pem").write_bytes(key_pem)
-    return given_certificate(folder / "c.pem", folder / "k.pem")
+    return read_certificate(folder / "c.pem", folder / "k.pem")
 
 
 def test_given_pair_is_taken(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_damaged_given_file_is_named(tmp_path: Path, damaged: str) -> None:
 
 def test_missing_given_file_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"c\.pem"):
-        given_certificate(tmp_path / "c.pem", tmp_path / "k.pem")
+        read_certificate(tmp_path / "c.pem", tmp_path / "k.pem")

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from stackyard.base.serving import CertificateError, kept_certificate, make_certificate
+from stackyard.base.serving import CertificateError, make_certificate, read_or_create_certificate
 from stackyard.base.serving.certificate import pin_of
 
 
@@ -22,8 +22,8 @@ def test_the_pin_is_what_curl_computes() -> None:
 
 
 def test_a_renewed_certificate_has_the_key_of_the_one_before(tmp_path: Path) -> None:
-    first = kept_certificate(tmp_path, ["a.example"])
-    renewed = kept_certificate(tmp_path, ["a.example", "b.example"])
+    first = read_or_create_certificate(tmp_path, ["a.example"])
+    renewed = read_or_create_certificate(tmp_path, ["a.example", "b.example"])
     assert renewed.fingerprint != first.fingerprint
     assert (renewed.pin, renewed.key_pem) == (first.pin, first.key_pem)
 

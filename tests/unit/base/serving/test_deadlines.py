@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.unit.base.serving.clients import AccessLog, connected, echo, localhost_certificate, run, trusting
 
-from stackyard.base.serving import ClientStalledError, Limits, Tls, respond, serve
+from stackyard.base.serving import ClientStalledError, ServerLimits, Tls, respond, serve
 
 SHORT_S = 0.2
 # What must not pass between two steps of a client that is not slow, on a loaded machine either.
@@ -21,7 +21,7 @@ LARGE = b"x" * 20_000_000
 def test_client_that_says_nothing_is_closed() -> None:
     async def main() -> None:
         log = AccessLog()
-        limits = Limits(header_timeout_s=SHORT_S)
+        limits = ServerLimits(header_timeout_s=SHORT_S)
         async with serve(echo, limits=limits, on_access=log) as server, connected(server) as client:
             assert await client.rest() == b""
         assert log.seen == []
@@ -32,7 +32,7 @@ def test_client_that_says_nothing_is_closed() -> None:
 def test_client_that_never_ends_its_headers_is_closed_however_it_trickles() -> None:
     async def main() -> None:
         log = AccessLog()
-        limits = Limits(header_timeout_s=SHORT_S, idle_timeout_s=1000)
+        limits = ServerLimits(header_timeout_s=SHORT_S, idle_timeout_s=1000)
         async with serve(echo, limits=limits, on_access=log) as server, connected(server) as client:
             answer = asyncio.create_task(client.rest())
             await client.send(b"GET / HTTP/1.1\r\nHost: x\r\n")
@@ -48,7 +48,7 @@ def test_client_that_never_ends_its_headers_is_closed_however_it_trickles() -> N
 
 def test_headers_of_a_later_request_have_the_same_deadline() -> None:
     async def main() -> None:
-        limits = Limits(header_timeout_s=ENOUGH_S, idle_timeout_s=1000)
+        limits = ServerLimits(header_timeout_s=ENOUGH_S, idle_timeout_s=1000)
         async with serve(echo, limits=limits) as server, connected(server) as client:
             assert (await client.get()).status == 200
             await client.send(b"GET / HTT")
@@ -59,7 +59,7 @@ def test_headers_of_a_later_request_have_the_same_deadline() -> None:
 
 def test_idle_time_before_a_request_does_not_count_for_its_headers() -> None:
     async def main() -> None:
-        limits = Limits(header_timeout_s=ENOUGH_S, idle_timeout_s=1000)
+        limits = ServerLimits(header_timeout_s=ENOUGH_S, idle_timeout_s=1000)
         async with serve(echo, limits=limits) as server, connected(server) as client:
             assert (await client.get()).status == 200
             await asyncio.sleep(ENOUGH_S * 1.2)
@@ -70,7 +70,7 @@ def test_idle_time_before_a_request_does_not_count_for_its_headers() -> None:
 
 def test_silent_tls_handshake_is_closed() -> None:
     async def main() -> None:
-        limits = Limits(header_timeout_s=SHORT_S)
+        limits = ServerLimits(header_timeout_s=SHORT_S)
         async with serve(echo, tls=Tls(localhost_certificate()), limits=limits) as server:
             async with connected(server) as client:
                 assert await client.rest() == b""
@@ -85,7 +85,7 @@ def test_silent_client_after_the_tls_handshake_is_closed() -> None:
     async def main() -> None:
         certificate = localhost_certificate()
         # Long enough for a handshake on a loaded machine.
-        tls, limits = Tls(certificate), Limits(header_timeout_s=1.0)
+        tls, limits = Tls(certificate), ServerLimits(header_timeout_s=1.0)
         async with serve(echo, tls=tls, limits=limits) as server:
             client = connected(server, trusting(certificate))
             async with client as silent:
@@ -97,7 +97,7 @@ def test_silent_client_after_the_tls_handshake_is_closed() -> None:
 def test_body_that_stops_is_closed_with_408() -> None:
     async def main() -> None:
         log = AccessLog()
-        limits = Limits(body_timeout_s=SHORT_S)
+        limits = ServerLimits(body_timeout_s=SHORT_S)
         async with serve(echo, limits=limits, on_access=log) as server, connected(server) as client:
             await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
             assert (await client.reply()).status == 408
@@ -111,7 +111,7 @@ def test_body_that_stops_is_closed_with_408() -> None:
 
 def test_slow_body_that_keeps_coming_is_taken() -> None:
     async def main() -> None:
-        limits = Limits(body_timeout_s=1.0)
+        limits = ServerLimits(body_timeout_s=1.0)
         async with serve(echo, limits=limits) as server, connected(server) as client:
             await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n")
             for _ in range(13):
@@ -130,7 +130,7 @@ def test_handler_that_does_not_read_blames_no_client() -> None:
         return respond(200, str(len(await request.read())).encode())
 
     async def main() -> None:
-        limits = Limits(body_timeout_s=SHORT_S)
+        limits = ServerLimits(body_timeout_s=SHORT_S)
         async with serve(handler, limits=limits) as server, connected(server) as client:
             assert (await client.post(body)).body == b"5000000"
 
@@ -144,7 +144,7 @@ def test_long_work_of_a_handler_has_no_deadline() -> None:
         return respond(200, b"done")
 
     async def main() -> None:
-        short = Limits(
+        short = ServerLimits(
             header_timeout_s=ENOUGH_S,
             body_timeout_s=ENOUGH_S,
             idle_timeout_s=ENOUGH_S,
@@ -166,7 +166,7 @@ def test_idle_client_is_closed_after_its_time_and_not_before() -> None:
             answered_at = loop.time()
             return respond(200)
 
-        limits = Limits(idle_timeout_s=SHORT_S, header_timeout_s=1000)
+        limits = ServerLimits(idle_timeout_s=SHORT_S, header_timeout_s=1000)
         async with serve(handler, limits=limits) as server, connected(server) as client:
             assert (await client.get()).status == 200
             assert await client.rest() == b""
@@ -184,7 +184,7 @@ def test_client_that_never_reads_is_closed(is_tls: bool, headers: str) -> None:
     async def main() -> None:
         log, certificate = AccessLog(), localhost_certificate()
         tls, context = (Tls(certificate), trusting(certificate)) if is_tls else (None, None)
-        limits = Limits(write_timeout_s=SHORT_S)
+        limits = ServerLimits(write_timeout_s=SHORT_S)
         async with (
             serve(handler, tls=tls, limits=limits, on_access=log) as server,
             connected(server, context) as client,
@@ -205,7 +205,7 @@ def test_client_that_reads_slowly_gets_everything() -> None:
         return respond(200, LARGE)
 
     async def main() -> None:
-        limits = Limits(write_timeout_s=2.0)
+        limits = ServerLimits(write_timeout_s=2.0)
         async with serve(handler, limits=limits) as server, connected(server) as client:
             await client.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             received = 0
@@ -246,7 +246,10 @@ def test_vanished_client_is_noticed_by_the_system() -> None:
         return respond(200)
 
     async def main() -> None:
-        async with serve(handler, limits=Limits(write_timeout_s=12)) as server, connected(server) as client:
+        async with (
+            serve(handler, limits=ServerLimits(write_timeout_s=12)) as server,
+            connected(server) as client,
+        ):
             await client.get()
         alive, idle_s, unacknowledged_ms = seen
         assert alive == 1
@@ -258,7 +261,7 @@ def test_vanished_client_is_noticed_by_the_system() -> None:
 
 def test_limits_may_be_endless() -> None:
     async def main() -> None:
-        endless = Limits(
+        endless = ServerLimits(
             header_timeout_s=math.inf,
             body_timeout_s=math.inf,
             idle_timeout_s=math.inf,
@@ -272,6 +275,6 @@ def test_limits_may_be_endless() -> None:
 
 def test_limit_of_zero_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="header_timeout_s"):
-        Limits(header_timeout_s=0)
+        ServerLimits(header_timeout_s=0)
     with pytest.raises(ValueError, match="max_connections"):
-        Limits(max_connections=-1)
+        ServerLimits(max_connections=-1)

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from tests.unit.base.serving.clients import AccessLog, connected, echo, run
 
-from stackyard.base.serving import Limits, respond, serve
+from stackyard.base.serving import ServerLimits, respond, serve
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_garbage_later_in_a_body_ends_the_wait_of_its_handler() -> None:
 
 def test_body_that_cannot_be_decompressed_is_a_400() -> None:
     async def main() -> None:
-        limits = Limits(decompress_requests=True)
+        limits = ServerLimits(decompress_requests=True)
         async with serve(echo, limits=limits) as server, connected(server) as client:
             assert (await client.post(b"not gzip", headers="Content-Encoding: gzip\r\n")).status == 400
 
@@ -113,7 +113,7 @@ def test_large_headers_are_refused(head: bytes, piece_bytes: int) -> None:
             called = True
             return respond(200)
 
-        limits = Limits(max_header_bytes=2000)
+        limits = ServerLimits(max_header_bytes=2000)
         async with serve(handler, limits=limits) as server, connected(server) as client:
             for start in range(0, len(head), piece_bytes):
                 await client.send(head[start : start + piece_bytes])
@@ -126,7 +126,10 @@ def test_large_headers_are_refused(head: bytes, piece_bytes: int) -> None:
 
 def test_headers_within_the_limit_pass_beside_a_large_body() -> None:
     async def main() -> None:
-        async with serve(echo, limits=Limits(max_header_bytes=2000)) as server, connected(server) as client:
+        async with (
+            serve(echo, limits=ServerLimits(max_header_bytes=2000)) as server,
+            connected(server) as client,
+        ):
             assert (await client.post(b"x" * 9000)).status == 200
             for _ in range(5):
                 assert (await client.get(headers="Long: " + "a" * 1500 + "\r\n")).status == 200

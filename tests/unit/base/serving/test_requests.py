@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from tests.unit.base.serving.clients import AccessLog, connected, echo, run
 
-from stackyard.base.serving import Limits, is_chunked, respond, serve
+from stackyard.base.serving import ServerLimits, is_chunked, respond, serve
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH", "LOCK", "UNLOCK", "OPTIONS"])
@@ -92,7 +92,7 @@ def test_compressed_body_stays_as_sent_unless_asked(decompress: bool) -> None:
         return respond(200, await request.read())
 
     async def main() -> None:
-        limits = Limits(decompress_requests=decompress)
+        limits = ServerLimits(decompress_requests=decompress)
         async with serve(handler, limits=limits) as server, connected(server) as client:
             assert (await client.post(packed, headers="Content-Encoding: gzip\r\n")).body == expected
 
@@ -101,7 +101,7 @@ def test_compressed_body_stays_as_sent_unless_asked(decompress: bool) -> None:
 
 def test_compressed_body_cannot_unpack_past_the_limit() -> None:
     async def main() -> None:
-        limits = Limits(decompress_requests=True, max_body_bytes=10_000)
+        limits = ServerLimits(decompress_requests=True, max_body_bytes=10_000)
         async with serve(echo, limits=limits) as server, connected(server) as client:
             bomb = gzip.compress(b"0" * 5_000_000)
             assert (await client.post(bomb, headers="Content-Encoding: gzip\r\n")).status == 413
@@ -111,7 +111,7 @@ def test_compressed_body_cannot_unpack_past_the_limit() -> None:
 
 def test_declared_body_over_the_limit_is_refused_before_it_is_sent() -> None:
     async def main() -> None:
-        log, limits = AccessLog(), Limits(max_body_bytes=100)
+        log, limits = AccessLog(), ServerLimits(max_body_bytes=100)
         async with serve(echo, limits=limits, on_access=log) as server, connected(server) as client:
             asking = "Content-Length: 101\r\nExpect: 100-continue\r\n"
             reply = await client.get(method="POST", headers=asking)
@@ -124,7 +124,10 @@ def test_declared_body_over_the_limit_is_refused_before_it_is_sent() -> None:
 
 def test_client_that_sends_a_large_body_at_once_still_reads_its_413() -> None:
     async def main() -> None:
-        async with serve(echo, limits=Limits(max_body_bytes=100)) as server, connected(server) as client:
+        async with (
+            serve(echo, limits=ServerLimits(max_body_bytes=100)) as server,
+            connected(server) as client,
+        ):
             assert (await client.post(b"x" * 5_000_000)).status == 413
             assert await client.rest() == b""
 
@@ -133,7 +136,10 @@ def test_client_that_sends_a_large_body_at_once_still_reads_its_413() -> None:
 
 def test_chunked_body_over_the_limit_is_refused_when_it_passes_it() -> None:
     async def main() -> None:
-        async with serve(echo, limits=Limits(max_body_bytes=100)) as server, connected(server) as client:
+        async with (
+            serve(echo, limits=ServerLimits(max_body_bytes=100)) as server,
+            connected(server) as client,
+        ):
             await client.send(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
             await client.send(b"80\r\n" + b"x" * 128 + b"\r\n")
             assert (await client.reply()).status == 413
@@ -143,7 +149,10 @@ def test_chunked_body_over_the_limit_is_refused_when_it_passes_it() -> None:
 
 def test_body_of_exactly_the_limit_is_taken() -> None:
     async def main() -> None:
-        async with serve(echo, limits=Limits(max_body_bytes=100)) as server, connected(server) as client:
+        async with (
+            serve(echo, limits=ServerLimits(max_body_bytes=100)) as server,
+            connected(server) as client,
+        ):
             assert (await client.post(b"x" * 100)).body == b"POST / " + b"x" * 100
             assert (await client.get()).status == 200
 
@@ -158,7 +167,10 @@ def test_handler_that_streams_sets_its_own_limit() -> None:
         return respond(200, str(size).encode())
 
     async def main() -> None:
-        async with serve(handler, limits=Limits(max_body_bytes=100)) as server, connected(server) as client:
+        async with (
+            serve(handler, limits=ServerLimits(max_body_bytes=100)) as server,
+            connected(server) as client,
+        ):
             assert (await client.post(b"x" * 3_000_000)).body == b"3000000"
 
     run(main())

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from tests.unit.base.serving.clients import AccessLog, Reply, connected, localhost_certificate, run, trusting
 
-from stackyard.base.serving import Limits, Tls, respond, serve
+from stackyard.base.serving import ServerLimits, Tls, respond, serve
 
 
 def answered(response: web.StreamResponse, *, method: str = "GET") -> Reply:
@@ -162,7 +162,10 @@ def test_aiohttp_exceptions_are_answers() -> None:
 
     async def main() -> None:
         log = AccessLog()
-        async with serve(handler, on_access=log, limits=Limits()) as server, connected(server) as client:
+        async with (
+            serve(handler, on_access=log, limits=ServerLimits()) as server,
+            connected(server) as client,
+        ):
             reply = await client.get()
             assert (reply.status, reply.body) == (404, b"no such thing")
             assert reply.headers["server"] == "stackyard"

@@ -13,7 +13,7 @@ import pytest
 from tests.support.processes import PATIENCE_S
 
 from stackyard.base.errors import UsageError
-from stackyard.cli.commands.lab.instances import Instance, LabDownError, LabRunningError, known_names
+from stackyard.cli.commands.lab.instances import Instance, LabDownError, LabRunningError, list_running_names
 
 # A process that holds a name as a lab does.
 HOLDER = """
@@ -49,14 +49,14 @@ def test_a_name_that_is_held_can_be_read_and_not_be_taken() -> None:
     with hold("one") as holder:
         record = instance.require()
         assert (record.pid, record.ready["url"], record.options) == (holder.pid, "https://x", {"port": 0})
-        assert known_names() == ["one"]
+        assert list_running_names() == ["one"]
         with pytest.raises(LabRunningError, match="'one' is already running"):
             instance.claim()
         holder.communicate(timeout=PATIENCE_S)
     assert instance.read() is None
     with pytest.raises(LabDownError, match="No lab 'one' is running"):
         instance.require()
-    assert known_names() == []
+    assert list_running_names() == []
 
 
 def test_a_killed_holder_leaves_the_name_free() -> None:

@@ -63,4 +63,4 @@ def test_what_cannot_be_is_refused(wanted: LabRequest, kind: type[Exception], tm
 
 def test_what_was_given_is_told_by_the_name_of_the_option() -> None:
     wanted = LabRequest(port=0, ssh_port=5, nodes="a", allow_downloads=True)
-    assert wanted.given() == {"port": 0, "ssh-port": 5, "nodes": "a", "allow-downloads": True}
+    assert wanted.list_given_options() == {"port": 0, "ssh-port": 5, "nodes": "a", "allow-downloads": True}

@@ -9,7 +9,7 @@ from pvelab import SeedError
 from stackyard.base.diagnostics import Diagnostic, Kind, describe
 from stackyard.base.errors import BusyError, FileError, InvalidInputError, Location, StackyardError
 from stackyard.base.serving import AddressInUseError
-from stackyard.cli.commands.lab.relay import relayed
+from stackyard.cli.commands.lab.relay import parse_error
 
 
 def printed(error: StackyardError) -> str:
@@ -30,7 +30,7 @@ FINDING = Diagnostic(kind=Kind(code="E-X", summary="s", remedy="r"), detail="d",
     ],
 )
 def test_an_error_arrives_as_it_was(error: StackyardError) -> None:
-    again = relayed(f"some line before\n{printed(error)}\n")
+    again = parse_error(f"some line before\n{printed(error)}\n")
     assert type(again) is type(error)
     assert again is not None
     assert describe(again) == describe(error)
@@ -38,11 +38,11 @@ def test_an_error_arrives_as_it_was(error: StackyardError) -> None:
 
 def test_an_unknown_code_keeps_its_words_and_its_exit_status() -> None:
     text = printed(BusyError("held")).replace("E-BUSY", "E-NEVER-HEARD-OF")
-    again = relayed(text)
+    again = parse_error(text)
     assert isinstance(again, BusyError)
     assert again.detail == "held"
 
 
 @pytest.mark.parametrize("text", ["", "no json", "{}", '{"error": {}}', '{"error": "text"}', "[1]"])
 def test_what_is_no_error_is_none(text: str) -> None:
-    assert relayed(text) is None
+    assert parse_error(text) is None

@@ -38,7 +38,7 @@ def test_the_index_is_read_and_not_the_working_tree(tmp_path: Path) -> None:
         repository = await require_repository(folder)
         index = await repository.index()
         texts = await repository.contents([entry.blob for entry in index], largest_bytes=1000)
-        staged = [entry.path for entry in await repository.staged()]
+        staged = [entry.path for entry in await repository.list_staged()]
         return {entry.path: texts[entry.blob] for entry in index}, staged
 
     texts, staged = asyncio.run(read())
@@ -52,7 +52,7 @@ def test_the_first_commit_has_everything_staged(tmp_path: Path) -> None:
     git(folder, "add", "a")
 
     async def read() -> list[str]:
-        return [entry.path for entry in await (await require_repository(folder)).staged()]
+        return [entry.path for entry in await (await require_repository(folder)).list_staged()]
 
     assert asyncio.run(read()) == ["a"]
 

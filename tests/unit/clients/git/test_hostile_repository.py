@@ -83,7 +83,7 @@ def use_everything(source: Path, place: Path, *, is_refused: bool = False) -> No
     async def looked_through() -> None:
         found = await find_repository(source)
         assert found is not None
-        entries = [*await found.index(), *await found.staged()]
+        entries = [*await found.index(), *await found.list_staged()]
         await found.contents([one.blob for one in entries], largest_bytes=1000)
         await check_repository(source)
         await check_repository(source, is_staged_only=True)

@@ -15,7 +15,7 @@ from tests.support.repositories import all_objects, commit, git, new_repository
 
 from stackyard.clients.git import GitError
 from stackyard.clients.git.history import Candidate
-from stackyard.clients.git.mirror import Mirror, Snapshot
+from stackyard.clients.git.mirror import Mirror, MirrorSnapshot
 
 
 async def is_secret(candidates: Sequence[Candidate], rules: Mapping[str, bytes]) -> list[bool]:
@@ -35,10 +35,10 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, int, str]]:
     }
 
 
-def snapshots(source: Path, bare: Path, *changes: object) -> list[Snapshot]:
+def snapshots(source: Path, bare: Path, *changes: object) -> list[MirrorSnapshot]:
     """Return the first state, and one more after each change."""
 
-    async def run() -> list[Snapshot]:
+    async def run() -> list[MirrorSnapshot]:
         mirror = Mirror(source, bare, is_secret)
         found = [await mirror.refresh()]
         for change in changes:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from stackyard.clients import proxmox
-from stackyard.clients.proxmox.certificate import CertificateNamesError, pinned_certificate
+from stackyard.clients.proxmox.certificate import CertificateNamesError, fetch_pinned_certificate
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -95,7 +95,9 @@ async def node(
 def test_the_pinned_certificate_is_returned_and_no_credential_is_sent(tmp_path: Path) -> None:
     async def check() -> None:
         async with node(tmp_path, ADDRESS) as server:
-            assert (await pinned_certificate(server.connection("127.0.0.1"))).strip() == server.pem.strip()
+            assert (
+                await fetch_pinned_certificate(server.connection("127.0.0.1"))
+            ).strip() == server.pem.strip()
             assert server.received
             assert not any(b"uthorization" in one or b"Cookie" in one for one in server.received)
 
@@ -106,7 +108,7 @@ def test_another_certificate_is_refused(tmp_path: Path) -> None:
     async def check() -> None:
         async with node(tmp_path, ADDRESS) as server:
             with pytest.raises(proxmox.UntrustedServerError, match="not the one given") as caught:
-                await pinned_certificate(server.connection("127.0.0.1", "00" * 32))
+                await fetch_pinned_certificate(server.connection("127.0.0.1", "00" * 32))
             assert not isinstance(caught.value, CertificateNamesError)
 
     asyncio.run(check())
@@ -127,7 +129,7 @@ def test_what_a_verifying_client_would_refuse_is_refused_first(
     async def check() -> None:
         async with node(tmp_path, *names, until=until) as server:
             with pytest.raises(CertificateNamesError, match=why):
-                await pinned_certificate(server.connection("127.0.0.1"))
+                await fetch_pinned_certificate(server.connection("127.0.0.1"))
 
     asyncio.run(check())
 
@@ -137,6 +139,6 @@ def test_a_server_that_is_not_there_is_named_in_plain_words(tmp_path: Path) -> N
         async with node(tmp_path, ADDRESS) as server:
             connection = server.connection("127.0.0.1")
         with pytest.raises(proxmox.ProxmoxUnreachableError, match=r"Connection refused\.$"):
-            await pinned_certificate(connection)
+            await fetch_pinned_certificate(connection)
 
     asyncio.run(check())

@@ -257,7 +257,7 @@ def test_a_task_that_does_not_end_in_time_is_named() -> None:
             upid = await client.post("/nodes/pve1/qemu", {"vmid": 100})
             with pytest.raises(proxmox.TaskTimeoutError, match=upid.split(":")[5]):
                 await proxmox.wait_for(client, upid, timeout_s=0.1)
-            assert await proxmox.running_task(client, "pve1", kind="qmcreate", about="100") == upid
+            assert await proxmox.find_running_task(client, "pve1", kind="qmcreate", about="100") == upid
 
     async def run() -> None:
         async with lab.start(nodes=("pve1",), speed="real", latency_s={"create": 3600.0}) as running:

@@ -5,7 +5,7 @@ import ssl
 import pytest
 
 from stackyard.clients.proxmox import Connection, EndpointError, Login, TlsVersion, Token, Trust
-from stackyard.clients.proxmox.encoding import encoded, quoted
+from stackyard.clients.proxmox.encoding import encode, quote
 
 TOKEN = Token(text="root@pam!ci=12345678-abcd")
 
@@ -71,9 +71,9 @@ def test_without_verification_any_certificate_will_do_and_otherwise_it_is_verifi
 
 def test_parameters_travel_as_proxmox_reads_them() -> None:
     given = {"a": True, "b": False, "c": None, "d": ["x", "y"], "e": "", "f": 2.0, "g": 0.5, "h": "a b&c"}
-    assert encoded(given) == "a=1&b=0&d=x&d=y&e=&f=2&g=0.5&h=a+b%26c"
+    assert encode(given) == "a=1&b=0&d=x&d=y&e=&f=2&g=0.5&h=a+b%26c"
 
 
 def test_path_segments_keep_what_ids_are_made_of() -> None:
-    assert quoted("local:iso/a b.img") == "local:iso%2Fa%20b.img"
-    assert quoted("root@pam!tok") == "root@pam%21tok"
+    assert quote("local:iso/a b.img") == "local:iso%2Fa%20b.img"
+    assert quote("root@pam!tok") == "root@pam%21tok"

@@ -102,7 +102,7 @@ def test_a_machine_is_reached_through_two_others_each_logged_in_to_once(tmp_path
                 with pytest.raises(ssh.SshError, match=r"cannot reach 127\.0\.0\.1:1"):
                     await shell.probe_port("127.0.0.1", 1)
                 async with (
-                    shell.forwarded("127.0.0.1", inner.port) as port,
+                    shell.forward_port("127.0.0.1", inner.port) as port,
                     ssh.connect(replace(inner.host(tmp_path), port=port)) as direct,
                 ):
                     assert await direct.run("x") == f"{inner.port}\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.releases import zipped
 
-from stackyard.engine.tools.archive import extracting
+from stackyard.engine.tools.archive import extract_program
 from stackyard.engine.tools.methods import ToolReleaseError
 
 
@@ -16,7 +16,7 @@ def extract(data: bytes, folder: Path) -> Path:
     archive, target = folder / "tofu.zip", folder / "out" / "tofu"
     archive.write_bytes(data)
     target.parent.mkdir()
-    list(extracting(archive, "tofu", target))
+    list(extract_program(archive, "tofu", target))
     return target
 
 
@@ -29,7 +29,7 @@ def test_the_program_and_nothing_else_is_written(tmp_path: Path) -> None:
 def test_progress_ends_at_the_whole_size(tmp_path: Path) -> None:
     archive = tmp_path / "tofu.zip"
     archive.write_bytes(zipped({"tofu": b"x" * 3_000_000}))
-    steps = list(extracting(archive, "tofu", tmp_path / "tofu"))
+    steps = list(extract_program(archive, "tofu", tmp_path / "tofu"))
     assert len(steps) > 1
     assert steps[-1] == (3_000_000, 3_000_000)
 

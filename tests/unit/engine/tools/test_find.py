@@ -8,7 +8,7 @@ import pytest
 from tests.support.programs import HANGS, LONG_S, engine_script, managed_copy, write_program
 
 from stackyard.engine.tools.find import EngineMissingError, FoundEngine, find_engine
-from stackyard.engine.tools.places import FoundBy
+from stackyard.engine.tools.locations import FoundBy
 from stackyard.engine.tools.probe import Health
 from stackyard.engine.version import EngineBrokenError, EngineTooOldError, Flavour, Version
 

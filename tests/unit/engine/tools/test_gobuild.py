@@ -140,7 +140,7 @@ def test_a_module_that_needs_a_newer_go_than_there_is_names_both(proxy: GoProxy,
         ToolBuildError, match=r"Go 1\.99\.0 or newer is needed, the Go on PATH is 1\."
     ) as caught:
         build(way(), work)
-    assert "from PyPI cannot be had" in caught.value.detail
+    assert "PyPI has none" in caught.value.detail
 
 
 def test_a_proxy_that_cannot_be_reached_is_a_reason_without_its_password(

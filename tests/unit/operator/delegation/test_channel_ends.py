@@ -17,10 +17,10 @@ from stackyard.base.errors import InvalidInputError
 from stackyard.base.redaction import Redactor
 from stackyard.clients.ssh.failures import SshError
 from stackyard.operator.delegation.protocol import InnerRequest, LostRecordsError, RemoteRunError
-from stackyard.operator.delegation.remote import DelegationTimeoutError, Limits, run_order
+from stackyard.operator.delegation.remote import DelegationLimits, DelegationTimeoutError, run_order
 from stackyard.operator.delegation.serving_side import ChannelEnds, RunVerb, serve
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 
 PATIENCE_S = 60.0
 SECRET = "very-secret-value"
@@ -73,7 +73,7 @@ class Pipes:
             os.close(number)
 
 
-def outcome(request: Request, *, success: bool = True) -> RunOutcome:
+def outcome(request: VerbRequest, *, success: bool = True) -> RunOutcome:
     nodes = (
         NodeOutcome(name="leaf", status=NodeStatus.COMPLETED, host=str(request.host), address="10.0.0.9"),
     )
@@ -113,16 +113,16 @@ async def served(run: RunVerb, folder: Path | None = None) -> AsyncIterator[tupl
 
 
 def order(**request: Any) -> InnerRequest:
-    return InnerRequest(verb="create", request=Request(host="inner", **request).as_json(), beat_s=0.05)
+    return InnerRequest(verb="create", request=VerbRequest(host="inner", **request).as_json(), beat_s=0.05)
 
 
-LIMITS = Limits(whole_s=PATIENCE_S, stopping_s=PATIENCE_S)
+LIMITS = DelegationLimits(whole_s=PATIENCE_S, stopping_s=PATIENCE_S)
 
 
 def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_without_secrets() -> None:
     text = "m" * 5_000_000
 
-    async def run(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         assert (verb, request.text) == (Verb.CREATE, text)
         with events.step(emit, "plan", "Planning") as step:
             for number in range(500):
@@ -133,7 +133,7 @@ def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_
         seen: list[events.Event] = []
         async with served(run) as (pipes, task):
             ended = await run_order(pipes, order(text=text), host="inner", limits=LIMITS, emit=seen.append)
-            assert ended == outcome(Request(host="inner"))
+            assert ended == outcome(VerbRequest(host="inner"))
         assert await task is True
         first, *lines, last = seen
         assert first == events.StepStarted(step="inner/plan", title="inner: Planning")
@@ -150,7 +150,7 @@ def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_
 
 
 def test_an_error_of_the_inner_run_is_quoted_with_its_code_and_without_secrets() -> None:
-    async def run(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         raise InvalidInputError(f"The preset '{SECRET}' is not there.")
 
     async def scenario() -> None:
@@ -164,7 +164,7 @@ def test_an_error_of_the_inner_run_is_quoted_with_its_code_and_without_secrets()
 
 
 def test_a_run_that_failed_is_an_outcome_and_its_secrets_are_masked() -> None:
-    async def run(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         return outcome(request, success=False)
 
     async def scenario() -> None:
@@ -183,7 +183,7 @@ class Endless:
         self.begun = asyncio.Event()
         self.saved = False
 
-    async def __call__(self, verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def __call__(self, verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         self.begun.set()
         try:
             await asyncio.Event().wait()
@@ -213,7 +213,7 @@ def test_a_run_that_takes_too_long_is_stopped() -> None:
     async def scenario() -> None:
         run = Endless()
         async with served(run) as (pipes, _):
-            limits = Limits(whole_s=2.0, stopping_s=PATIENCE_S)
+            limits = DelegationLimits(whole_s=2.0, stopping_s=PATIENCE_S)
             with pytest.raises(DelegationTimeoutError):
                 await run_order(pipes, order(), host="inner", limits=limits, emit=events.ignore)
             assert run.saved
@@ -235,7 +235,7 @@ def test_an_inner_run_ends_by_itself_when_nobody_is_there_any_more(lose: Callabl
         run = Endless()
         async with served(run) as (pipes, task):
             silent = InnerRequest(
-                verb="create", request=Request(host="inner").as_json(), beat_s=0.05, silence_s=0.3
+                verb="create", request=VerbRequest(host="inner").as_json(), beat_s=0.05, silence_s=0.3
             )
             await pipes.write(silent.line())
             await run.begun.wait()
@@ -281,8 +281,8 @@ def test_a_program_that_ends_without_a_word_of_ours_is_quoted_with_what_it_said_
 def test_silence_of_the_inner_side_is_noticed() -> None:
     async def scenario() -> None:
         async with served(Endless()) as (pipes, _):
-            slow = InnerRequest(verb="create", request=Request(host="inner").as_json(), beat_s=PATIENCE_S)
-            limits = Limits(whole_s=PATIENCE_S, silence_s=0.2)
+            slow = InnerRequest(verb="create", request=VerbRequest(host="inner").as_json(), beat_s=PATIENCE_S)
+            limits = DelegationLimits(whole_s=PATIENCE_S, silence_s=0.2)
             with pytest.raises(LostRecordsError, match="said nothing"):
                 await run_order(pipes, slow, host="inner", limits=limits, emit=events.ignore)
 
@@ -290,7 +290,7 @@ def test_silence_of_the_inner_side_is_noticed() -> None:
 
 
 def test_a_second_run_waits_until_the_one_that_was_cut_off_has_ended(tmp_path: Path) -> None:
-    async def second(verb: Verb, request: Request, emit: events.Emit) -> RunOutcome:
+    async def second(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         assert first.saved
         return outcome(request)
 

@@ -21,8 +21,8 @@ from stackyard.clients.ssh.known_hosts import KnownHosts, forget_hosts
 from stackyard.operator.delegation import bootstrap, protocol, remote
 from stackyard.operator.delegation.inner_host import InnerHost, InnerHostError, Steps
 from stackyard.operator.delegation.protocol import BrokenRecordsError, InnerRequest, Records, RemoteRunError
-from stackyard.operator.delegation.relay import relayed
-from stackyard.operator.delegation.remote import Limits, run_order
+from stackyard.operator.delegation.relay import parse_event
+from stackyard.operator.delegation.remote import DelegationLimits, run_order
 from stackyard.operator.outcome import NodeOutcome
 
 MARK = "0123456789abcdef"
@@ -58,7 +58,9 @@ def record(number: Any, kind: str, body: Any) -> bytes:
 def heard(channel: Saying, emitted: list[events.Event] | None = None) -> Any:
     order = InnerRequest(verb="create", request={}, mark=MARK)
     emit = (lambda _: None) if emitted is None else emitted.append
-    return asyncio.run(run_order(channel, order, host="inner", limits=Limits(whole_s=60), emit=emit))
+    return asyncio.run(
+        run_order(channel, order, host="inner", limits=DelegationLimits(whole_s=60), emit=emit)
+    )
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +130,8 @@ def test_an_error_is_quoted_whatever_its_parts_are(diagnostics: Any) -> None:
     ],
 )
 def test_an_event_with_the_wrong_kinds_of_values_is_dropped(change: dict[str, Any]) -> None:
-    assert relayed(STEP, "inner") is not None
-    assert relayed({**STEP, **change}, "inner") is None
+    assert parse_event(STEP, "inner") is not None
+    assert parse_event({**STEP, **change}, "inner") is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_answers_that_no_host_gives_are_an_error_and_no_crash(tmp_path: Path, sa
         steps = Steps(host="inner", emit=events.ignore)
         await bootstrap.bootstrap(inner, None, steps)  # type: ignore[arg-type]
 
-    with pytest.raises(InnerHostError, match="cannot be understood"):
+    with pytest.raises(InnerHostError, match="an answer that is not valid"):
         asyncio.run(make_ready())
 
 

@@ -10,7 +10,7 @@ from stackyard.operator.delegation.protocol import (
     InnerRequest,
     Kind,
     LostRecordsError,
-    Record,
+    ProtocolRecord,
     Records,
     new_mark,
     record_line,
@@ -22,7 +22,7 @@ MARK = "0123456789abcdef"
 def _lines(*kinds: Kind) -> list[bytes]:
     bodies = [{"count": number} if kind is Kind.END else {"x": "y\n"} for number, kind in enumerate(kinds, 1)]
     records = [
-        Record(number=number, kind=kind, body=body)
+        ProtocolRecord(number=number, kind=kind, body=body)
         for number, (kind, body) in enumerate(zip(kinds, bodies, strict=True), 1)
     ]
     return [record_line(MARK, record) for record in records]
@@ -33,7 +33,11 @@ def test_records_are_read_however_their_bytes_are_cut(size: int) -> None:
     data = b"".join(_lines(Kind.EVENT, Kind.RESULT, Kind.END))
     records = Records(MARK)
     found = [part for start in range(0, len(data), size) for part in records.feed(data[start : start + size])]
-    assert [part.kind for part in found if isinstance(part, Record)] == [Kind.EVENT, Kind.RESULT, Kind.END]
+    assert [part.kind for part in found if isinstance(part, ProtocolRecord)] == [
+        Kind.EVENT,
+        Kind.RESULT,
+        Kind.END,
+    ]
     assert records.is_complete
     assert list(records.close()) == []
 
@@ -47,7 +51,7 @@ def test_other_output_is_text_even_when_it_stands_on_the_line_of_a_record() -> N
 
 
 def test_records_of_another_order_are_only_text() -> None:
-    other = record_line(new_mark(), Record(number=1, kind=Kind.RESULT, body={"success": True}))
+    other = record_line(new_mark(), ProtocolRecord(number=1, kind=Kind.RESULT, body={"success": True}))
     [found] = Records(MARK).feed(other)
     assert isinstance(found, str)
 
@@ -68,7 +72,7 @@ def test_a_record_that_is_missing_in_the_middle_is_an_error() -> None:
 
 
 def test_a_last_record_that_counts_otherwise_is_an_error() -> None:
-    wrong = record_line(MARK, Record(number=1, kind=Kind.END, body={"count": 7}))
+    wrong = record_line(MARK, ProtocolRecord(number=1, kind=Kind.END, body={"count": 7}))
     with pytest.raises(BrokenRecordsError, match="says 7"):
         list(Records(MARK).feed(wrong))
 

@@ -152,7 +152,7 @@ def test_a_controller_runs_only_where_guests_pull_and_the_site_has_none(tmp_path
 def test_guests_are_told_the_address_that_the_node_file_says_or_that_leads_to_the_node(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(CallbackError, match="how its guests find us"):
+    with pytest.raises(CallbackError, match="its guests cannot reach"):
         served(resolver_of(tmp_path), "pve")
     said = SEED["nodes/pve.yaml"] + "controller_address: 10.9.9.9\n"
     server = served(resolver_of(tmp_path / "said", nodes__pve=said), "pve")

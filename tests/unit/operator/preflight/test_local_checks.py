@@ -14,8 +14,8 @@ from stackyard.base.errors import ExitStatus
 from stackyard.operator.preflight import (
     CheckResult,
     PreflightError,
+    PreflightReport,
     PreflightUnreachableError,
-    Report,
     Status,
     inspect,
     kinds,
@@ -96,11 +96,11 @@ def test_warnings_stop_nothing_and_errors_come_first() -> None:
         Status.WARN,
         Status.FAIL,
     ]
-    well = Report(host="h", target="", is_reached=True, checks=(check(warning),))
+    well = PreflightReport(host="h", target="", is_reached=True, checks=(check(warning),))
     assert well.is_ready
     assert well.exit_status is ExitStatus.DONE
     assert well.summary == "h is ready, 1 warning."
-    bad = Report(host="h", target="t", is_reached=True, checks=(check(warning), check(error)))
+    bad = PreflightReport(host="h", target="t", is_reached=True, checks=(check(warning), check(error)))
     assert [finding.detail for finding in bad.findings] == ["e", "w"]
     assert bad.summary == "h is not ready, 1 problem, 1 warning."
     with pytest.raises(PreflightError):

@@ -11,7 +11,7 @@ from stackyard.guard import Cluster
 from stackyard.guard.facts import PERMISSIONS, VERSION, VNETS, Facts
 from stackyard.guard.implied import ImpliedCalls
 from stackyard.guard.privileges import ask_rights, find_lacking, missing
-from stackyard.guard.rights import Grant, Purpose, Right, needed, needed_for
+from stackyard.guard.rights import Grant, Purpose, Right, list_plan_rights, list_rights
 
 VM: dict[str, Any] = {
     "key": "web",
@@ -29,7 +29,7 @@ def grants(
 ) -> set[str]:
     """Return the grants of the first way of each right."""
     desired = Desired.model_validate(document)
-    rights = needed(desired, zones=zones, purpose=purpose, version=version)
+    rights = list_rights(desired, zones=zones, purpose=purpose, version=version)
     return {str(grant) for right in rights for grant in right.ways[0]}
 
 
@@ -124,10 +124,10 @@ def test_one_of_several_ways_is_enough_and_the_one_that_grants_the_least_is_name
 
 def test_a_path_without_an_entry_has_what_the_nearest_one_above_passes_on() -> None:
     found = facts({"/": {"A": 1}, "/vms": {"B": 1, "C": 0}, "/vms/100": {"D": 0}})
-    assert set(found.held("/vms/100") or ()) == {"D"}
-    assert set(found.held("/vms/101") or ()) == {"B"}
-    assert set(found.held("/vms") or ()) == {"B"}
-    assert set(found.held("/storage/local") or ()) == {"A"}
+    assert set(found.get_privileges("/vms/100") or ()) == {"D"}
+    assert set(found.get_privileges("/vms/101") or ()) == {"B"}
+    assert set(found.get_privileges("/vms") or ()) == {"B"}
+    assert set(found.get_privileges("/storage/local") or ()) == {"A"}
 
 
 def test_a_thousand_guests_are_asked_about_once() -> None:
@@ -139,7 +139,7 @@ def test_a_thousand_guests_are_asked_about_once() -> None:
     shared = [dict(one.params)["path"] for one in asked if one.params]
     assert shared == ["/sdn/zones/localnetwork/vmbr0/7", "/storage/tank"]
     assert [one for one in asked if not one.params] == [PERMISSIONS, VERSION, VNETS]
-    found = list(find_lacking(needed(desired, zones={}), facts({})))
+    found = list(find_lacking(list_rights(desired, zones={}), facts({})))
     assert len(found) < 20
     assert "/vms/100, /vms/1000, /vms/1001 and 997 more" in found[0].detail + found[3].detail
 
@@ -147,7 +147,7 @@ def test_a_thousand_guests_are_asked_about_once() -> None:
 def test_a_change_needs_what_its_attributes_need_and_no_more() -> None:
     desired = Desired.model_validate({"vms": [VM]})
     implied = ImpliedCalls(desired=desired, changed={"web": frozenset(("cpu", "description"))})
-    found = {str(grant) for right in needed_for(implied, zones={}) for grant in right.ways[0]}
+    found = {str(grant) for right in list_plan_rights(implied, zones={}) for grant in right.ways[0]}
     assert found == {"VM.Config.CPU on /vms/100", "VM.Config.Options on /vms/100"}
 
 

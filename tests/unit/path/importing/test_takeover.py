@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stackyard.path.importing.takeover import EnvText, joined
+from stackyard.path.importing.takeover import EnvText, join_states
 from stackyard.path.importing.trial import ProvenState
 
 
@@ -26,7 +26,7 @@ def test_a_first_state_is_that_of_the_imported_guests() -> None:
     proven = ProvenState(
         document={"lineage": "x", "serial": 7, "resources": [resource("web", 1)], "outputs": outputs(web=1)}
     )
-    assert json.loads(joined(None, proven)) == {**proven.document, "serial": 1}
+    assert json.loads(join_states(None, proven)) == {**proven.document, "serial": 1}
     assert "vm_id" not in repr(proven)
 
 
@@ -40,7 +40,7 @@ def test_what_a_state_has_stays_beside_the_imported_guests() -> None:
     proven = ProvenState(
         document={"lineage": "y", "serial": 2, "resources": [resource("web", 2)], "outputs": outputs(web=2)}
     )
-    after = json.loads(joined(json.dumps(before).encode(), proven))
+    after = json.loads(join_states(json.dumps(before).encode(), proven))
     assert (after["lineage"], after["serial"]) == ("x", 5)
     assert after["resources"] == [resource("old", 1), resource("web", 2)]
     assert after["outputs"] == {**outputs(old=1, web=2), "other": {"value": 1, "type": "number"}}
@@ -51,7 +51,7 @@ class BrokenError(Exception):
 
 
 def write_and_break(text: EnvText, then: str | None = None) -> None:
-    with text.written():
+    with text.write():
         assert text.path.read_text() == text.after
         if then is not None:
             text.path.write_text(then)
@@ -68,7 +68,7 @@ def test_a_file_is_put_back_when_the_rest_fails(tmp_path: Path, before: str | No
     with pytest.raises(BrokenError):
         write_and_break(text)
     assert (path.read_text() if path.exists() else None) == before
-    with text.written():
+    with text.write():
         pass
     assert path.read_text() == "new\n"
     assert path.stat().st_mode & 0o777 == (0o644 if before is None else 0o640)

@@ -9,8 +9,8 @@ from tests.support.deployment import CONTAINER, SMALL, WHOLE, checked, edited
 
 from stackyard.desired import Container, Desired, Vm, problems
 from stackyard.render import render
-from stackyard.sources.deployment.defaults import derived_mac
-from stackyard.sources.deployment.explain import Explained, explain
+from stackyard.sources.deployment.defaults import derive_mac
+from stackyard.sources.deployment.explain import ExplainedField, explain
 
 
 def desired(data: dict[str, Any]) -> Desired:
@@ -63,7 +63,7 @@ def test_an_address_is_derived_from_the_id_and_the_network() -> None:
 
 def test_a_guest_with_dhcp_has_a_mac_from_its_key_and_no_gateway() -> None:
     nic = container(WHOLE, "roaming").nics[0]
-    assert (nic.ipv4, nic.gateway4, nic.mac) == ("dhcp", None, derived_mac("roaming"))
+    assert (nic.ipv4, nic.gateway4, nic.mac) == ("dhcp", None, derive_mac("roaming"))
     renamed = edited(WHOLE, containers__roaming__hostname="other-name")
     assert container(renamed, "roaming").nics[0].mac == nic.mac
     assert nic.mac is not None
@@ -177,7 +177,7 @@ def test_the_key_of_a_guest_is_its_key_in_the_model_and_in_the_configuration() -
         assert f'"{key}": {{' in text
 
 
-def explained(data: dict[str, Any], key: str) -> dict[str, Explained]:
+def explained(data: dict[str, Any], key: str) -> dict[str, ExplainedField]:
     result = checked(data)
     guest = result.require().find(key)
     assert guest is not None

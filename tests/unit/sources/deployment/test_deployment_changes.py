@@ -10,7 +10,7 @@ from tests.support.deployment import CONTAINER, SMALL, WHOLE, edited
 
 from stackyard.base.errors import UsageError
 from stackyard.sources.deployment.difference import ChangeKind, compare
-from stackyard.sources.deployment.edit import PatchError, apply_patch, parse_path, set_values, written
+from stackyard.sources.deployment.edit import PatchError, apply_patch, format_object, parse_path, set_values
 from stackyard.sources.deployment.merge import merge
 
 
@@ -177,7 +177,7 @@ def test_a_patch_that_does_not_fit_is_refused(patch: Any) -> None:
 
 
 def test_what_is_written_can_be_read_and_keeps_the_order_and_the_comments() -> None:
-    assert list(json.loads(written(SMALL))) == list(SMALL)
+    assert list(json.loads(format_object(SMALL))) == list(SMALL)
 
 
 def test_two_changes_that_do_not_touch_each_other_are_joined() -> None:

@@ -206,7 +206,7 @@ def test_a_group_that_can_name_no_rule_is_an_error_at_its_place() -> None:
 
 def test_a_group_that_keeps_nobody_apart_is_warned_about() -> None:
     said = [one.detail for one in checked(together(ha=False)).found.warnings]
-    assert "my-container is alone in the group apart: there is nobody to be kept apart from." in said
+    assert "my-container is alone in the group apart: no other guest to keep apart." in said
     assert "other-container is in the group apart without `ha`: no rule holds for it." in said
 
 

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 from tests.support.deployment import CONTAINER, SMALL, WHOLE, checked, codes, edited
 
-from stackyard.sources.deployment.schema import OwnSchema, SchemaFileError, shipped_schema
+from stackyard.sources.deployment.schema import OwnSchema, SchemaFileError, load_shipped_schema
 from stackyard.sources.deployment.validate import Rules
 
 
@@ -29,7 +29,7 @@ def test_what_the_contract_requires_must_be_there(key: str) -> None:
 def test_a_map_of_comments_alone_is_an_empty_map(key: str, value: dict[str, Any]) -> None:
     assert codes(edited(SMALL, **{key: value})) == ["E-DEPLOYMENT-NO-ENTRY"]
     # Also for those who use the schema alone, comments and all.
-    assert not jsonschema_rs.is_valid(shipped_schema(), edited(SMALL, **{key: value}))
+    assert not jsonschema_rs.is_valid(load_shipped_schema(), edited(SMALL, **{key: value}))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stackyard.sources.deployment.text import EmptyObjectError, ObjectSyntaxError, parse, same, uncommented
+from stackyard.sources.deployment.text import EmptyObjectError, ObjectSyntaxError, parse, same, strip_comments
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_byte_order_mark_is_not_part_of_the_object() -> None:
 
 
 def test_comments_are_taken_out_at_any_depth() -> None:
-    assert uncommented({"_a": 1, "b": {"_c": 2, "d": [{"_e": 3, "f": 4}]}}) == {"b": {"d": [{"f": 4}]}}
+    assert strip_comments({"_a": 1, "b": {"_c": 2, "d": [{"_e": 3, "f": 4}]}}) == {"b": {"d": [{"f": 4}]}}
 
 
 def test_true_is_not_one_and_the_order_of_keys_is_nothing() -> None:

@@ -14,7 +14,7 @@ from stackyard.sources.manifest import Manifest, find_manifest
 from stackyard.sources.manifest.diagram import as_dot, as_mermaid, as_tree
 from stackyard.sources.manifest.model import Scope
 from stackyard.sources.manifest.read import ManifestNotFoundError, ManifestRequest
-from stackyard.sources.manifest.scopes import desired_of
+from stackyard.sources.manifest.scopes import build_scope
 from stackyard.sources.site import Site
 from stackyard.sources.site.build_guest import NodeChoice
 
@@ -239,7 +239,7 @@ def test_what_nodes_say_reaches_the_model(tmp_path: Path) -> None:
     manifest = read(
         tmp_path, nodes(vm("a", "disk: 33, vmid: 500, tags: [x], depends_on: [b]"), vm("b", "spec: base"))
     )
-    desired = desired_of(Site.open(tmp_path), manifest, Scope(), NODE)
+    desired = build_scope(Site.open(tmp_path), manifest, Scope(), NODE)
     a = next(guest for guest in desired.vms if guest.name == "a")
     assert (a.vm_id, a.disks[0].size_gib, a.tags, a.depends_on) == (500, 33, ("x",), ("b",))
 

@@ -128,7 +128,7 @@ vms:
             "3:3": "'too-long-name' cannot name a vnet",
             "5:57": "10.9.9.9, its gateway, is outside 10.0.0.0/24",
             "6:35": "'a' and 'b' both have 10.0.0.7",
-            "7:35": "the first or the last of its network",
+            "7:35": "the network or broadcast address of its network",
             "7:70": "`vms[2].cores` has to be a whole number",
             "8:35": "`vms[3].ip`",
         },

@@ -15,11 +15,11 @@ SHOP = FULL["envs/shop.yaml"]
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Desired:
-    return ConfigResolver(write_site(tmp_path, FULL)).desired("shop")
+    return ConfigResolver(write_site(tmp_path, FULL)).resolve_desired("shop")
 
 
 def test_the_seeds_guest_is_a_machine_with_its_image_and_the_sites_user(tmp_path: Path) -> None:
-    desired = ConfigResolver(write_site(tmp_path)).desired("dev", "pve")
+    desired = ConfigResolver(write_site(tmp_path)).resolve_desired("dev", "pve")
     (vm,) = desired.vms
     assert (vm.key, vm.name, vm.node, vm.vm_id) == ("test", "test", "pve", 99900)
     assert (vm.cpu.cores, vm.memory.dedicated_mib) == (1, 2048)
@@ -35,7 +35,7 @@ def test_the_seeds_guest_is_a_machine_with_its_image_and_the_sites_user(tmp_path
 
 def test_the_packages_of_the_site_and_of_the_posture_reach_a_guest_with_its_own(tmp_path: Path) -> None:
     env = SEED["envs/dev.yaml"] + "    packages: [jq, htop]\n"
-    boot = ConfigResolver(write_site(tmp_path, envs__dev=env)).desired("dev", "pve").vms[0].cloud_init
+    boot = ConfigResolver(write_site(tmp_path, envs__dev=env)).resolve_desired("dev", "pve").vms[0].cloud_init
     assert boot is not None
     assert boot.packages == ("htop", "curl", "wget", "net-tools", "strace", "tcpdump", "jq")
 
@@ -47,7 +47,7 @@ def test_a_built_model_has_no_contradictions_and_survives_json(shop: Desired) ->
 
 def test_no_secret_is_in_the_model(tmp_path: Path) -> None:
     resolver = ConfigResolver(write_site(tmp_path, FULL))
-    text = resolver.desired("shop").model_dump_json()
+    text = resolver.resolve_desired("shop").model_dump_json()
     assert not any(value in text for _, value in resolver.site.secrets.values())
 
 
@@ -114,7 +114,7 @@ networks:
   tagged: {type: vlan, bridge: vmbr9, tag: 7, create: true, address: 10.7.0.2/24}
 """
     env = f"{networks}vms:\n  - {{name: a, template: test, network: inner, ip: 10.9.0.5/24}}\n"
-    desired = ConfigResolver(write_site(tmp_path, envs__dev=env)).desired("dev", "pve")
+    desired = ConfigResolver(write_site(tmp_path, envs__dev=env)).resolve_desired("dev", "pve")
     (bridge,) = desired.bridges
     assert (bridge.node, bridge.name, bridge.vlan_aware) == ("pve", "vmbr9", True)
     (vlan,) = desired.vlans
@@ -123,12 +123,12 @@ networks:
 
 def test_a_guest_without_cards_has_none(tmp_path: Path) -> None:
     env = SEED["envs/dev.yaml"] + "    nics: []\n"
-    assert ConfigResolver(write_site(tmp_path, envs__dev=env)).desired("dev", "pve").vms[0].nics == ()
+    assert ConfigResolver(write_site(tmp_path, envs__dev=env)).resolve_desired("dev", "pve").vms[0].nics == ()
 
 
 def test_a_clone_needs_no_size_of_its_own(tmp_path: Path) -> None:
     env = "vms: [{name: a, clone: {vm_id: 9000}}]\n"
-    vm = ConfigResolver(write_site(tmp_path, envs__dev=env)).desired("dev", "pve").vms[0]
+    vm = ConfigResolver(write_site(tmp_path, envs__dev=env)).resolve_desired("dev", "pve").vms[0]
     assert vm.clone is not None
     assert vm.disks == ()
     assert vm.cloud_init is not None
@@ -136,7 +136,7 @@ def test_a_clone_needs_no_size_of_its_own(tmp_path: Path) -> None:
 
 def test_the_env_of_one_node_goes_to_another_with_its_datastore(tmp_path: Path) -> None:
     resolver = ConfigResolver(write_site(tmp_path, FULL))
-    vm = resolver.desired("shop", "pve2").vms[0]
+    vm = resolver.resolve_desired("shop", "pve2").vms[0]
     assert (vm.node, vm.disks[0].datastore) == ("pve2", "ceph")
 
 
@@ -246,10 +246,10 @@ pools: {all: null}
 def test_what_the_site_declares_for_all_is_made_by_the_site_and_by_no_env(tmp_path: Path) -> None:
     env = "vms: [{name: a, template: test, network: wide, ip: 10.5.0.9/16}]\n"
     resolver = ConfigResolver(write_site(tmp_path, site=SHARED, envs__dev=env))
-    of_env = resolver.desired("dev", "pve")
+    of_env = resolver.resolve_desired("dev", "pve")
     assert (of_env.zones, of_env.bridges, of_env.pools) == ((), (), ())
     assert (of_env.vms[0].nics[0].bridge, of_env.vms[0].nics[0].gateway4) == ("wide", "10.5.0.1")
-    shared = resolver.desired_shared("pve")
+    shared = resolver.resolve_shared("pve")
     assert [zone.name for zone in shared.zones] == ["wide"]
     assert [(subnet.vnet, subnet.gateway) for subnet in shared.subnets] == [("wide", "10.5.0.1")]
     assert [bridge.name for bridge in shared.bridges] == ["vmbr8"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.controller import make_site
 from tests.support.site import FULL, write_site
 
-from stackyard.base.serving import kept_certificate
+from stackyard.base.serving import read_or_create_certificate
 from stackyard.desired import CloudInit, Secret
 from stackyard.render import render
 from stackyard.sources.site.load import Site
@@ -18,7 +18,7 @@ PIN = "sha256//" + "A" * 43 + "="
 
 
 def boot(site: Path, env: str, name: str) -> CloudInit:
-    guests = {guest.name: guest for guest in ConfigResolver(site).desired(env).vms}
+    guests = {guest.name: guest for guest in ConfigResolver(site).resolve_desired(env).vms}
     found = guests[name].cloud_init
     assert found is not None
     return found
@@ -47,7 +47,7 @@ def test_a_guest_with_a_spec_gets_the_bootstrap_its_name_and_its_token_by_name(t
 
 def test_the_pin_is_that_of_the_certificate_kept_with_the_site(tmp_path: Path) -> None:
     site = make_site(tmp_path)
-    kept = kept_certificate(site / CERTIFICATE_FOLDER, ["controller"])
+    kept = read_or_create_certificate(site / CERTIFICATE_FOLDER, ["controller"])
     assert f"STACKYARD_PIN={kept.pin}\n" in settings_of(boot(site, "shop", "web1"))
     (site / CERTIFICATE_FOLDER / "server.crt").write_text("damaged")
     assert "STACKYARD_PIN=\n" in settings_of(boot(site, "shop", "web1"))
@@ -64,7 +64,7 @@ def test_without_a_server_or_a_spec_there_is_no_bootstrap(tmp_path: Path) -> Non
 
 
 def test_the_user_data_holds_the_token_as_a_variable_and_never_in_clear(tmp_path: Path) -> None:
-    desired = ConfigResolver(make_site(tmp_path)).desired("shop")
+    desired = ConfigResolver(make_site(tmp_path)).resolve_desired("shop")
     rendered = render(desired)
     assert "auth.node_tokens.web1" in [variable.secret.secret for variable in rendered.variables]
     text = b"".join(rendered.files.values())

@@ -145,7 +145,7 @@ def test_a_vmid_is_the_guests_own_else_counted_else_left_to_proxmox(
     env = f"{base}\nvms:\n  - {{name: a, template: test}}\n  - {{name: b, template: test, {own}}}\n"
     resolver = ConfigResolver(write_site(tmp_path, envs__dev=env))
     assert resolver.resolve_env("dev", "pve")["vms"][1]["vmid"] == vmid
-    assert resolver.desired("dev", "pve").vms[1].vm_id == vmid
+    assert resolver.resolve_desired("dev", "pve").vms[1].vm_id == vmid
 
 
 def test_each_layer_counts_over_the_one_before(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ disks: [{size_gib: 5, ssd: true}]
 """
     env = "vms:\n  - {name: a, template: t, cores: 8, ip: 198.51.100.10/24, disk: 50}\n"
     resolver = ConfigResolver(write_site(tmp_path, envs__dev=env, vms__t=template))
-    vm = resolver.desired("dev", "pve").vms[0]
+    vm = resolver.resolve_desired("dev", "pve").vms[0]
     assert (vm.cpu.cores, vm.cpu.type) == (8, "host")
     assert (vm.nics[0].bridge, vm.nics[0].ipv4, vm.nics[0].model) == ("vmbr1", "198.51.100.10/24", "e1000")
     assert vm.nics[1].bridge == "vmbr2"

@@ -38,7 +38,7 @@ def test_a_file_that_is_not_used_stops_nothing_and_is_reported_once(name: str, t
     path, text = UNUSED[name]
     seen: list[events.Event] = []
     resolver = ConfigResolver(write_site(tmp_path, {**SEED, **ENV, path: text}), emit=seen.append)
-    assert resolver.desired("dev").vms[0].name == "test"
+    assert resolver.resolve_desired("dev").vms[0].name == "test"
     resolver.resolve_env("dev")
     resolver.resolve_env("dev")
     found = [event for event in seen if isinstance(event, events.DiagnosticFound)]
@@ -74,12 +74,12 @@ WHOLE = {
 def test_a_file_that_is_used_stops_the_env_with_its_problems_alone(name: str, tmp_path: Path) -> None:
     path, text = USED[name]
     files = {**SEED, **WHOLE, "envs/other.yaml": "vms: 3\n"}
-    assert ConfigResolver(write_site(tmp_path / "sound", files)).desired("dev").vms
+    assert ConfigResolver(write_site(tmp_path / "sound", files)).resolve_desired("dev").vms
     if path == "envs/dev.yml":
         files.pop("envs/dev.yaml")
     folder = write_site(tmp_path / "broken", {**files, path: text})
     with pytest.raises(InvalidInputError) as caught:
-        ConfigResolver(folder).desired("dev")
+        ConfigResolver(folder).resolve_desired("dev")
     files_said = {found.where.path for found in caught.value.diagnostics if found.where is not None}
     assert str(folder / path) in files_said
     assert str(folder / "envs/other.yaml") not in files_said
@@ -90,20 +90,20 @@ def test_an_id_that_two_envs_of_a_node_have_stops_both(tmp_path: Path) -> None:
     resolver = ConfigResolver(write_site(tmp_path, {**SEED, **ENV, "envs/other.yaml": other}))
     for env in ("dev", "other"):
         with pytest.raises(InvalidInputError, match="1 problem"):
-            resolver.desired(env)
+            resolver.resolve_desired(env)
 
 
 def test_a_node_that_cannot_be_read_is_not_passed_over_for_the_only_other(tmp_path: Path) -> None:
     resolver = ConfigResolver(write_site(tmp_path, {**SEED, "nodes/father.yaml": "api_endpoint: 7\n"}))
     with pytest.raises(NodeNotChosenError, match="father, pve"):
-        resolver.desired("dev")
-    assert resolver.desired("dev", "pve").vms
+        resolver.resolve_desired("dev")
+    assert resolver.resolve_desired("dev", "pve").vms
 
 
 def test_a_network_that_connects_all_nodes_uses_the_files_of_all(tmp_path: Path) -> None:
     resolver = ConfigResolver(write_site(tmp_path, {**FULL, "nodes/pve3.yaml": "api_endpoint: 7\n"}))
     with pytest.raises(InvalidInputError, match="The env 'shop'"):
-        resolver.desired("shop")
+        resolver.resolve_desired("shop")
 
 
 def test_what_all_use_stops_all(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_an_env_without_guests_is_warned_of_and_wants_nothing(text: str, tmp_pat
     site = Site.open(write_site(tmp_path, envs__later=text))
     assert [found.kind.code for found in site.found] == ["W-SITE-ENV-EMPTY"]
     resolver = ConfigResolver(site)
-    assert resolver.desired("later", "pve").is_empty
+    assert resolver.resolve_desired("later", "pve").is_empty
     assert resolver.resolve_env("later", "pve")["vms"] == []
-    assert resolver.desired("dev", "pve").vms
+    assert resolver.resolve_desired("dev", "pve").vms
 
 
 def test_a_text_with_nothing_in_it_is_a_key_that_is_not_set(tmp_path: Path) -> None:

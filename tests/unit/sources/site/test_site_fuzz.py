@@ -68,6 +68,6 @@ def test_another_way_to_write_the_same_means_the_same(
             meant.resolve_env(env, node)["ssh_keys"]
         )
         assert read.resolve_env(env, node)["vms"] == meant.resolve_env(env, node)["vms"]
-        assert read.desired(env, node).vms[0].cpu == meant.desired(env, node).vms[0].cpu
-        assert read.desired(env, node).subnets == meant.desired(env, node).subnets
+        assert read.resolve_desired(env, node).vms[0].cpu == meant.resolve_desired(env, node).vms[0].cpu
+        assert read.resolve_desired(env, node).subnets == meant.resolve_desired(env, node).subnets
         assert read.list_specs() == meant.list_specs()

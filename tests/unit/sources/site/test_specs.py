@@ -77,7 +77,7 @@ def test_a_guest_with_a_spec_gets_its_users_at_the_first_boot_with_the_sudo_of_i
     tmp_path: Path,
 ) -> None:
     env = SEED["envs/dev.yaml"] + "    spec: base\n"
-    boot = ConfigResolver(write_site(tmp_path, envs__dev=env)).desired("dev", "pve").vms[0].cloud_init
+    boot = ConfigResolver(write_site(tmp_path, envs__dev=env)).resolve_desired("dev", "pve").vms[0].cloud_init
     assert boot is not None
     assert {user.name: user.sudo for user in boot.users} == {
         "homestak": "nopasswd",
@@ -96,7 +96,7 @@ def test_a_posture_that_asks_for_a_password_gives_no_sudo_without_but_to_automat
     spec = f"schema_version: 1\naccess:\n  users: {users}\n"
     env = SEED["envs/dev.yaml"] + "    spec: base\n"
     site = write_site(tmp_path, v2__postures__dev=nested, v2__specs__base=spec, envs__dev=env)
-    boot = ConfigResolver(site).desired("dev", "pve").vms[0].cloud_init
+    boot = ConfigResolver(site).resolve_desired("dev", "pve").vms[0].cloud_init
     assert boot is not None
     sudo = {user.name: user.sudo for user in boot.users if user.name != "root"}
     assert sudo == {"homestak": "nopasswd", "ops": True, "x": False}

@@ -9,7 +9,7 @@ from tests.support.site import write_site
 
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.operator.manifest_run import timeouts_of
-from stackyard.operator.request import Request
+from stackyard.operator.request import VerbRequest
 from stackyard.sources.site import ConfigResolver
 from stackyard.sources.site.timeouts import TIMEOUTS, Timeouts, read_timeouts
 
@@ -22,13 +22,13 @@ def test_a_run_counts_before_its_site_and_what_is_said_counts_exactly(tmp_path: 
     site = tmp_path / "site.yaml"
     said = "defaults:\n  timeouts: {provision: 600, wait_ip: 30}\n"
     site.write_text(site.read_text().replace("defaults:\n", said, 1))
-    request = Request(timeouts=read_timeouts(["create_guest=5", "wait_ssh=7.5"]))
+    request = VerbRequest(timeouts=read_timeouts(["create_guest=5", "wait_ssh=7.5"]))
     found = timeouts_of(request, ConfigResolver(str(tmp_path)))
     assert found.said == {"provision": 5.0, "wait_address": 30.0, "wait_ssh": 7.5}
     assert found.seconds("wait_ssh", buffer_s=60.0) == 7.5
     assert found.seconds("setup_pve", buffer_s=60.0) == 1260.0
     assert Timeouts().seconds("provision") is None
-    assert Request.from_json(request.as_json()) == request
+    assert VerbRequest.from_json(request.as_json()) == request
 
 
 @pytest.mark.parametrize("word", ["provison=3", "provision", "provision=soon", "provision=0", "wait_ssh=-1"])
@@ -42,7 +42,7 @@ def test_a_site_that_names_no_phase_is_wrong(tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text(site.read_text().replace("defaults:\n", "defaults:\n  timeouts: {provison: 6}\n", 1))
     with pytest.raises(InvalidInputError):
-        timeouts_of(Request(), ConfigResolver(str(tmp_path)))
+        timeouts_of(VerbRequest(), ConfigResolver(str(tmp_path)))
 
 
 def test_the_page_lists_every_phase_with_its_time() -> None:

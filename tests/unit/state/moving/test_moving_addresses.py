@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stackyard.base.errors import UsageError
-from stackyard.state.moving import Address, AddressKind, parse_address
+from stackyard.state.moving import AddressKind, BackendAddress, parse_address
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from stackyard.state.moving import Address, AddressKind, parse_address
     ],
 )
 def test_an_address_says_its_kind(text: str, kind: AddressKind, rest: str) -> None:
-    assert parse_address(text) == Address(kind=kind, text=rest)
+    assert parse_address(text) == BackendAddress(kind=kind, text=rest)
 
 
 @pytest.mark.parametrize("text", ["prod", "", "ftp://host/x", "file:", "gs://bucket/key"])

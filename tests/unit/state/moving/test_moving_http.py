@@ -17,7 +17,7 @@ from tests.support.state_documents import state_document
 from stackyard.base.errors import BusyError, UsageError
 from stackyard.base.serving import make_certificate
 from stackyard.state import LockInfo, make_lock_info
-from stackyard.state.moving import PlaceError
+from stackyard.state.moving import BackendError
 from stackyard.state.moving.http_location import HttpLocation, HttpSettings
 
 LOCK = make_lock_info(LockInfo(id="ours", who="us@here", operation="OperationTypeApply"))
@@ -141,9 +141,9 @@ def test_an_answer_that_is_none_is_never_taken_for_an_empty_state(status: int) -
     backend.status = status
     with backend.running() as address:
         place = HttpLocation(HttpSettings.make(address, {}))
-        with pytest.raises(PlaceError, match=str(status)):
+        with pytest.raises(BackendError, match=str(status)):
             place.read()
-        with pytest.raises(PlaceError, match=str(status)):
+        with pytest.raises(BackendError, match=str(status)):
             place.write(state_document(1), LOCK)
 
 
@@ -152,12 +152,12 @@ def test_the_reason_of_a_server_of_ours_is_passed_on() -> None:
     with backend.running() as address:
         place = HttpLocation(HttpSettings.make(address, {}))
         backend.answer = lambda *asked: (422, b'{"error":{"detail":"Not registered."}}')  # type: ignore[method-assign]
-        with pytest.raises(PlaceError, match=r"422 .* Not registered\."):
+        with pytest.raises(BackendError, match=r"422 .* Not registered\."):
             place.lock(LOCK)
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
-    with pytest.raises(PlaceError, match="cannot be reached"):
+    with pytest.raises(BackendError, match="cannot be reached"):
         HttpLocation(HttpSettings.make("http://127.0.0.1:1/state", {})).read()
 
 
@@ -174,7 +174,7 @@ def test_a_certificate_counts_only_where_it_is_trusted(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "pair.pem")
     backend = Backend()
     with backend.running(context) as address:
-        with pytest.raises(PlaceError, match="certificate"):
+        with pytest.raises(BackendError, match="certificate"):
             HttpLocation(HttpSettings.make(address, {})).read()
         trusted = {"TF_HTTP_CLIENT_CA_CERTIFICATE_PEM": certificate.certificate_pem.decode()}
         assert HttpLocation(HttpSettings.make(address, trusted)).read() is None

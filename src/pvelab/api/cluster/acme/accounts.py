@@ -148,18 +148,22 @@ def deactivate_account(call: Call) -> Any:
         if document is None:
             raise PveError(f"ACME account config file '{name}' does not exist.")
         kept = store.items(_COLLECTION)
-        number = next(number for number in range(len(kept) + 1) if _given_up(name, number) not in kept)
+        number = next(
+            number for number in range(len(kept) + 1) if _deactivated_name(name, number) not in kept
+        )
         folder = "/etc/pve/priv/acme"
-        task.log(f"Renaming account file from '{folder}/{name}' to '{folder}/{_given_up(name, number)}'")
+        task.log(
+            f"Renaming account file from '{folder}/{name}' to '{folder}/{_deactivated_name(name, number)}'"
+        )
         with task.step():
             account = {**document["account"], "status": "deactivated"}
             store.delete(_COLLECTION, name)
-            store.put(_COLLECTION, _given_up(name, number), {**document, "account": account})
+            store.put(_COLLECTION, _deactivated_name(name, number), {**document, "account": account})
 
     return call.start_task("acmedeactivate", "", work)
 
 
-def _given_up(name: str, number: int) -> str:
+def _deactivated_name(name: str, number: int) -> str:
     return f"_deactivated_{name}_{number}"
 
 

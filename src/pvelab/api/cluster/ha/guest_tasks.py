@@ -47,7 +47,7 @@ class GuestTasks:
                 with task.step():
                     (stop_guest if kind == "qemu" else stop_container)(world, vmid)
 
-        async def shut(task: Task) -> None:
+        async def run_shutdown(task: Task) -> None:
             if kind == "lxc":
                 await shut_container_down(world, task, guest, timeout_s)
                 return
@@ -57,7 +57,7 @@ class GuestTasks:
                 await shut_down(world, task, present, timeout_s=timeout_s, force=True)
 
         if timeout_s:
-            return _begin(world, guest, ("qmshutdown", "vzshutdown"), shut)
+            return _begin(world, guest, ("qmshutdown", "vzshutdown"), run_shutdown)
         return _begin(world, guest, ("qmstop", "vzstop"), kill)
 
     def move(self, world: World, guest: Document, target: str, *, online: bool) -> str:

@@ -32,14 +32,14 @@ _MIGRATED = "invalid parameter 'group': ha groups have been migrated to rules"
 def list_resources(call: Call) -> Any:
     """List what is highly available."""
     wanted = call.params.get("type")
-    found = [_shown(call, sid) for sid in call.store.items(config.RESOURCES)]
+    found = [_format_resource(call, sid) for sid in call.store.items(config.RESOURCES)]
     return [resource for resource in found if wanted in (None, resource["type"])]
 
 
 @route("GET /cluster/ha/resources/{sid}")
 def read_resource(call: Call) -> Any:
     """Answer one resource, named `vm:100` or by its vmid alone."""
-    return _shown(call, config.full_sid(call.world.guests, call.params["sid"]))
+    return _format_resource(call, config.full_sid(call.world.guests, call.params["sid"]))
 
 
 @route("POST /cluster/ha/resources")
@@ -55,8 +55,8 @@ def create_resource(call: Call) -> Any:
         raise PveError(_MIGRATED)
     _check_guest(call, kind, name)
     given = {key: value for key, value in params.items() if key not in ("sid", "type")}
-    settings = _kind(kind).checked(given, create=True)
-    with world.cluster.locked(LOCK, "create resource failed"):
+    settings = _kind(kind).validate(given, create=True)
+    with world.cluster.lock_file(LOCK, "create resource failed"):
         if config.is_configured(call.store, sid):
             raise PveError(f"resource ID '{sid}' already defined")
         SectionFile(call.store, config.RESOURCES).put(sid, settings)
@@ -71,14 +71,14 @@ def update_resource(call: Call) -> Any:
     if params.get("group"):
         raise PveError(_MIGRATED)
     check_state(world, sid, params.get("state"))
-    with world.cluster.locked(LOCK, "update resources config failed"):
+    with world.cluster.lock_file(LOCK, "update resources config failed"):
         file = SectionFile(call.store, config.RESOURCES)
         file.check_digest(params.get("digest"))
         old = file.get(sid)
         if old is None:
             raise PveError(f"no such resource '{sid}'")
         given = {key: value for key, value in params.items() if key not in ("sid", "digest", "delete")}
-        changed = {**old, **_kind(kind).checked(given, create=False)}
+        changed = {**old, **_kind(kind).validate(given, create=False)}
         file.put(sid, _kind(kind).without(changed, split_list(params.get("delete", "")), {}))
 
 
@@ -88,28 +88,28 @@ def delete_resource(call: Call) -> Any:
     sid = config.full_sid(call.world.guests, call.params["sid"])
     if not config.is_configured(call.store, sid):
         raise PveError(f"cannot delete service '{sid}', not HA managed!")
-    with call.world.cluster.locked(LOCK, "delete resource failed"):
+    with call.world.cluster.lock_file(LOCK, "delete resource failed"):
         config.forget_resource(call.store, sid, purge=bool(call.params.get("purge", 1)))
 
 
 @route("POST /cluster/ha/resources/{sid}/migrate")
 def move_resource(call: Call) -> Any:
-    """Order a guest to another node; a VM goes on running."""
-    return _ordered(call, "migrate")
+    """Order a guest to another node; a VM keeps running."""
+    return _order_migration(call, "migrate")
 
 
 @route("POST /cluster/ha/resources/{sid}/relocate")
 def relocate_resource(call: Call) -> Any:
     """Order a guest to another node; it is stopped here and started there."""
-    return _ordered(call, "relocate")
+    return _order_migration(call, "relocate")
 
 
-def _ordered(call: Call, word: str) -> dict[str, Any]:
+def _order_migration(call: Call, word: str) -> dict[str, Any]:
     world, target = call.world, str(call.params["node"])
     sid = config.full_sid(world.guests, call.params["sid"])
     config.require_managed(call.store, sid)
     check_state(world, sid)
-    with world.cluster.locked(LOCK):
+    with world.cluster.lock_file(LOCK):
         config.order(call.store, f"{word} {sid} {target}")
     together, blocking = motion_info(world, sid)
     answer: dict[str, Any] = {"sid": sid, "requested-node": target}
@@ -136,7 +136,7 @@ def _kind(name: str) -> Kind:
     return Kind(name=name, optional=_OPTIONS)
 
 
-def _shown(call: Call, sid: str) -> dict[str, Any]:
+def _format_resource(call: Call, sid: str) -> dict[str, Any]:
     found = call.store.get(config.RESOURCES, sid)
     if found is None:
         raise PveError(f"no such resource '{sid}'")

@@ -43,7 +43,7 @@ def list_rules(call: Call) -> Any:
     rules = call.store.items(config.RULES)
     errors = _errors(call, rules)
     return [
-        _shown(call, ident, errors)
+        _format_rule(call, ident, errors)
         for ident, rule in rules.items()
         if wanted in (None, rule["type"]) and (resource is None or resource in split_list(rule["resources"]))
     ]
@@ -52,7 +52,7 @@ def list_rules(call: Call) -> Any:
 @route("GET /cluster/ha/rules/{rule}")
 def read_rule(call: Call) -> Any:
     """Answer one rule."""
-    return _shown(call, call.params["rule"], _errors(call, call.store.items(config.RULES)))
+    return _format_rule(call, call.params["rule"], _errors(call, call.store.items(config.RULES)))
 
 
 @route("POST /cluster/ha/rules")
@@ -61,8 +61,8 @@ def create_rule(call: Call) -> Any:
     call.world.cluster.require_quorum()
     ident = str(call.params["rule"])
     kind = _KINDS[str(call.params["type"])]
-    settings = kind.checked(_given(call), create=True)
-    with call.world.cluster.locked(LOCK, "create ha rule failed"):
+    settings = kind.validate(_read_rule(call), create=True)
+    with call.world.cluster.lock_file(LOCK, "create ha rule failed"):
         if call.store.get(config.RULES, ident) is not None:
             raise PveError(f"HA rule '{ident}' already defined")
         _check_names(call, settings)
@@ -74,14 +74,14 @@ def create_rule(call: Call) -> Any:
 def update_rule(call: Call) -> Any:
     """Change a rule."""
     ident = str(call.params["rule"])
-    with call.world.cluster.locked(LOCK, "update HA rules failed"):
+    with call.world.cluster.lock_file(LOCK, "update HA rules failed"):
         file = SectionFile(call.store, config.RULES)
         file.check_digest(call.params.get("digest"))
         old = file.get(ident)
         if old is None:
             raise PveError(f"HA rule '{ident}' does not exist")
         kind = _KINDS[str(old["type"])]
-        given = kind.checked(_given(call), create=False)
+        given = kind.validate(_read_rule(call), create=False)
         _check_names(call, given)
         settings = {**kind.without(old, split_list(call.params.get("delete", "")), given), **given}
     _check_feasible(call, ident, settings)
@@ -91,11 +91,11 @@ def update_rule(call: Call) -> Any:
 @route("DELETE /cluster/ha/rules/{rule}")
 def delete_rule(call: Call) -> Any:
     """Remove a rule, if it is there."""
-    with call.world.cluster.locked(LOCK, "delete ha rule failed"):
+    with call.world.cluster.lock_file(LOCK, "delete ha rule failed"):
         SectionFile(call.store, config.RULES).remove(str(call.params["rule"]))
 
 
-def _refusing(what: str) -> Handler:
+def _make_refusal(what: str) -> Handler:
     def handler(_call: Call) -> Any:
         raise PveError(f"cannot {what}: ha groups have been migrated to rules")
 
@@ -104,7 +104,7 @@ def _refusing(what: str) -> Handler:
 
 # Since 9.0 there are rules in place of groups, and a cluster without groups can have none.
 REFUSED_GROUPS = tuple(
-    route(name)(_refusing(what))
+    route(name)(_make_refusal(what))
     for name, what in {
         "GET /cluster/ha/groups": "index groups",
         "GET /cluster/ha/groups/{group}": "read group",
@@ -115,7 +115,7 @@ REFUSED_GROUPS = tuple(
 )
 
 
-def _given(call: Call) -> dict[str, Any]:
+def _read_rule(call: Call) -> dict[str, Any]:
     """Return the settings of a call in the form in which they are kept."""
     skipped = ("rule", "type", "digest", "delete")
     given = {key: value for key, value in call.params.items() if key not in skipped}
@@ -157,7 +157,7 @@ def _errors(call: Call, rules: Mapping[str, Document]) -> Errors:
     return check_rules(in_force, list(call.world.cluster.nodes()))
 
 
-def _shown(call: Call, ident: str, errors: Errors) -> dict[str, Any]:
+def _format_rule(call: Call, ident: str, errors: Errors) -> dict[str, Any]:
     rules = call.store.items(config.RULES)
     found = rules.get(ident)
     if found is None:

@@ -73,14 +73,14 @@ def read_manager_status(call: Call) -> Any:
 @route("POST /cluster/ha/status/disarm-ha")
 def disarm(call: Call) -> Any:
     """Order HA to let go of all resources, or to freeze them, until it is armed again."""
-    with call.world.cluster.locked(LOCK):
+    with call.world.cluster.lock_file(LOCK):
         config.order(call.store, f"disarm-ha {call.params['resource-mode']}")
 
 
 @route("POST /cluster/ha/status/arm-ha")
 def arm(call: Call) -> Any:
     """Order HA to take over again."""
-    with call.world.cluster.locked(LOCK):
+    with call.world.cluster.lock_file(LOCK):
         config.order(call.store, "arm-ha")
 
 
@@ -95,7 +95,7 @@ def _master_row(call: Call, state: Document) -> dict[str, Any]:
         "id": "master",
         "type": "master",
         "node": master,
-        "status": f"{master} ({text}, {_printed(now)}){extra}",
+        "status": f"{master} ({text}, {_format_time(now)}){extra}",
         "timestamp": now,
     }
 
@@ -134,7 +134,7 @@ def _agent_row(call: Call, state: Document, node: str) -> dict[str, Any]:
         "id": f"lrm:{node}",
         "type": "lrm",
         "node": node,
-        "status": f"{node} ({text}, {watchdog}, {_printed(agent['timestamp'])})",
+        "status": f"{node} ({text}, {watchdog}, {_format_time(agent['timestamp'])})",
         "timestamp": agent["timestamp"],
     }
 
@@ -170,6 +170,6 @@ def _service_row(
     return row
 
 
-def _printed(moment: int) -> str:
+def _format_time(moment: int) -> str:
     """Print a time as Perl does: `Mon Nov 16 03:41:00 2026`."""
     return time.strftime("%a %b %e %H:%M:%S %Y", time.gmtime(moment))

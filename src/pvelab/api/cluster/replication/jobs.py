@@ -32,7 +32,7 @@ _KIND = Kind(
 def list_jobs(call: Call) -> Any:
     """List the jobs of guests that the caller may see."""
     return [
-        _shown(ident, job)
+        _format_job(ident, job)
         for ident, job in sorted(_jobs(call).items())
         if call.may(f"/vms/{job['guest']}", "VM.Audit")
     ]
@@ -45,7 +45,7 @@ def read_job(call: Call) -> Any:
     if job is None:
         raise PveError(f"no such replication job '{call.params['id']}'")
     call.check(f"/vms/{job['guest']}", "VM.Audit")
-    return {**_shown(call.params["id"], job), "digest": SectionFile(call.store, REPLICATION).digest}
+    return {**_format_job(call.params["id"], job), "digest": SectionFile(call.store, REPLICATION).digest}
 
 
 @route("POST /cluster/replication")
@@ -69,10 +69,10 @@ def create_job(call: Call) -> Any:
     if not replicatable_volumes(call.world, guest):
         raise PveError("No replicatable volumes found")
     given = {key: value for key, value in params.items() if key not in ("id", "type")}
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         if ident in _jobs(call):
             raise PveError(f"replication job '{ident}' already exists")
-        section = {**_KIND.checked({"source": source, **given}, create=True), "guest": vmid}
+        section = {**_KIND.validate({"source": source, **given}, create=True), "guest": vmid}
         for other, job in _jobs(call).items():
             if other != ident and job["guest"] == vmid and job["target"] == params["target"]:
                 target = f"local/{params['target']}"
@@ -85,12 +85,12 @@ def update_job(call: Call) -> Any:
     """Change a job."""
     ident = call.params["id"]
     call.check(f"/vms/{ident.split('-')[0]}", "VM.Replicate")
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         file = SectionFile(call.store, REPLICATION)
         file.check_digest(call.params.get("digest"))
         old = _require(call, ident)
         given = {key: value for key, value in call.params.items() if key not in ("id", "digest", "delete")}
-        changes = _KIND.checked(given, create=False)
+        changes = _KIND.validate(given, create=False)
         # Here, what is both set and removed is removed.
         file.put(ident, _KIND.without({**old, **changes}, split_list(call.params.get("delete", "")), {}))
 
@@ -100,7 +100,7 @@ def delete_job(call: Call) -> Any:
     """Mark a job for removal, which the scheduler does a little later; or remove it by force."""
     ident = call.params["id"]
     call.check(f"/vms/{ident.split('-')[0]}", "VM.Replicate")
-    with call.world.cluster.locked(_LOCK):
+    with call.world.cluster.lock_file(_LOCK):
         file = SectionFile(call.store, REPLICATION)
         if call.params.get("force"):
             if call.params.get("keep"):
@@ -123,5 +123,5 @@ def _require(call: Call, ident: str) -> Document:
     return found
 
 
-def _shown(ident: str, job: Document) -> dict[str, Any]:
+def _format_job(ident: str, job: Document) -> dict[str, Any]:
     return {**job, "id": ident, "jobnum": int(ident.split("-")[1])}

@@ -122,7 +122,7 @@ class _Run:
         self._state = job_state(world, ident)
         self._log: list[str] = []
         self.pid = 2000 + int(self._began) % 30_000
-        self._say("start replication job")
+        self._log_line("start replication job")
 
     def record(self, **fields: Any) -> None:
         """Write down how the job is, in the running transaction."""
@@ -137,11 +137,11 @@ class _Run:
                 return
             volumes = self._replicate()
         except PveError as err:
-            self._say(f"end replication job with error: {err.text}")
+            self._log_line(f"end replication job with error: {err.text}")
             failures = int(self._state["fail_count"]) + 1
             self.record(fail_count=failures, error=err.text, duration=self._duration())
             return
-        self._say("end replication job")
+        self._log_line("end replication job")
         self._state.pop("error", None)
         synced = {"last_sync": int(self._began), "fail_count": 0, "volumes": volumes}
         self.record(**synced, duration=self._duration())
@@ -151,15 +151,15 @@ class _Run:
         guest = self._guest()
         node, volumes = str(guest["node"]), replicatable_volumes(world, guest)
         running = int(guest["status"] == "running")
-        self._say(f"guest => {_NAMES[str(guest['type'])]} {guest['vmid']}, running => {running}")
-        self._say(f"volumes => {','.join(volumes)}")
+        self._log_line(f"guest => {_NAMES[str(guest['type'])]} {guest['vmid']}, running => {running}")
+        self._log_line(f"volumes => {','.join(volumes)}")
         self._reach(target)
         old, new = self._snapshot(int(self._state["last_sync"])), self._snapshot(int(self._began))
         for volid in volumes:
             world.storages.require(volid.partition(":")[0], target)
-            self._say(f"create snapshot '{new}' on {volid}")
+            self._log_line(f"create snapshot '{new}' on {volid}")
         rate = self._job.get("rate")
-        self._say(f"using secure transmission, rate limit: {f'{rate} MByte/s' if rate else 'none'}")
+        self._log_line(f"using secure transmission, rate limit: {f'{rate} MByte/s' if rate else 'none'}")
         for volid in volumes:
             self._sync(volid, node, old, new)
         return volumes
@@ -169,7 +169,7 @@ class _Run:
         volume = world.volumes.require(volid, node)
         replica = world.volumes.find(volid, target)
         if replica is None:
-            self._say(f"full sync '{volid}' ({new})")
+            self._log_line(f"full sync '{volid}' ({new})")
             size = int(volume["size"])
             storage = volid.partition(":")[0]
             if size > world.storages.total(storage, target) - world.storages.used(storage, target):
@@ -182,11 +182,11 @@ class _Run:
                     f"No common base snapshot on volume(s) {volid}\nPlease remove the problematic volume(s)"
                     f" from the replication target or delete and re-create the whole job {self._ident}"
                 )
-            self._say(f"incremental sync '{volid}' ({old} => {new})")
+            self._log_line(f"incremental sync '{volid}' ({old} => {new})")
             world.volumes.resize(volid, target, int(volume["size"]))
         images.take_snapshot(world, volid, node, new)
         if old in images.snapshots_of(world, volid, node):
-            self._say(f"delete previous replication snapshot '{old}' on {volid}")
+            self._log_line(f"delete previous replication snapshot '{old}' on {volid}")
             images.drop_snapshot(world, volid, node, old)
         images.copy_snapshots(world, (volid, node), (volid, target))
 
@@ -194,7 +194,7 @@ class _Run:
         world, mark, target = self._world, str(self._job["remove_job"]), str(self._job["target"])
         guest = self._guest()
         node = str(guest["node"])
-        self._say(f"start job removal - mode '{mark}'")
+        self._log_line(f"start job removal - mode '{mark}'")
         if mark == "full" and target != node:
             self._reach(target)
             for volid in self._state.get("volumes", ()):
@@ -227,6 +227,6 @@ class _Run:
     def _duration(self) -> float:
         return round(self._world.clock.now() - self._began, 6)
 
-    def _say(self, text: str) -> None:
+    def _log_line(self, text: str) -> None:
         now = datetime.datetime.fromtimestamp(self._world.clock.now(), datetime.UTC)
         self._log += [f"{now:%Y-%m-%d %H:%M:%S} {self._ident}: {line}" for line in text.split("\n")]

@@ -24,7 +24,7 @@ def list_status(call: Call) -> Any:
     """List the jobs of the guests on a node with how they are doing."""
     wanted = call.params.get("guest")
     return [
-        _shown(call, ident, job)
+        _format_status(call, ident, job)
         for ident, job in local_jobs(call.world, call.node).items()
         if wanted in (None, job["guest"]) and call.may(f"/vms/{job['guest']}", "VM.Audit")
     ]
@@ -44,7 +44,7 @@ def read_status(call: Call) -> Any:
     if job is None:
         raise PveError(f"no such replication job '{ident}'")
     call.check(f"/vms/{job['guest']}", "VM.Audit")
-    return _shown(call, ident, job)
+    return _format_status(call, ident, job)
 
 
 @route("GET /nodes/{node}/replication/{id}/log")
@@ -82,7 +82,7 @@ def _require(call: Call) -> Document:
     return job
 
 
-def _shown(call: Call, ident: str, job: Document) -> dict[str, Any]:
+def _format_status(call: Call, ident: str, job: Document) -> dict[str, Any]:
     state = job_state(call.world, ident)
     guest = call.world.guests.get(job["guest"]) or {}
     return {

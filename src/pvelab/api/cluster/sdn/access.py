@@ -15,7 +15,7 @@ __all__ = ["check_vnet", "may_see_bridge"]
 
 
 def may_see_bridge(call: Call, zone: str, bridge: str) -> bool:
-    """Tell whether the caller may see or use a bridge, or one of its VLANs at least."""
+    """Return whether the caller may see or use a bridge, or one of its VLANs at least."""
     path = f"/sdn/zones/{zone}/{bridge}"
     vlans = [found for found in call.world.permissions.directory.acl_paths() if found.startswith(f"{path}/")]
     return any(call.may(found, "SDN.Audit", "SDN.Use", any_of=True) for found in (*vlans, path))

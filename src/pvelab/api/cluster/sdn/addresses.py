@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import running
+from pvelab.api.cluster.sdn.applied import read_applied
 from pvelab.api.cluster.sdn.objects import VNETS, ZONES
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
@@ -34,7 +34,7 @@ COLLECTION = "sdn_addresses"
 
 
 def is_managed(zone: Mapping[str, Any] | None) -> bool:
-    """Tell whether the addresses of a zone are managed here."""
+    """Return whether the addresses of a zone are managed here."""
     return zone is not None and zone.get("ipam") == "pve"
 
 
@@ -79,7 +79,7 @@ def list_addresses(call: Call) -> Any:
     if call.params["ipam"] != "pve":
         raise PveError("Currently only PVE IPAM is supported!")
     rows: list[dict[str, Any]] = []
-    zones, subnets = running(call.store, "zones"), running(call.store, "subnets")
+    zones, subnets = read_applied(call.store, "zones"), read_applied(call.store, "subnets")
     for subnet, document in call.store.items(COLLECTION).items():
         zone = subnet.split("-")[0]
         vnet = subnets.get(subnet, {}).get("vnet")
@@ -137,7 +137,7 @@ def _drop(store: Store, subnet: str, ip: str) -> None:
 
 
 def _subnet_of(call: Call, ip: str) -> str:
-    for subnet, section in sorted(running(call.store, "subnets").items()):
+    for subnet, section in sorted(read_applied(call.store, "subnets").items()):
         network = ipaddress.ip_network(_cidr(subnet), strict=False)
         if section.get("vnet") == call.params["vnet"] and ipaddress.ip_address(ip) in network:
             return subnet

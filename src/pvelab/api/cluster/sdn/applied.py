@@ -21,10 +21,10 @@ __all__ = [
     "commit",
     "has_pending_changes",
     "is_on",
-    "pending",
+    "list_pending",
+    "read_applied",
+    "read_applied_version",
     "roll_back",
-    "running",
-    "running_version",
     "take_over",
 ]
 
@@ -36,7 +36,7 @@ PARTS: Mapping[str, str] = {
     "fabrics": "sdn_fabrics",
     "fabric_nodes": "sdn_fabric_nodes",
 }
-# Changes of fabrics do not keep anybody from taking the lock; Proxmox does not look at them.
+# Changes of fabrics do not keep anyone from taking the lock; Proxmox does not look at them.
 _LOOKED_AT = ("zones", "vnets", "subnets", "controllers")
 _COLLECTION, _KEY = "sdn", "running"
 # These stand beside the pending values, not among them.
@@ -44,13 +44,13 @@ _IDENTITY = frozenset(("type", "vnet", "route-map-id", "order"))
 _LISTS = frozenset(("nodes", "exitnodes", "dhcp-range", "interfaces", "entries", "match", "set"))
 
 
-def running(store: Store, part: str) -> Mapping[str, Document]:
+def read_applied(store: Store, part: str) -> Mapping[str, Document]:
     """Return the objects in force of one part, by id."""
     found: Mapping[str, Document] = (store.get(_COLLECTION, _KEY) or {}).get(part, {})
     return found
 
 
-def running_version(store: Store) -> int:
+def read_applied_version(store: Store) -> int:
     """Return how often the configuration has been applied."""
     return int((store.get(_COLLECTION, _KEY) or {}).get("version", 0))
 
@@ -58,20 +58,22 @@ def running_version(store: Store) -> int:
 def commit(store: Store) -> None:
     """Put the written configuration in force."""
     written = {part: dict(store.items(collection)) for part, collection in PARTS.items()}
-    store.put(_COLLECTION, _KEY, {"version": running_version(store) + 1, **written})
+    store.put(_COLLECTION, _KEY, {"version": read_applied_version(store) + 1, **written})
 
 
 def roll_back(store: Store) -> None:
     """Write the configuration in force over the written one."""
     for part, collection in PARTS.items():
-        kept = running(store, part)
+        kept = read_applied(store, part)
         for ident in [ident for ident in store.items(collection) if ident not in kept]:
             store.delete(collection, ident)
         for ident, section in kept.items():
             store.put(collection, ident, section)
 
 
-def pending(written: Mapping[str, Document], in_force: Mapping[str, Document]) -> dict[str, dict[str, Any]]:
+def list_pending(
+    written: Mapping[str, Document], in_force: Mapping[str, Document]
+) -> dict[str, dict[str, Any]]:
     """Return objects with what is in force and, under `pending`, what would be after the next apply.
 
     An object that differs has a `state`: `new`, `changed` or `deleted`; a value that goes is `deleted`.
@@ -84,16 +86,16 @@ def pending(written: Mapping[str, Document], in_force: Mapping[str, Document]) -
 
 
 def has_pending_changes(store: Store) -> bool:
-    """Tell whether an apply would change anything."""
+    """Return whether an apply would change anything."""
     return any(
         "pending" in entry
         for part in _LOOKED_AT
-        for entry in pending(store.items(PARTS[part]), running(store, part)).values()
+        for entry in list_pending(store.items(PARTS[part]), read_applied(store, part)).values()
     )
 
 
 def is_on(zone: Mapping[str, Any], node: str) -> bool:
-    """Tell whether a zone is on a node."""
+    """Return whether a zone is on a node."""
     return "nodes" not in zone or node in str(zone["nodes"]).split(",")
 
 
@@ -103,14 +105,14 @@ def take_over(world: World, node: str, log: Callable[[str], None]) -> None:
     Args:
         world: The lab.
         node: The node.
-        log: Where problems with single networks go; the others are made all the same.
+        log: Where problems with single networks go; the others are created all the same.
     """
-    version = running_version(world.store)
+    version = read_applied_version(world.store)
     if not version:
         return
-    zones = running(world.store, "zones")
+    zones = read_applied(world.store, "zones")
     made: dict[str, Any] = {}
-    for ident, vnet in sorted(running(world.store, "vnets").items()):
+    for ident, vnet in sorted(read_applied(world.store, "vnets").items()):
         zone = zones.get(str(vnet["zone"]))
         if zone is None:
             log(f"can't generate vnet '{ident}': zone {vnet['zone']} don't exist")

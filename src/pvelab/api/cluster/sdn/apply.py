@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import commit, roll_back, running
-from pvelab.api.cluster.sdn.locks import changing_sdn, drop_lock
+from pvelab.api.cluster.sdn.applied import commit, read_applied, roll_back
+from pvelab.api.cluster.sdn.locks import change_sdn, drop_lock
 from pvelab.api.nodes.network.reload import TASK, reload_work
 from pvelab.server.routing import route
 from pvelab.world.access.directory import ROOT
@@ -31,7 +31,7 @@ def apply_sdn(call: Call) -> Any:
     """Put the configuration in force at once, and let all nodes reload their networks in a task."""
     world = call.world
     had_routing = _has_routing(call)
-    with changing_sdn(call, "could not commit SDN config"):
+    with change_sdn(call, "could not commit SDN config"):
         commit(call.store)
         _release(call)
     routing = int(had_routing or _has_routing(call))
@@ -47,7 +47,7 @@ def apply_sdn(call: Call) -> Any:
 @route("POST /cluster/sdn/rollback")
 def roll_back_sdn(call: Call) -> Any:
     """Forget what has been written since the last apply."""
-    with changing_sdn(call, "could not rollback SDN configuration"):
+    with change_sdn(call, "could not rollback SDN configuration"):
         roll_back(call.store)
         _release(call)
 
@@ -59,11 +59,11 @@ def _release(call: Call) -> None:
 
 
 def _has_routing(call: Call) -> bool:
-    return any(running(call.store, part) for part in ("controllers", "fabrics"))
+    return any(read_applied(call.store, part) for part in ("controllers", "fabrics"))
 
 
 async def _reload(world: World, task: Task, node: str, routing: int) -> None:
-    """Reload one node, as root@pam whoever applies, and wait for it; one that is down is left behind."""
+    """Reload one node, as root@pam for every user, and wait for it; one that is down is left behind."""
     task.log(f"{node}: reloading network config")
     if not world.cluster.is_online(node):
         task.log(

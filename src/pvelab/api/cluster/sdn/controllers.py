@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import CONTROLLERS, ZONES
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
@@ -78,7 +78,7 @@ def update_controller(call: Call) -> Any:
 def delete_controller(call: Call) -> Any:
     """Remove a controller that no zone uses."""
     ident = call.params["controller"]
-    with changing_sdn(call, "delete sdn controller object failed"):
+    with change_sdn(call, "delete sdn controller object failed"):
         section = CONTROLLERS.require(call.store, ident)
         for zone, settings_of_zone in ZONES.file(call.store).all().items():
             if section["type"] in ("evpn", "bgp") and settings_of_zone.get("controller") == ident:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import PARTS, is_on, running
+from pvelab.api.cluster.sdn.applied import PARTS, is_on, read_applied
 from pvelab.server.routing import route
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def dry_run(call: Call) -> Any:
     """Answer the differences in the two files; what would stay as it is is not there."""
     node = str(call.params["node"])
     call.world.cluster.require_node(node)
-    before = {part: running(call.store, part) for part in PARTS}
+    before = {part: read_applied(call.store, part) for part in PARTS}
     after = {part: call.store.items(collection) for part, collection in PARTS.items()}
     answer = {
         "frr-diff": _diff(_FRR, _frr(call.store, before, node), _frr(call.store, after, node)),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import pending, running
+from pvelab.api.cluster.sdn.applied import list_pending, read_applied
 from pvelab.api.cluster.sdn.fabric_rules import (
     FABRICS,
     NODES,
     check_fabrics,
     check_protocol,
-    printed_interface,
+    normalize_interface,
     require_fabric,
 )
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
 from pvelab.world.digests import digest_of
@@ -30,8 +30,8 @@ __all__ = [
     "delete_node",
     "list_fabric_nodes",
     "list_nodes",
+    "list_visible_nodes",
     "read_node",
-    "shown_nodes",
     "update_node",
 ]
 
@@ -43,14 +43,14 @@ _DELETABLE = ("interfaces", "ip", "ip6")
 @route("GET /cluster/sdn/fabrics/node")
 def list_nodes(call: Call) -> Any:
     """List the nodes of all fabrics."""
-    return shown_nodes(call, None)
+    return list_visible_nodes(call, None)
 
 
 @route("GET /cluster/sdn/fabrics/node/{fabric_id}")
 def list_fabric_nodes(call: Call) -> Any:
     """List the nodes of one fabric."""
     require_fabric(call.store, call.params["fabric_id"])
-    return shown_nodes(call, call.params["fabric_id"])
+    return list_visible_nodes(call, call.params["fabric_id"])
 
 
 # Proxmox lets this call have any other parameter; clients send these two.
@@ -66,7 +66,7 @@ def create_node(call: Call) -> Any:
     fabric_id, node_id, protocol = (call.params[key] for key in ("fabric_id", "node_id", "protocol"))
     check_protocol(protocol)
     given = _settings(call, protocol)
-    with changing_sdn(call, "adding node failed"):
+    with change_sdn(call, "adding node failed"):
         check_digest(_digest(call), call.params.get("digest"))
         if require_fabric(call.store, fabric_id)["protocol"] != protocol:
             raise PveError("node has a different protocol than the referenced fabric")
@@ -88,7 +88,7 @@ def update_node(call: Call) -> Any:
         if name not in _DELETABLE:
             text = f"value '{name}' does not have a value in the enumeration '{', '.join(_DELETABLE)}'"
             raise bad_parameter("delete", text)
-    with changing_sdn(call, "updating node failed"):
+    with change_sdn(call, "updating node failed"):
         check_digest(_digest(call), call.params.get("digest"))
         old = _require(call)
         if old["protocol"] != protocol:
@@ -102,17 +102,17 @@ def update_node(call: Call) -> Any:
 @route("DELETE /cluster/sdn/fabrics/node/{fabric_id}/{node_id}")
 def delete_node(call: Call) -> Any:
     """Take a node out of a fabric."""
-    with changing_sdn(call, "deleting node failed"):
+    with change_sdn(call, "deleting node failed"):
         node = _require(call)
         call.store.delete(NODES, f"{node['fabric_id']}_{node['node_id']}")
 
 
-def shown_nodes(call: Call, fabric: str | None) -> list[dict[str, Any]]:
+def list_visible_nodes(call: Call, fabric: str | None) -> list[dict[str, Any]]:
     """Return the nodes of a fabric, or of all, that the call asks for and the caller may see."""
-    written, in_force = call.store.items(NODES), running(call.store, "fabric_nodes")
+    written, in_force = call.store.items(NODES), read_applied(call.store, "fabric_nodes")
     found: Mapping[str, Mapping[str, Any]] = written
     if call.params.get("pending"):
-        found = pending(written, in_force)
+        found = list_pending(written, in_force)
     elif call.params.get("running"):
         found = in_force
     digest = {} if call.params.get("running") else {"digest": _digest(call)}
@@ -146,5 +146,5 @@ def _digest(call: Call) -> str:
 def _settings(call: Call, protocol: str) -> dict[str, Any]:
     given = {key: call.params[key] for key in ("ip", "ip6") if key in call.params}
     if "interfaces" in call.params:
-        given["interfaces"] = [printed_interface(protocol, text) for text in call.params["interfaces"]]
+        given["interfaces"] = [normalize_interface(protocol, text) for text in call.params["interfaces"]]
     return given

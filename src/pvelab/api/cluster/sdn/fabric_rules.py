@@ -23,7 +23,7 @@ __all__ = [
     "check_area",
     "check_fabrics",
     "check_protocol",
-    "printed_interface",
+    "normalize_interface",
     "require_fabric",
 ]
 
@@ -81,7 +81,7 @@ def require_fabric(store: Store, ident: str) -> Document:
     return found
 
 
-def printed_interface(protocol: str, text: str) -> str:
+def normalize_interface(protocol: str, text: str) -> str:
     """Return an interface of a node as the configuration keeps it.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import running
+from pvelab.api.cluster.sdn.applied import read_applied
 
 if TYPE_CHECKING:
     from pvelab.server.call import Call
@@ -16,11 +16,11 @@ def fabric_interfaces(call: Call) -> dict[str, dict[str, Any]]:
     """Return the fabrics in force on the node of a call, by name, that the caller may use."""
     here = {
         node["fabric_id"]
-        for node in running(call.store, "fabric_nodes").values()
+        for node in read_applied(call.store, "fabric_nodes").values()
         if node["node_id"] == call.node
     }
     found: dict[str, dict[str, Any]] = {}
-    for ident, fabric in running(call.store, "fabrics").items():
+    for ident, fabric in read_applied(call.store, "fabrics").items():
         path = f"/sdn/fabrics/{ident}"
         if ident in here and call.may(path, "SDN.Audit", "SDN.Use", "SDN.Allocate", any_of=True):
             prefixes = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import pending, running
-from pvelab.api.cluster.sdn.fabric_nodes import shown_nodes
+from pvelab.api.cluster.sdn.applied import list_pending, read_applied
+from pvelab.api.cluster.sdn.fabric_nodes import list_visible_nodes
 from pvelab.api.cluster.sdn.fabric_rules import (
     DELETABLE,
     FABRIC_SETTINGS,
@@ -17,7 +17,7 @@ from pvelab.api.cluster.sdn.fabric_rules import (
     check_protocol,
     require_fabric,
 )
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import CONTROLLERS, ZONES
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
@@ -54,13 +54,13 @@ def index_fabrics(_call: Call) -> Any:
 @route("GET /cluster/sdn/fabrics/all")
 def list_everything(call: Call) -> Any:
     """List fabrics and nodes together."""
-    return {"fabrics": _shown(call), "nodes": shown_nodes(call, None)}
+    return {"fabrics": _list_visible_fabrics(call), "nodes": list_visible_nodes(call, None)}
 
 
 @route("GET /cluster/sdn/fabrics/fabric")
 def list_fabrics(call: Call) -> Any:
     """List the fabrics that the caller may see."""
-    return _shown(call)
+    return _list_visible_fabrics(call)
 
 
 # Proxmox lets this call have any other parameter; clients send these two.
@@ -76,7 +76,7 @@ def create_fabric(call: Call) -> Any:
     ident, protocol = call.params["id"], call.params["protocol"]
     check_protocol(protocol)
     given = _settings(call, protocol)
-    with changing_sdn(call, "adding fabric failed"):
+    with change_sdn(call, "adding fabric failed"):
         check_digest(fabrics_digest(call.store), call.params.get("digest"))
         if call.store.get(FABRICS, ident) is not None:
             raise PveError(f"fabric '{ident}' already exists in config")
@@ -97,7 +97,7 @@ def update_fabric(call: Call) -> Any:
             allowed = ", ".join(sorted(DELETABLE[protocol]))
             text = f"value '{name}' does not have a value in the enumeration '{allowed}'"
             raise bad_parameter("delete", text)
-    with changing_sdn(call, "updating fabric failed"):
+    with change_sdn(call, "updating fabric failed"):
         check_digest(fabrics_digest(call.store), call.params.get("digest"))
         old = require_fabric(call.store, ident)
         if old["protocol"] != protocol:
@@ -110,9 +110,9 @@ def update_fabric(call: Call) -> Any:
 
 @route("DELETE /cluster/sdn/fabrics/fabric/{id}")
 def delete_fabric(call: Call) -> Any:
-    """Remove a fabric with its nodes, unless a controller or zone stands on it."""
+    """Remove a fabric with its nodes, unless a controller or zone depends on it."""
     ident = call.params["id"]
-    with changing_sdn(call, "deleting fabric failed"):
+    with change_sdn(call, "deleting fabric failed"):
         require_fabric(call.store, ident)
         nodes = {key: node for key, node in call.store.items(NODES).items() if node["fabric_id"] == ident}
         for node in nodes.values():
@@ -134,11 +134,11 @@ def fabrics_digest(store: Store) -> str:
     return digest_of(dict(store.items(FABRICS)), dict(store.items(NODES)))
 
 
-def _shown(call: Call) -> list[dict[str, Any]]:
-    written, in_force = call.store.items(FABRICS), running(call.store, "fabrics")
+def _list_visible_fabrics(call: Call) -> list[dict[str, Any]]:
+    written, in_force = call.store.items(FABRICS), read_applied(call.store, "fabrics")
     found: Mapping[str, Mapping[str, Any]] = written
     if call.params.get("pending"):
-        found = pending(written, in_force)
+        found = list_pending(written, in_force)
     elif call.params.get("running"):
         found = in_force
     digest = {} if call.params.get("running") else {"digest": fabrics_digest(call.store)}

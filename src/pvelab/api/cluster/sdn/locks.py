@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from pvelab.server.call import Call
 
-__all__ = ["acquire", "changing_sdn", "drop_lock", "release"]
+__all__ = ["acquire", "change_sdn", "drop_lock", "release"]
 
 _COLLECTION, _KEY = "sdn", "lock"
 
 
 @contextlib.contextmanager
-def changing_sdn(call: Call, text: str) -> Iterator[None]:
+def change_sdn(call: Call, text: str) -> Iterator[None]:
     """Change the configuration in the block, with the token of the call where the lock is held.
 
     Raises:
-        PveError: With the text before it: somebody else holds the lock, or the block failed.
+        PveError: With the text before it: someone else holds the lock, or the block failed.
     """
-    with call.world.cluster.locked("domain-sdn", text):
+    with call.world.cluster.lock_file("domain-sdn", text):
         held = call.store.get(_COLLECTION, _KEY)
         if held is not None and held["token"] != call.params.get("lock-token"):
             raise PveError("invalid lock token provided!")
@@ -35,14 +35,14 @@ def changing_sdn(call: Call, text: str) -> Iterator[None]:
 
 
 def drop_lock(call: Call) -> None:
-    """Release the lock, whoever holds it."""
+    """Release the lock, no matter who holds it."""
     call.store.delete(_COLLECTION, _KEY)
 
 
 @route("POST /cluster/sdn/lock")
 def acquire(call: Call) -> Any:
     """Take the lock and answer its token."""
-    with changing_sdn(call, "could not acquire lock for SDN config"):
+    with change_sdn(call, "could not acquire lock for SDN config"):
         if not call.params.get("allow-pending") and has_pending_changes(call.store):
             raise PveError("configuration has pending changes")
         token = new_uuid()
@@ -56,5 +56,5 @@ def release(call: Call) -> Any:
     if call.params.get("force"):
         drop_lock(call)
         return
-    with changing_sdn(call, "could not release lock"):
+    with change_sdn(call, "could not release lock"):
         drop_lock(call)

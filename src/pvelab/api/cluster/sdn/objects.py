@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import PARTS, pending, running
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.applied import PARTS, list_pending, read_applied
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.world.sections import SectionFile
@@ -43,18 +43,18 @@ class Part:
         """Return the written objects."""
         return SectionFile(store, PARTS[self.name])
 
-    def chosen(self, call: Call) -> tuple[Mapping[str, Document], str | None]:
+    def select(self, call: Call) -> tuple[Mapping[str, Document], str | None]:
         """Return the objects that the call asks for, and their digest if they are the written ones."""
         file = self.file(call.store)
         if call.params.get("pending"):
-            return pending(file.all(), running(call.store, self.name)), None
+            return list_pending(file.all(), read_applied(call.store, self.name)), None
         if call.params.get("running"):
-            return running(call.store, self.name), None
+            return read_applied(call.store, self.name), None
         return file.all(), file.digest
 
-    def listed(self, call: Call) -> list[dict[str, Any]]:
+    def list_objects(self, call: Call) -> list[dict[str, Any]]:
         """Return all objects that the call asks for, as clients see them, in the order of their ids."""
-        found, digest = self.chosen(call)
+        found, digest = self.select(call)
         return [{**found[ident], self.key: ident, "digest": digest} for ident in sorted(found)]
 
     def visible(self, call: Call) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ class Part:
         wanted = call.params.get("type")
         return [
             one
-            for one in self.listed(call)
+            for one in self.list_objects(call)
             if call.may(f"/sdn/{self.name}/{one[self.key]}", "SDN.Audit", "SDN.Allocate", any_of=True)
             and wanted in (None, one["type"])
         ]
@@ -75,9 +75,9 @@ class Part:
             PveError: There is one of this id, an option cannot be set, or the block failed.
         """
         ident = call.params[self.key]
-        section = kinds[call.params["type"]].checked(settings(call, self.key), create=True)
+        section = kinds[call.params["type"]].validate(settings(call, self.key), create=True)
         call.world.cluster.require_quorum()
-        with changing_sdn(call, f"create sdn {self.key} object failed"):
+        with change_sdn(call, f"create sdn {self.key} object failed"):
             if self.file(call.store).get(ident) is not None:
                 raise PveError(f"sdn {self.key} object ID '{ident}' already defined")
             yield ident, section
@@ -92,10 +92,10 @@ class Part:
             PveError: There is no such object, an option cannot be changed, or the block failed.
         """
         ident = call.params[self.key]
-        with changing_sdn(call, f"update sdn {self.key} object failed"):
+        with change_sdn(call, f"update sdn {self.key} object failed"):
             self.file(call.store).check_digest(call.params.get("digest"))
             old = self.require(call.store, ident)
-            yield ident, old, self.changed(call, kinds[old["type"]], old)
+            yield ident, old, self.merge_changes(call, kinds[old["type"]], old)
 
     def read(self, call: Call, ident: str) -> dict[str, Any]:
         """Return one object that the call asks for, as clients see it.
@@ -103,7 +103,7 @@ class Part:
         Raises:
             PveError: There is no such object.
         """
-        found, digest = self.chosen(call)
+        found, digest = self.select(call)
         if ident not in found:
             raise PveError(self.missing.format(ident))
         return {**found[ident], self.key: ident, "digest": digest}
@@ -119,13 +119,13 @@ class Part:
             raise PveError(self.missing.format(ident))
         return found
 
-    def changed(self, call: Call, kind: Kind, section: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_changes(self, call: Call, kind: Kind, section: Mapping[str, Any]) -> dict[str, Any]:
         """Return an object with the changes that the call asks for.
 
         Raises:
             PveError: An option cannot be set or removed.
         """
-        given = kind.checked(settings(call, self.key), create=False)
+        given = kind.validate(settings(call, self.key), create=False)
         kept = kind.without(section, split_list(call.params.get("delete", "")), given)
         return {**kept, **given}
 

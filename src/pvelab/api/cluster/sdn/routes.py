@@ -1,6 +1,6 @@
 """What the routing of a node has learned: fabrics, and the virtual networks of EVPN zones.
 
-The lab routes nothing. It tells what FRR would if all is well: everybody who is up has found everybody else.
+The lab routes nothing. It shows what FRR would if all is well: everyone who is up has found everyone else.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.access import check_vnet
-from pvelab.api.cluster.sdn.applied import is_on, running
+from pvelab.api.cluster.sdn.applied import is_on, read_applied
 from pvelab.server.problems import bad_parameter
 from pvelab.server.routing import route
 from pvelab.world.guests.addresses import addresses_of
@@ -97,10 +97,10 @@ def index_vnet(call: Call) -> Any:
 def list_mac_routes(call: Call) -> Any:
     """List the addresses of guests on a virtual network, each with the node that it is behind."""
     check_vnet(call, "SDN.Audit")
-    vnet = running(call.store, "vnets").get(call.params["vnet"])
+    vnet = read_applied(call.store, "vnets").get(call.params["vnet"])
     if vnet is None:
         raise bad_parameter("vnet", "vnet does not exist")
-    zone = running(call.store, "zones").get(str(vnet["zone"]))
+    zone = read_applied(call.store, "zones").get(str(vnet["zone"]))
     if zone is None:
         raise bad_parameter("zone", f"zone {vnet['zone']} does not exist")
     if zone["type"] != "evpn":
@@ -118,14 +118,16 @@ def list_mac_routes(call: Call) -> Any:
 def list_ip_routes(call: Call) -> Any:
     """List the routes of an EVPN zone: its subnets, and the guests behind other nodes."""
     ident = str(call.params["zone"])
-    zone = running(call.store, "zones").get(ident)
+    zone = read_applied(call.store, "zones").get(ident)
     if zone is None:
         raise bad_parameter("zone", "zone does not exist")
     if zone["type"] != "evpn":
         raise bad_parameter("zone", "zone is not an EVPN zone")
     if not is_on(zone, call.node):
         raise bad_parameter("zone", f"zone does not exist on node {call.node}")
-    vnets = [name for name, vnet in sorted(running(call.store, "vnets").items()) if vnet["zone"] == ident]
+    vnets = [
+        name for name, vnet in sorted(read_applied(call.store, "vnets").items()) if vnet["zone"] == ident
+    ]
     rows: list[dict[str, Any]] = [
         {
             "ip": str(subnet.get("cidr") or name.partition("-")[2].replace("-", "/")),
@@ -133,7 +135,7 @@ def list_ip_routes(call: Call) -> Any:
             "protocol": "connected",
             "nexthops": [subnet["vnet"]],
         }
-        for name, subnet in sorted(running(call.store, "subnets").items())
+        for name, subnet in sorted(read_applied(call.store, "subnets").items())
         if subnet["vnet"] in vnets
     ]
     for vnet in vnets:
@@ -150,10 +152,10 @@ def list_ip_routes(call: Call) -> Any:
 def _fabric(call: Call) -> tuple[Mapping[str, Any], Document | None, list[Document]]:
     """Return a fabric in force, the node of the call in it if it is, and the other nodes that are up."""
     ident = str(call.params["fabric"])
-    fabric = running(call.store, "fabrics").get(ident)
+    fabric = read_applied(call.store, "fabrics").get(ident)
     if fabric is None:
         raise bad_parameter("fabric", f"fabric '{ident}' does not exist")
-    members = [one for one in running(call.store, "fabric_nodes").values() if one["fabric_id"] == ident]
+    members = [one for one in read_applied(call.store, "fabric_nodes").values() if one["fabric_id"] == ident]
     here = next((one for one in members if one["node_id"] == call.node), None)
     online = call.world.cluster.is_online
     others = [one for one in members if one["node_id"] != call.node and online(str(one["node_id"]))]

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import settings
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
@@ -82,9 +82,9 @@ def _read(service: Service, call: Call) -> Any:
 
 def _create(service: Service, call: Call) -> Any:
     ident, kind = call.params[service.key], service.kinds[call.params["type"]]
-    section = kind.checked(settings(call, service.key), create=True)
+    section = kind.validate(settings(call, service.key), create=True)
     call.world.cluster.require_quorum()
-    with changing_sdn(call, f"create sdn {service.key} object failed"):
+    with change_sdn(call, f"create sdn {service.key} object failed"):
         if ident in service.all(call.store):
             raise PveError(f"sdn {service.key} object ID '{ident}' already defined")
         service.file(call.store).put(ident, section)
@@ -92,16 +92,16 @@ def _create(service: Service, call: Call) -> Any:
 
 def _update(service: Service, call: Call) -> Any:
     ident, file = call.params[service.key], service.file(call.store)
-    with changing_sdn(call, f"update sdn {service.key} object failed"):
+    with change_sdn(call, f"update sdn {service.key} object failed"):
         file.check_digest(call.params.get("digest"))
         old = service.require(call.store, ident)
         kind = service.kinds[old["type"]]
-        given = kind.checked(settings(call, service.key), create=False)
+        given = kind.validate(settings(call, service.key), create=False)
         file.put(ident, {**kind.without(old, split_list(call.params.get("delete", "")), given), **given})
 
 
 def _delete(service: Service, call: Call) -> Any:
-    with changing_sdn(call, f"delete sdn {service.removed} object failed"):
+    with change_sdn(call, f"delete sdn {service.removed} object failed"):
         service.require(call.store, call.params[service.key])
         service.file(call.store).remove(call.params[service.key])
 

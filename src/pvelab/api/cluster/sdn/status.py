@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import is_on, running, running_version
+from pvelab.api.cluster.sdn.applied import is_on, read_applied, read_applied_version
 from pvelab.world.bridges import LOCAL_ZONE, SDN_LOCAL, links_up
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def zone_statuses(store: Store, node: str) -> dict[str, str]:
     """Return the zones in force on a node, each `available`, `pending` (a reload is due) or `error`."""
     return {
         zone: _zone_status(store, node, zone)
-        for zone, section in sorted(running(store, "zones").items())
+        for zone, section in sorted(read_applied(store, "zones").items())
         if is_on(section, node)
     }
 
@@ -32,7 +32,7 @@ def vnet_status(store: Store, node: str, vnet: str) -> dict[str, Any]:
         return {"status": "pending", "statusmsg": problem}
     if vnet in (store.get(SDN_LOCAL, node) or {}).get("vnets", {}):
         return {"status": "available", "statusmsg": None}
-    bridge = running(store, "zones")[running(store, "vnets")[vnet]["zone"]].get("bridge")
+    bridge = read_applied(store, "zones")[read_applied(store, "vnets")[vnet]["zone"]].get("bridge")
     missing = bridge is not None and bridge not in links_up(store, node)
     return {"status": "error", "statusmsg": f"missing {bridge}" if missing else _NOT_MADE}
 
@@ -46,9 +46,9 @@ def network_rows(call: Call) -> list[dict[str, Any]]:
         if not cluster.is_online(node):
             continue
         for zone, status in zone_statuses(call.store, node).items():
-            kind = running(call.store, "zones")[zone]["type"]
+            kind = read_applied(call.store, "zones")[zone]["type"]
             rows.append(_row(node, "zone", zone, **{"zone-type": kind, "status": status}))
-        for member in running(call.store, "fabric_nodes").values():
+        for member in read_applied(call.store, "fabric_nodes").values():
             if member["node_id"] == node:
                 fabric = member["fabric_id"]
                 rows.append(_row(node, "fabric", fabric, protocol=member["protocol"], status="ok"))
@@ -76,7 +76,7 @@ def _problem(store: Store, node: str) -> str | None:
     local = store.get(SDN_LOCAL, node)
     if local is None:
         return "local sdn network configuration is not yet generated, please reload"
-    if local["version"] < running_version(store):
+    if local["version"] < read_applied_version(store):
         return "local sdn network configuration is too old, please reload"
     return None
 
@@ -84,6 +84,6 @@ def _problem(store: Store, node: str) -> str | None:
 def _zone_status(store: Store, node: str, zone: str) -> str:
     if _problem(store, node) is not None:
         return "pending"
-    vnets = (vnet for vnet, section in running(store, "vnets").items() if section["zone"] == zone)
+    vnets = (vnet for vnet, section in read_applied(store, "vnets").items() if section["zone"] == zone)
     broken = any(vnet_status(store, node, vnet)["status"] == "error" for vnet in vnets)
     return "error" if broken else "available"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn import addresses
 from pvelab.api.cluster.sdn.access import check_vnet
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import SUBNETS, VNETS, ZONES, settings
 from pvelab.server.params import properties
 from pvelab.server.params.property_formats import PROPERTY_FORMATS
@@ -36,7 +36,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def list_subnets(call: Call) -> Any:
     """List the subnets of a virtual network."""
     check_vnet(call, "SDN.Audit", "SDN.Allocate")
-    return [_shown(subnet) for subnet in SUBNETS.listed(call) if subnet.get("vnet") == call.params["vnet"]]
+    return [
+        _format_subnet(subnet)
+        for subnet in SUBNETS.list_objects(call)
+        if subnet.get("vnet") == call.params["vnet"]
+    ]
 
 
 @route("GET /cluster/sdn/vnets/{vnet}/subnets/{subnet}")
@@ -46,7 +50,7 @@ def read_subnet(call: Call) -> Any:
     subnet = SUBNETS.read(call, call.params["subnet"])
     if subnet.get("vnet") != call.params["vnet"]:
         raise bad_parameter("vnet", "wrong vnet")
-    return _shown(subnet)
+    return _format_subnet(subnet)
 
 
 @route("POST /cluster/sdn/vnets/{vnet}/subnets")
@@ -54,11 +58,11 @@ def create_subnet(call: Call) -> Any:
     """Write a new subnet and hand it to the address manager of its zone."""
     vnet = check_vnet(call, "SDN.Allocate")
     call.world.cluster.require_quorum()
-    with changing_sdn(call, "create sdn subnet object failed"):
+    with change_sdn(call, "create sdn subnet object failed"):
         if "/" not in call.params["subnet"]:
             raise bad_parameter("subnet", "value does not look like a valid CIDR network")
         ident = f"{vnet['zone']}-{call.params['subnet'].replace('/', '-', 1)}"
-        section = _KIND.checked(settings(call, "subnet"), create=True)
+        section = _KIND.validate(settings(call, "subnet"), create=True)
         if SUBNETS.file(call.store).get(ident) is not None:
             raise PveError(f"sdn subnet object ID '{ident}' already defined")
         _write(call, ident, section, None)
@@ -69,25 +73,25 @@ def update_subnet(call: Call) -> Any:
     """Change a subnet."""
     check_vnet(call, "SDN.Allocate")
     ident = call.params["subnet"]
-    with changing_sdn(call, "update sdn subnet object failed"):
+    with change_sdn(call, "update sdn subnet object failed"):
         old = SUBNETS.require(call.store, ident)
         SUBNETS.file(call.store).check_digest(call.params.get("digest"))
-        _write(call, ident, SUBNETS.changed(call, _KIND, old), old)
+        _write(call, ident, SUBNETS.merge_changes(call, _KIND, old), old)
 
 
 @route("DELETE /cluster/sdn/vnets/{vnet}/subnets/{subnet}")
 def delete_subnet(call: Call) -> Any:
-    """Remove a subnet in which nobody has an address; one that is not there is removed too."""
+    """Remove a subnet in which no one has an address; one that is not there is removed too."""
     vnet = check_vnet(call, "SDN.Allocate")
     ident = call.params["subnet"]
-    with changing_sdn(call, "delete sdn subnet object failed"):
+    with change_sdn(call, "delete sdn subnet object failed"):
         file = SUBNETS.file(call.store)
         if addresses.is_managed(ZONES.file(call.store).get(vnet["zone"])):
             addresses.remove_subnet(call.store, ident if file.get(ident) is not None else "--")
         file.remove(ident)
 
 
-def _shown(subnet: dict[str, Any]) -> dict[str, Any]:
+def _format_subnet(subnet: dict[str, Any]) -> dict[str, Any]:
     zone, network, mask = subnet["subnet"].split("-")
     return {
         **subnet,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.access import may_see_bridge
-from pvelab.api.cluster.sdn.applied import is_on, running
+from pvelab.api.cluster.sdn.applied import is_on, read_applied
 
 if TYPE_CHECKING:
     from pvelab.server.call import Call
@@ -15,9 +15,9 @@ __all__ = ["local_vnets"]
 
 def local_vnets(call: Call) -> dict[str, dict[str, Any]]:
     """Return the virtual networks in force on the node of a call, by name, that the caller may use."""
-    zones = running(call.store, "zones")
+    zones = read_applied(call.store, "zones")
     found: dict[str, dict[str, Any]] = {}
-    for ident, vnet in sorted(running(call.store, "vnets").items()):
+    for ident, vnet in sorted(read_applied(call.store, "vnets").items()):
         zone = zones.get(vnet["zone"], {})
         if may_see_bridge(call, vnet["zone"], ident) and is_on(zone, call.node):
             found[ident] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.api.cluster.sdn.access import check_vnet
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import SUBNETS, VNETS, ZONES, settings
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
@@ -30,7 +30,7 @@ _OVERLAYS = ("vxlan", "evpn")
 @route("GET /cluster/sdn/vnets")
 def list_vnets(call: Call) -> Any:
     """List the virtual networks that the caller may see."""
-    return [vnet for vnet in VNETS.listed(call) if _may_see(call, vnet)]
+    return [vnet for vnet in VNETS.list_objects(call) if _may_see(call, vnet)]
 
 
 @route("GET /cluster/sdn/vnets/{vnet}")
@@ -45,8 +45,8 @@ def create_vnet(call: Call) -> Any:
     """Write a new virtual network."""
     ident = call.params["vnet"]
     call.world.cluster.require_quorum()
-    with changing_sdn(call, "create sdn vnet object failed"):
-        section = _KIND.checked(settings(call, "vnet"), create=True)
+    with change_sdn(call, "create sdn vnet object failed"):
+        section = _KIND.validate(settings(call, "vnet"), create=True)
         if VNETS.file(call.store).get(ident) is not None:
             raise PveError(f"sdn vnet object ID '{ident}' already defined")
         _write(call, ident, section)
@@ -57,9 +57,9 @@ def update_vnet(call: Call) -> Any:
     """Change a virtual network."""
     ident = call.params["vnet"]
     old = check_vnet(call, "SDN.Allocate")
-    with changing_sdn(call, "update sdn vnet object failed"):
+    with change_sdn(call, "update sdn vnet object failed"):
         VNETS.file(call.store).check_digest(call.params.get("digest"))
-        section = VNETS.changed(call, _KIND, old)
+        section = VNETS.merge_changes(call, _KIND, old)
         if section["zone"] != old["zone"] and _has_subnets(call, ident):
             raise bad_parameter("zone", "can't change zone if subnets exist")
         _write(call, ident, section)
@@ -70,7 +70,7 @@ def delete_vnet(call: Call) -> Any:
     """Remove a virtual network that has no subnets."""
     ident = call.params["vnet"]
     check_vnet(call, "SDN.Allocate")
-    with changing_sdn(call, "delete sdn vnet object failed"):
+    with change_sdn(call, "delete sdn vnet object failed"):
         if _has_subnets(call, ident):
             raise bad_parameter("vnet", "Can't delete vnet if subnets exists")
         VNETS.file(call.store).remove(ident)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.applied import running
+from pvelab.api.cluster.sdn.applied import read_applied
 from pvelab.api.cluster.sdn.status import vnet_status, zone_statuses
 from pvelab.api.nodes.network.files import load
 from pvelab.server.problems import bad_parameter
@@ -46,7 +46,7 @@ def list_content(call: Call) -> Any:
         return []
     return [
         {"vnet": vnet, **vnet_status(call.store, call.node, vnet)}
-        for vnet, section in sorted(running(call.store, "vnets").items())
+        for vnet, section in sorted(read_applied(call.store, "vnets").items())
         if section["zone"] == zone
     ]
 
@@ -77,7 +77,7 @@ def _local_bridges(call: Call) -> list[dict[str, Any]]:
 
 
 def _zone_bridges(call: Call, zone: str) -> list[dict[str, Any]]:
-    if zone not in running(call.store, "zones"):
+    if zone not in read_applied(call.store, "zones"):
         raise bad_parameter("zone", "zone does not exist")
     made = (call.store.get(SDN_LOCAL, call.node) or {}).get("vnets", {})
     return [
@@ -91,13 +91,13 @@ def _guest_ports(call: Call, bridge: str) -> list[dict[str, Any]]:
     ports = []
     for guest in call.world.guests.on_node(call.node):
         prefix = "tap" if guest["type"] == "qemu" else "veth"
-        for key in _plugged_into(guest["config"], bridge) if guest["status"] == "running" else ():
+        for key in _list_nics_on(guest["config"], bridge) if guest["status"] == "running" else ():
             name = f"{prefix}{guest['vmid']}i{key[3:]}"
             ports.append({"name": name, "vmid": str(guest["vmid"]), "index": key})
     return ports
 
 
-def _plugged_into(config: Mapping[str, Any], bridge: str) -> list[str]:
+def _list_nics_on(config: Mapping[str, Any], bridge: str) -> list[str]:
     return [
         key
         for key, value in config.items()

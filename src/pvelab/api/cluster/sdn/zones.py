@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pvelab.api.cluster.sdn.locks import changing_sdn
+from pvelab.api.cluster.sdn.locks import change_sdn
 from pvelab.api.cluster.sdn.objects import CONTROLLERS, SUBNETS, VNETS, ZONES
 from pvelab.api.cluster.sdn.services import DNS, IPAMS
 from pvelab.server.problems import PveError, bad_parameter, bad_parameters
@@ -82,7 +82,7 @@ def update_zone(call: Call) -> Any:
 def delete_zone(call: Call) -> Any:
     """Remove a zone that no virtual network is in."""
     ident = call.params["zone"]
-    with changing_sdn(call, "delete sdn zone object failed"):
+    with change_sdn(call, "delete sdn zone object failed"):
         ZONES.require(call.store, ident)
         for vnet, section in VNETS.file(call.store).all().items():
             if section["zone"] == ident:

@@ -9,7 +9,7 @@ from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
 from pvelab.world.cluster.ceph import OSDS, VERSION, VERSION_TEXT, Ceph
 from pvelab.world.generate import new_uuid
-from pvelab.world.storage.physical import Physical
+from pvelab.world.storage.physical import NodeDisks
 
 if TYPE_CHECKING:
     from pvelab.server.call import Call
@@ -79,7 +79,7 @@ def _leaf(ceph: Ceph, number: int, osd: Document, share: float) -> dict[str, Any
 @route("POST /nodes/{node}/ceph/osd")
 def create_osd(call: Call) -> Any:
     """Make OSDs of an unused disk, in a task."""
-    params, ceph, physical = call.params, Ceph(call.world), Physical(call.store, call.node)
+    params, ceph, physical = call.params, Ceph(call.world), NodeDisks(call.store, call.node)
     ceph.require()
     device, count = str(params["dev"]), int(params.get("osds-per-device", 1))
     extra = {kind: str(params[f"{kind}_dev"]) for kind in ("db", "wal") if params.get(f"{kind}_dev")}
@@ -111,7 +111,7 @@ def create_osd(call: Call) -> Any:
     return call.start_task("cephcreateosd", device.removeprefix("/dev/"), work)
 
 
-def _check_extra(physical: Physical, kind: str, path: str) -> None:
+def _check_extra(physical: NodeDisks, kind: str, path: str) -> None:
     """Refuse a disk for the database or the log that something else is on."""
     disk = physical.disks().get(path)
     if disk is None:
@@ -123,7 +123,7 @@ def _check_extra(physical: Physical, kind: str, path: str) -> None:
 def _add(call: Call, device: str, size: int, extra: dict[str, str]) -> int:
     taken = Ceph(call.world).osds()
     number = next(number for number in range(len(taken) + 1) if number not in taken)
-    disk = Physical(call.store, call.node).require(device)
+    disk = NodeDisks(call.store, call.node).require(device)
     document = {
         "node": call.node,
         "device": device,
@@ -168,7 +168,7 @@ def remove_osd(call: Call) -> Any:
 
 
 def _give_back(call: Call, osd: Document, number: int) -> None:
-    physical, device = Physical(call.store, call.node), str(osd["device"])
+    physical, device = NodeDisks(call.store, call.node), str(osd["device"])
     left = [other for other in physical.disks().get(device, {}).get("osds", ()) if other != number]
     if left:
         physical.change([device], osds=left)

@@ -273,7 +273,7 @@ def _switch(call: Call, command: str, *, running: int) -> str:
 
 
 def _apply(call: Call, service: str, *, running: int) -> int:
-    """Set the services (and OSDs) of a node that a name stands for; return how many there are."""
+    """Set the services (and OSDs) of a node that a name represents; return how many there are."""
     kind, _, name = service.partition(".")
     found = 0
     for key, document in list(call.store.items(SERVICES).items()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pvelab.server.routing import route
-from pvelab.world.storage.physical import SYSTEM_DISK, Physical
+from pvelab.world.storage.physical import SYSTEM_DISK, NodeDisks
 
 if TYPE_CHECKING:
     from pvelab.server.call import Call
@@ -29,7 +29,7 @@ def index_disks(_call: Call) -> Any:
 def list_disks(call: Call) -> Any:
     """List the disks, all of them or the unused ones."""
     wanted, rows = call.params.get("type"), []
-    for path, disk in sorted(Physical(call.store, call.node).disks().items()):
+    for path, disk in sorted(NodeDisks(call.store, call.node).disks().items()):
         used = disk.get("used")
         if wanted == "unused" and used:
             continue

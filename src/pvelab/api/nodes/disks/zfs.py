@@ -10,7 +10,7 @@ from pvelab.server.params import properties
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
-from pvelab.world.storage.physical import DiskPool, Physical
+from pvelab.world.storage.physical import DiskPool, NodeDisks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +40,8 @@ _PARITY = {"raidz": 1, "raidz2": 2, "raidz3": 3, "draid": 1, "draid2": 2, "draid
 def list_pools(call: Call) -> Any:
     """List the pools."""
     rows = []
-    for name, pool in sorted(Physical(call.store, call.node).pools("zfs").items()):
-        used = _used(call.world, call.node, name)
+    for name, pool in sorted(NodeDisks(call.store, call.node).pools("zfs").items()):
+        used = _count_used_bytes(call.world, call.node, name)
         rows.append(
             {
                 "name": name,
@@ -56,7 +56,7 @@ def list_pools(call: Call) -> Any:
     return rows
 
 
-def _used(world: World, node: str, pool: str) -> int:
+def _count_used_bytes(world: World, node: str, pool: str) -> int:
     storages = [
         name
         for name, config in world.storages.all().items()
@@ -71,7 +71,7 @@ def _used(world: World, node: str, pool: str) -> int:
 def read_pool(call: Call) -> Any:
     """Answer a pool with its devices."""
     name = call.params["name"]
-    pool = Physical(call.store, call.node).pools("zfs").get(name)
+    pool = NodeDisks(call.store, call.node).pools("zfs").get(name)
     if pool is None:
         raise PveError(f"command '/sbin/zpool status -P {name}' failed: exit code 1")
     return {
@@ -106,7 +106,7 @@ def create_pool(call: Call) -> Any:
     params, world, node = call.params, call.world, call.node
     name, level = str(params["name"]), str(params["raidlevel"])
     devices = tuple(split_list(str(params["devices"])))
-    physical = Physical(call.store, node)
+    physical = NodeDisks(call.store, node)
     draid = _draid(call, level)
     sizes = [int(physical.require_unused(device)["size"]) for device in devices]
     size = _size(level, sizes)
@@ -175,7 +175,7 @@ def remove_pool(call: Call) -> Any:
     params, world, node, name = call.params, call.world, call.node, str(call.params["name"])
     if params.get("cleanup-config"):
         call.check("/storage", "Datastore.Allocate")
-    physical = Physical(call.store, node)
+    physical = NodeDisks(call.store, node)
 
     async def work(task: Task) -> None:
         if name not in physical.pools("zfs"):

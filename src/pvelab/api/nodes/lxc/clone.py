@@ -11,7 +11,7 @@ from pvelab.api.nodes.lxc.disks import VolumeMaker
 from pvelab.api.nodes.lxc.mountpoints import MountPoint, MountType
 from pvelab.api.nodes.lxc.networks import complete_network, is_network
 from pvelab.api.nodes.lxc.options import check_bridge
-from pvelab.api.nodes.lxc.settings import described
+from pvelab.api.nodes.lxc.settings import format_description
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
@@ -66,7 +66,7 @@ async def clone_container(call: Call) -> Any:
             if taken is not None:
                 kind = "VM" if taken["type"] == "qemu" else "CT"
                 raise PveError(f"{kind} {newid} already exists on node '{taken['node']}'")
-            plan = _planned(call, source, target)
+            plan = _plan_clone(call, source, target)
             config = _new_config(call, _source_config(source, plan.snapshot))
             world.guests.update(source, config={**source["config"], "lock": "disk"})
             world.guests.create("lxc", call.node, newid, {**config, "lock": "create"})
@@ -105,7 +105,7 @@ def _source_config(source: Document, snapshot: str | None) -> Mapping[str, Any]:
     return kept
 
 
-def _planned(call: Call, source: Document, target: str | None) -> _Plan:
+def _plan_clone(call: Call, source: Document, target: str | None) -> _Plan:
     world, params = call.world, call.params
     full = bool(params.get("full", not source["config"].get("template")))
     snapshot, storage = params.get("snapname"), params.get("storage")
@@ -131,7 +131,7 @@ def _planned(call: Call, source: Document, target: str | None) -> _Plan:
 
 
 def _check_volume(call: Call, plan: _Plan, key: str, point: MountPoint) -> bool:
-    """Refuse a volume that cannot be cloned; tell whether the new one is on a shared storage."""
+    """Refuse a volume that cannot be cloned; return whether the new one is on a shared storage."""
     world, volid = call.world, str(point["volume"])
     kind = mountpoints.mount_type(volid)
     if kind is not MountType.VOLUME:
@@ -161,7 +161,7 @@ def _new_config(call: Call, source: Mapping[str, Any]) -> dict[str, Any]:
     if call.params.get("hostname"):
         config["hostname"] = call.params["hostname"]
     if call.params.get("description"):
-        config["description"] = described(call.params["description"])
+        config["description"] = format_description(call.params["description"])
     return config
 
 

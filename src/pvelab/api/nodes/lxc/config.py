@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pvelab.api.nodes.lxc.disks import VolumeMaker
 from pvelab.api.nodes.lxc.options import OptionCheck
 from pvelab.api.nodes.lxc.pending import Changes, effective
-from pvelab.api.nodes.lxc.settings import is_known, normalized
+from pvelab.api.nodes.lxc.settings import is_known, normalize
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter, bad_parameters
 from pvelab.server.routing import route
@@ -91,13 +91,15 @@ async def update_config(call: Call) -> Any:
         world.guests.check_unlocked(guest)
         world.guests.check_digest(guest, params.get("digest"))
         _check(call, guest, _Update(values=given, delete=delete, revert=revert))
-        update = _Update(values=normalized(world, node, given), delete=delete, revert=revert)
+        update = _Update(values=normalize(world, node, given), delete=delete, revert=revert)
         worker = Inline(world)
         maker = VolumeMaker(world=world, worker=worker, node=node, vmid=vmid)
-        made = await maker.create(_staged(Changes(world, guest, worker), update).mounting(update.touched))
+        made = await maker.create(
+            _stage_changes(Changes(world, guest, worker), update).list_mounts(update.touched)
+        )
         try:
             with call.transaction():
-                changes = _staged(Changes(world, guest, worker), update)
+                changes = _stage_changes(Changes(world, guest, worker), update)
                 changes.pending.update(made)
                 changes.apply(update.touched)
         except PveError:
@@ -106,7 +108,7 @@ async def update_config(call: Call) -> Any:
     return None
 
 
-def _staged(changes: Changes, update: _Update) -> Changes:
+def _stage_changes(changes: Changes, update: _Update) -> Changes:
     changes.revert(update.revert)
     changes.delete(update.delete)
     changes.set(update.values)
@@ -114,10 +116,10 @@ def _staged(changes: Changes, update: _Update) -> Changes:
 
 
 def _check(call: Call, guest: Document, update: _Update) -> None:
-    """Refuse names that do not exist or stand in two places, and what the caller may not change."""
+    """Refuse names that do not exist or are in two places, and what the caller may not change."""
     checks = OptionCheck(call, unprivileged=bool(guest["config"].get("unprivileged")), old=guest["config"])
-    checks.removing(update.delete)
-    checks.removing(update.revert)
+    checks.check_delete(update.delete)
+    checks.check_delete(update.revert)
     for name in update.revert:
         if not is_known(call.world, name):
             raise bad_parameter("revert", f"unknown option '{name}'")
@@ -131,7 +133,7 @@ def _check(call: Call, guest: Document, update: _Update) -> None:
         if name in update.revert:
             text = f"you can't use '-delete {name}' and '-revert {name}' at the same time"
             raise bad_parameter("delete", text)
-    checks.setting(update.values)
+    checks.check_set(update.values)
 
 
 def _readable(call: Call, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,16 @@ from pvelab.api.nodes.lxc import ostemplates
 from pvelab.api.nodes.lxc.disks import VolumeMaker
 from pvelab.api.nodes.lxc.networks import complete_network, is_network
 from pvelab.api.nodes.lxc.options import OptionCheck
-from pvelab.api.nodes.lxc.planning import NOT_CONFIG, check_keys, check_storages, is_plain, wanted_volumes
+from pvelab.api.nodes.lxc.planning import (
+    NOT_CONFIG,
+    check_keys,
+    check_storages,
+    is_plain,
+    list_requested_volumes,
+)
 from pvelab.api.nodes.lxc.power import start_container
 from pvelab.api.nodes.lxc.restore import restore_container
-from pvelab.api.nodes.lxc.settings import normalized
+from pvelab.api.nodes.lxc.settings import normalize
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError, not_permitted
 from pvelab.server.routing import route
@@ -50,7 +56,7 @@ def create_container(call: Call) -> Any:
     if call.params.get("restore"):
         return restore_container(call)
     world.cluster.require_quorum()
-    plan = _planned(call)
+    plan = _plan_creation(call)
     world.guests.create("lxc", plan.node, plan.vmid, {"lock": "create"})
 
     async def work(task: Task) -> None:
@@ -66,17 +72,17 @@ def create_container(call: Call) -> Any:
     return call.start_task("vzcreate", plan.vmid, work)
 
 
-def _planned(call: Call) -> _Plan:
+def _plan_creation(call: Call) -> _Plan:
     params, world, vmid, node = call.params, call.world, call.vmid, call.node
     unprivileged, pool = bool(params.get("unprivileged", 1)), params.get("pool")
     _check_right(call, pool, unprivileged=unprivileged)
     given = {key: value for key, value in params.items() if key not in NOT_CONFIG}
     storage = str(params.get("storage", "local"))
-    volumes = wanted_volumes(given, storage)
-    OptionCheck(call, unprivileged=unprivileged, pool=pool).setting({**given, **volumes})
+    volumes = list_requested_volumes(given, storage)
+    OptionCheck(call, unprivileged=unprivileged, pool=pool).check_set({**given, **volumes})
     _check_template(call, str(params["ostemplate"]))
     check_storages(call, volumes, storage)
-    settings = normalized(world, node, {key: value for key, value in given.items() if is_plain(key)})
+    settings = normalize(world, node, {key: value for key, value in given.items() if is_plain(key)})
     if unprivileged:
         settings["unprivileged"] = 1
     return _Plan(

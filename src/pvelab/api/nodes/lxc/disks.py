@@ -48,7 +48,7 @@ class VolumeMaker:
         """Return the mount points among some settings as they are kept, volumes allocated where asked for.
 
         Raises:
-            PveError: A volume does not exist or cannot be made; what was made is given back.
+            PveError: A volume does not exist or cannot be created; what was created is given back.
         """
         printed: dict[str, str] = {}
         with undo_on_failure(self.undo):
@@ -86,7 +86,7 @@ class VolumeMaker:
         return volid
 
     def undo(self) -> None:
-        """Give back every volume that was made."""
+        """Give back every volume that was created."""
         free_all(self.world, self.worker, self.made, self.node)
         self.made.clear()
 
@@ -110,7 +110,7 @@ def free_volume(world: World, vmid: int, volid: str, node: str, worker: Worker) 
     """Free a volume of a container, in the running transaction; one that belongs to another guest stays.
 
     Raises:
-        PveError: Linked clones stand on it.
+        PveError: Linked clones depend on it.
     """
     if mountpoints.mount_type(volid) is not MountType.VOLUME or ":" not in volid:
         return

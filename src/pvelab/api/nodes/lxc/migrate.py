@@ -24,7 +24,7 @@ _SHUTDOWN_TIMEOUT_S = 180
 
 @route("GET /nodes/{node}/lxc/{vmid}/migrate")
 def read_conditions(call: Call) -> Any:
-    """Tell whether a container runs and where it could go."""
+    """Return whether a container runs and where it could go."""
     world = call.world
     world.cluster.require_quorum()
     guest = world.guests.require("lxc", call.node, call.vmid)

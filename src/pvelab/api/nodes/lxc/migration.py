@@ -35,7 +35,7 @@ class Migration(GuestMigration):
     """One container on its way from one node to another.
 
     Attributes:
-        storages: Where the volumes of each local storage go; the empty name stands for all others.
+        storages: Where the volumes of each local storage go; the empty name represents all others.
         restart: Whether a running container may be stopped here and started there.
         timeout_s: How long it may take to stop.
     """
@@ -56,7 +56,7 @@ class Migration(GuestMigration):
             await start_container(self.world, self.task, self.vmid, self.target)
 
     def _prepare(self) -> bool:
-        """Refuse what cannot be migrated; tell whether the container runs."""
+        """Refuse what cannot be migrated; return whether the container runs."""
         world, guest = self.world, self._guest()
         world.guests.check_unlocked(guest)
         running = bool(guest["status"] == "running")
@@ -127,7 +127,7 @@ class Migration(GuestMigration):
     def _local_volumes(self) -> list[str]:
         found: dict[str, bool] = {}
         problems: dict[str, str] = {}
-        for volid, in_snapshot in self._referenced():
+        for volid, in_snapshot in self._list_volumes():
             storage, _ = parse_volume_id(volid)
             config = self.world.storages.require(storage, self.source)
             if self.world.storages.is_shared(config):
@@ -147,7 +147,7 @@ class Migration(GuestMigration):
             raise PveError("can't migrate CT - check log")
         return sorted(found)
 
-    def _referenced(self) -> Iterator[tuple[str, bool]]:
+    def _list_volumes(self) -> Iterator[tuple[str, bool]]:
         """Yield every volume of the container, and whether it is one of a snapshot."""
         guest = self._guest()
         snapshots = [(found["config"], True) for found in guest["snapshots"].values()]
@@ -187,21 +187,21 @@ class Migration(GuestMigration):
         guest = self._guest()
         config = {key: value for key, value in guest["config"].items() if key != "lock"}
         snapshots = {
-            name: {**found, "config": self._moved(found["config"])}
+            name: {**found, "config": self._rewrite_volumes(found["config"])}
             for name, found in guest["snapshots"].items()
         }
         self.world.guests.update(
             guest,
             node=self.target,
-            config=self._moved(config),
-            pending=self._moved(guest["pending"]),
+            config=self._rewrite_volumes(config),
+            pending=self._rewrite_volumes(guest["pending"]),
             snapshots=snapshots,
         )
         for volid in self.copied:
             self.world.volumes.free(volid, self.source)
         switch_replication(self.world.store, self.vmid, self.target)
 
-    def _moved(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _rewrite_volumes(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration that refers to the copies on the target."""
         changed = dict(config)
         for key, point in mountpoints.each_volume(self.world.facts, config, unused=True):

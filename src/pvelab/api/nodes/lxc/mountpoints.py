@@ -46,7 +46,7 @@ class MountType(enum.StrEnum):
 
 
 def is_mount_point(key: str) -> bool:
-    """Tell whether an option is the root or a mount point (unused volumes are not)."""
+    """Return whether an option is the root or a mount point (unused volumes are not)."""
     return _MOUNT_POINT.fullmatch(key) is not None
 
 
@@ -57,7 +57,7 @@ def mount_keys(config: Mapping[str, Any]) -> list[str]:
 
 
 def mount_type(volume: str) -> MountType:
-    """Return what a volume text stands for."""
+    """Return what a volume text represents."""
     if volume.startswith("/"):
         return MountType.DEVICE if volume.startswith("/dev/") else MountType.BIND
     return MountType.VOLUME
@@ -98,7 +98,7 @@ def each_volume(
 
 
 def is_volume_used(facts: Facts, volid: str, *configs: Mapping[str, Any]) -> bool:
-    """Tell whether a volume is mounted in one of some configurations."""
+    """Return whether a volume is mounted in one of some configurations."""
     return any(point["volume"] == volid for config in configs for _, point in each_volume(facts, config))
 
 

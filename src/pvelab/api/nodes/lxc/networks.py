@@ -24,7 +24,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def is_network(key: str) -> bool:
-    """Tell whether an option is a network device."""
+    """Return whether an option is a network device."""
     return re.fullmatch(r"net\d+", key) is not None
 
 

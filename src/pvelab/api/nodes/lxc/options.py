@@ -83,7 +83,7 @@ class OptionCheck:
         self._unprivileged = unprivileged
         self._pool = pool
 
-    def setting(self, values: Mapping[str, Any]) -> None:
+    def check_set(self, values: Mapping[str, Any]) -> None:
         """Refuse unless the caller may give options these values.
 
         Raises:
@@ -92,7 +92,7 @@ class OptionCheck:
         for option, value in values.items():
             self._check(option, str(value))
 
-    def removing(self, options: Iterable[str]) -> None:
+    def check_delete(self, options: Iterable[str]) -> None:
         """Refuse unless the caller may remove options.
 
         Raises:

@@ -67,5 +67,5 @@ def architecture_of(volid: str) -> str:
 
 
 def is_oci(volume: Document | None) -> bool:
-    """Tell whether a template is an image pulled from a registry."""
+    """Return whether a template is an image pulled from a registry."""
     return volume is not None and bool(volume.get("oci"))

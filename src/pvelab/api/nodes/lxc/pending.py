@@ -86,8 +86,8 @@ class Changes:
             self.pending[option] = value
             self.pending_delete.pop(option, None)
 
-    def mounting(self, options: Container[str] | None = None) -> dict[str, str]:
-        """Return the staged mount points that `apply` would mount now, before their volumes are made."""
+    def list_mounts(self, options: Container[str] | None = None) -> dict[str, str]:
+        """Return the staged mount points that `apply` would mount now, before their volumes are created."""
         return {
             option: str(value)
             for option, value in self.pending.items()

@@ -1,4 +1,4 @@
-"""What a call that makes a container says of its volumes and keys, checked before anything is made."""
+"""What a call that makes a container says of its volumes and keys, checked before anything is created."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pvelab.server.call import Call
 
-__all__ = ["NOT_CONFIG", "check_keys", "check_storages", "is_plain", "wanted_volumes"]
+__all__ = ["NOT_CONFIG", "check_keys", "check_storages", "is_plain", "list_requested_volumes"]
 
 # Parameters of the call that creates a container, not options of the container.
 NOT_CONFIG = frozenset(
@@ -28,11 +28,11 @@ _SSH_KEY = re.compile(r"(?:\S+ )*?(?:ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/]+={0,3}(?:
 
 
 def is_plain(key: str) -> bool:
-    """Tell whether a parameter is an option that is no volume."""
+    """Return whether a parameter is an option that is no volume."""
     return not mountpoints.is_mount_point(key) and not key.startswith("unused")
 
 
-def wanted_volumes(given: Mapping[str, Any], storage: str) -> dict[str, str]:
+def list_requested_volumes(given: Mapping[str, Any], storage: str) -> dict[str, str]:
     """Return the mount points to make, those that are a plain number on the default storage.
 
     Raises:

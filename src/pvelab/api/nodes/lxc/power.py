@@ -200,7 +200,7 @@ def stop_container(world: World, vmid: int) -> None:
 async def _start(world: World, task: Task, guest: Document) -> None:
     node, vmid = str(guest["node"]), int(guest["vmid"])
     maker = VolumeMaker(world=world, worker=task, node=node, vmid=vmid)
-    made = await maker.create(Changes(world, guest, task).mounting())
+    made = await maker.create(Changes(world, guest, task).list_mounts())
     try:
         with task.step():
             changes = Changes(world, guest, task)

@@ -10,9 +10,15 @@ from pvelab.api.nodes.lxc.disks import VolumeMaker, free_volume
 from pvelab.api.nodes.lxc.mountpoints import MountType
 from pvelab.api.nodes.lxc.networks import complete_network, is_network
 from pvelab.api.nodes.lxc.options import OptionCheck, check_bridge
-from pvelab.api.nodes.lxc.planning import NOT_CONFIG, check_keys, check_storages, is_plain, wanted_volumes
+from pvelab.api.nodes.lxc.planning import (
+    NOT_CONFIG,
+    check_keys,
+    check_storages,
+    is_plain,
+    list_requested_volumes,
+)
 from pvelab.api.nodes.lxc.power import start_container
-from pvelab.api.nodes.lxc.settings import normalized
+from pvelab.api.nodes.lxc.settings import normalize
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError, not_permitted
 from pvelab.world.ha.config import add_resource
@@ -47,16 +53,16 @@ def restore_container(call: Call) -> str:
     _check_right(call, old)
     given = {key: value for key, value in params.items() if key not in NOT_CONFIG}
     storage = str(params.get("storage", "local"))
-    volumes = wanted_volumes(given, storage)
+    volumes = list_requested_volumes(given, storage)
     unprivileged = params.get("unprivileged")
     checked = OptionCheck(call, unprivileged=bool(unprivileged), pool=params.get("pool"))
-    checked.setting({**given, **volumes})
+    checked.check_set({**given, **volumes})
     archive = str(params["ostemplate"])
     if archive == "-":
         raise PveError("pipe requires cli environment")
     check_volume_access(call, archive, "backup", vmid)
     check_storages(call, volumes, storage)
-    settings = normalized(world, call.node, {key: value for key, value in given.items() if is_plain(key)})
+    settings = normalize(world, call.node, {key: value for key, value in given.items() if is_plain(key)})
     restore = _Restore(
         call=call,
         node=call.node,
@@ -154,7 +160,7 @@ class _Restore:
         unprivileged = self.call.params.get("unprivileged", content["config"].get("unprivileged"))
         if not unprivileged and (not self.replaces or guest["config"].get("unprivileged")):
             self.call.check("/", "Sys.Modify")
-        points = await maker.create(self.volumes or self._recovered_volumes(content))
+        points = await maker.create(self.volumes or self._list_archived_volumes(content))
         task.log(f"restoring '{self.archive}' now..")
         await task.spend(Work.RESTORE)
         task.log("merging backed-up and given configuration..")
@@ -185,8 +191,8 @@ class _Restore:
             if is_network(key) and key not in self.settings:
                 check_bridge(self.call, str(value))
 
-    def _recovered_volumes(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Return the volumes that the archive says, to be made on the storage of the call."""
+    def _list_archived_volumes(self, content: Mapping[str, Any]) -> dict[str, str]:
+        """Return the volumes that the archive says, to be created on the storage of the call."""
         facts, wanted = self.world.facts, {}
         for key, point in mountpoints.each_volume(facts, content["config"]):
             kind = mountpoints.mount_type(str(point["volume"]))

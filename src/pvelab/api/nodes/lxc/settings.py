@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from pvelab.world.world import World
 
-__all__ = ["check_hookscript", "described", "is_known", "normalized", "unique_tags"]
+__all__ = ["check_hookscript", "format_description", "is_known", "normalize", "unique_tags"]
 
 # The weight of a container under cgroup v2.
 _LARGEST_CPU_UNITS = 10000
 _KNOWN_AT = "PUT /nodes/{node}/lxc/{vmid}/config"
 
 
-def normalized(world: World, node: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def normalize(world: World, node: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return options as the configuration keeps them; what asks for a volume is left as it is.
 
     Raises:
@@ -37,7 +37,7 @@ def normalized(world: World, node: str, values: Mapping[str, Any]) -> dict[str, 
     return settings
 
 
-def described(text: str) -> str:
+def format_description(text: str) -> str:
     """Return a description as it comes back from the comment lines of the file: every line ends."""
     return "".join(f"{line}\n" for line in text.rstrip("\n").split("\n")) if text else ""
 
@@ -55,7 +55,7 @@ def unique_tags(world: World, text: str) -> str:
 
 
 def is_known(world: World, name: str) -> bool:
-    """Tell whether there is an option of that name."""
+    """Return whether there is an option of that name."""
     known = world.facts[_KNOWN_AT].parameters
     return name in known or re.sub(r"\d+$", "[n]", name) in known
 
@@ -81,7 +81,7 @@ def _normalize(world: World, node: str, key: str, value: Any) -> Any:
     elif key == "cpuunits":
         return min(int(value), _LARGEST_CPU_UNITS)
     elif key == "description":
-        return described(str(value))
+        return format_description(str(value))
     return value
 
 

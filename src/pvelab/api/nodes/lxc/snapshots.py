@@ -9,7 +9,7 @@ from pvelab.api.nodes.lxc.power import start_container, stop_container
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
 from pvelab.world.guests import snapshots
-from pvelab.world.guests.snapshots import Family, Snapshot
+from pvelab.world.guests.snapshots import Snapshot, SnapshotRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ def _volumes(world: World, config: Mapping[str, Any]) -> Mapping[str, str]:
     return {key: str(point["volume"]) for key, point in mountpoints.each_volume(world.facts, config)}
 
 
-FAMILY = Family(kind="lxc", volumes=_volumes, stop=stop_container)
+FAMILY = SnapshotRules(kind="lxc", volumes=_volumes, stop=stop_container)
 
 
 @route("GET /nodes/{node}/lxc/{vmid}/snapshot")

@@ -79,7 +79,7 @@ def read_interfaces(call: Call) -> Any:
 
 @route("GET /nodes/{node}/lxc/{vmid}/feature")
 def read_feature(call: Call) -> Any:
-    """Tell whether a container can be cloned, copied or have snapshots."""
+    """Return whether a container can be cloned, copied or have snapshots."""
     guest = call.world.guests.require("lxc", call.node, call.vmid)
     config, snapshot = guest["config"], call.params.get("snapname")
     if snapshot is not None:

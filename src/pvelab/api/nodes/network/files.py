@@ -83,7 +83,7 @@ def put_in_force(world: World, node: str) -> None:
 
 
 def bring_up(world: World, node: str, *, at_boot: bool = False) -> None:
-    """Bring up what starts by itself, with all that it stands on, and take down what is gone."""
+    """Bring up what starts by itself, with all that it depends on, and take down what is gone."""
     document = _document(world, node)
     interfaces = read_interfaces(document["text"], links=document["links"])
     live: dict[str, Any] = {}
@@ -99,11 +99,11 @@ def bring_up(world: World, node: str, *, at_boot: bool = False) -> None:
                 "vlan_aware": int(bool(interface.get("bridge_vlan_aware"))),
                 "mtu": int(interface.get("mtu") or _DEFAULT_MTU),
             }
-            waiting += _stands_on(name, interface)
+            waiting += _list_parents(name, interface)
     world.store.put(INTERFACES, node, {**document, "live": dict(sorted(live.items()))})
 
 
-def _stands_on(name: str, interface: Interface) -> list[str]:
+def _list_parents(name: str, interface: Interface) -> list[str]:
     keys = ("bridge_ports", "slaves", "ovs_ports", "ovs_bonds", "vlan-raw-device")
     listed = split_list(" ".join(str(interface[key]) for key in keys if interface.get(key)))
     return [*listed, *(re.split(r"[.:]", port)[0] for port in (name, *listed))]

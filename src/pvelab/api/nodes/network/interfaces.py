@@ -33,7 +33,7 @@ def list_interfaces(call: Call) -> Any:
     found.pop("lo", None)
     wanted = call.params.get("type")
     if wanted is not None:
-        found = _filtered(call, found, wanted)
+        found = _filter(call, found, wanted)
     return [
         {"iface": name, **interface}
         for name, interface in found.items()
@@ -103,7 +103,7 @@ def _require(interfaces: Interfaces, name: str) -> Interface:
     return found
 
 
-def _filtered(call: Call, found: dict[str, Interface], wanted: str) -> dict[str, Interface]:
+def _filter(call: Call, found: dict[str, Interface], wanted: str) -> dict[str, Interface]:
     chosen = {
         name: interface
         for name, interface in found.items()

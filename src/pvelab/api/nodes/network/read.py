@@ -79,7 +79,7 @@ def read_interfaces(text: str, *, links: Collection[str] = (), active: Collectio
 
 
 def is_physical(name: str) -> bool:
-    """Tell whether a name is one that the kernel gives to network cards."""
+    """Return whether a name is one that the kernel gives to network cards."""
     return bool(_PHYSICAL.fullmatch(name))
 
 

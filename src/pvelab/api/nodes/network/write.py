@@ -26,7 +26,7 @@ _ORDER = {
 }
 _LAST = 50_000
 _OVS_BOND_MODES = frozenset(("active-backup", "balance-slb", "lacp-balance-slb", "lacp-balance-tcp"))
-# What the lines of a type print themselves, or what never stands in the file.
+# What the lines of a type print themselves, or what never is in the file.
 _DONE = frozenset(
     (
         *("type", "priority", "active", "exists", "autostart", "families"),

@@ -131,7 +131,7 @@ def _timezone(_world: World, _guest: Document) -> Any:
 
 
 def _users(_world: World, _guest: Document) -> Any:
-    # Nobody is logged in at the console of a guest without a screen.
+    # No one is logged in at the console of a guest without a screen.
     return []
 
 
@@ -269,7 +269,7 @@ async def _answer(call: Call, name: str, command: Command) -> Any:
         return {"result": command(world, guest)}
 
 
-def _bound(name: str) -> Route:
+def _bind_command(name: str) -> Route:
     verb, command = _COMMANDS[name]
 
     async def handler(call: Call) -> Any:
@@ -278,4 +278,4 @@ def _bound(name: str) -> Route:
     return route(f"{verb} {_DECLARED_AT}/{name}")(handler)
 
 
-ROUTES = tuple(_bound(name) for name in _COMMANDS)
+ROUTES = tuple(_bind_command(name) for name in _COMMANDS)

@@ -11,8 +11,8 @@ from pvelab.api.nodes.qemu.agent import refuse_suspending, require_agent
 from pvelab.machines.machine import Execution, MachineError
 from pvelab.server.problems import PveError
 from pvelab.server.routing import route
-from pvelab.ssh.shell.streams import BytesSource, Captured, Streams
-from pvelab.world.guests.executions import Outcome
+from pvelab.ssh.shell.streams import BytesSource, CaptureSink, Streams
+from pvelab.world.guests.executions import ExecutionOutcome
 
 if TYPE_CHECKING:
     from pvelab.machines.machine import GuestMachine
@@ -42,15 +42,15 @@ async def execute(call: Call) -> Any:
         raise PveError("Agent error: Parameter 'path' is missing")
     stdin = str(given or "").encode("latin-1", "replace")
 
-    async def program() -> Outcome:
-        out, err = Captured(), Captured()
+    async def program() -> ExecutionOutcome:
+        out, err = CaptureSink(), CaptureSink()
         streams = Streams(stdin=BytesSource(stdin), stdout=out, stderr=err)
         try:
             status = await machine.run(Execution(argv=tuple(command)), streams)
         except MachineError:
             # The guest stopped meanwhile, and the program with it.
-            return Outcome(status=_KILLED, stdout=out.data, stderr=err.data)
-        return Outcome(status=status, stdout=out.data, stderr=err.data)
+            return ExecutionOutcome(status=_KILLED, stdout=out.data, stderr=err.data)
+        return ExecutionOutcome(status=status, stdout=out.data, stderr=err.data)
 
     return {"pid": call.world.executions.start(int(guest["vmid"]), program)}
 
@@ -132,7 +132,7 @@ async def set_password(call: Call) -> Any:
     if "\n" in f"{name}{password}" or ":" in name:
         raise PveError("Agent error: forbidden characters in raw password")
     options = ("-e",) if call.params.get("crypted") else ()
-    out, err = Captured(), Captured()
+    out, err = CaptureSink(), CaptureSink()
     streams = Streams(stdin=BytesSource(f"{name}:{password}\n".encode()), stdout=out, stderr=err)
     try:
         status = await machine.run(Execution(argv=("chpasswd", *options)), streams)

@@ -37,7 +37,7 @@ _UUID = re.compile(r"(^|,)uuid=[^,]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clone:
-    """A clone that may be made: the source's configuration taken apart.
+    """A clone that may be created: the source's configuration taken apart.
 
     Attributes:
         config: What the new VM has from the start: everything but disks.
@@ -145,7 +145,7 @@ def _take_apart(call: Call, guest: Document) -> _Clone:
         if _NOT_COPIED.fullmatch(key):
             continue
         if not drives.is_drive(key):
-            config[key] = _copied(call.world, key, source[key])
+            config[key] = _copy_value(call.world, key, source[key])
             continue
         if key == "tpmstate0" and full and guest["status"] == "running" and "snapname" not in call.params:
             raise PveError("cannot clone TPM state while VM is running")
@@ -166,7 +166,7 @@ def _take_apart(call: Call, guest: Document) -> _Clone:
     return _Clone(config=config, disks=disks, full=frozenset(copied))
 
 
-def _copied(world: World, key: str, value: Any) -> Any:
+def _copy_value(world: World, key: str, value: Any) -> Any:
     if not re.fullmatch(r"net\d+", key):
         return value
     return complete_network(world, str(value), new_address=True)
@@ -187,7 +187,7 @@ def _check_feature(call: Call, key: str, volid: str, *, full: bool) -> None:
 
 
 def _check_storages(call: Call, source: Mapping[str, Any]) -> bool:
-    """Refuse storages that the caller may not fill; tell whether all nodes see every volume."""
+    """Refuse storages that the caller may not fill; return whether all nodes see every volume."""
     shared = True
     for key in drives.drive_keys(source):
         drive = drives.parse_drive(call.world.facts, key, str(source[key]))
@@ -232,7 +232,7 @@ async def _copy(call: Call, task: Task, clone: _Clone) -> None:
             )
             config[key] = drives.print_drive(world.facts, key, await copy_drive(world, task, copy, made))
             with task.step():
-                # Whoever finds a clone that was cut off finds its disks too.
+                # Anyone who finds a clone that was cut off finds its disks too.
                 guest = world.guests.require("qemu", node, newid)
                 world.guests.update(guest, config=dict(config))
         if clone.full or not clone.disks:

@@ -19,19 +19,22 @@ _MASKED = "**********"
 
 @route("GET /nodes/{node}/qemu/{vmid}/cloudinit")
 def read_cloudinit(call: Call) -> Any:
-    """List what the drive was made from, and what has changed since."""
+    """List what the drive was created from, and what has changed since."""
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     config, recorded = guest["config"], guest.get("cloudinit") or {}
     rows: list[dict[str, Any]] = []
     for key, record in recorded.items():
         if "added" in record:
-            rows.append({"key": key, "pending": _shown(key, config.get(key))})
+            rows.append({"key": key, "pending": _mask_password(key, config.get(key))})
     for key in sorted(config):
         if not CLOUDINIT_OPTIONS.fullmatch(key) or "added" in recorded.get(key, {}):
             continue
-        row = {"key": key, "value": _shown(key, config[key])}
+        row = {"key": key, "value": _mask_password(key, config[key])}
         if key in recorded:
-            row |= {"value": _shown(key, recorded[key]["value"]), "pending": _shown(key, config[key])}
+            row |= {
+                "value": _mask_password(key, recorded[key]["value"]),
+                "pending": _mask_password(key, config[key]),
+            }
         rows.append(row)
     rows += [{"key": key, "delete": 1} for key in recorded if key not in config]
     return rows
@@ -68,5 +71,5 @@ def dump_cloudinit(call: Call) -> Any:
     )
 
 
-def _shown(key: str, value: Any) -> Any:
+def _mask_password(key: str, value: Any) -> Any:
     return _MASKED if key == "cipassword" else value

@@ -11,7 +11,7 @@ from pvelab.api.nodes.qemu import drives, options
 from pvelab.api.nodes.qemu.cpu import check_cpu
 from pvelab.api.nodes.qemu.disks import DiskMaker
 from pvelab.api.nodes.qemu.pending import Changes, effective
-from pvelab.api.nodes.qemu.settings import normalized
+from pvelab.api.nodes.qemu.settings import normalize
 from pvelab.faults.latency import Work
 from pvelab.server.params.texts import split_list
 from pvelab.server.problems import PveError, bad_parameter, bad_parameters
@@ -110,7 +110,7 @@ async def update_async(call: Call) -> Any:
     world, node, vmid = call.world, call.node, call.vmid
 
     async def work(task: Task) -> None:
-        task.log(f"update VM {vmid}: {_said(call.params)}")
+        task.log(f"update VM {vmid}: {_format_command_line(call.params)}")
         await task.spend(Work.CONFIG)
         await _perform(world, task, node, vmid, update)
 
@@ -125,7 +125,7 @@ async def update_async(call: Call) -> Any:
 
 
 async def _ended(world: World, upid: str, seconds: float) -> bool:
-    """Wait for a task, but no longer than some lab time; tell whether it has ended."""
+    """Wait for a task, but no longer than some lab time; return whether it has ended."""
     waits = {asyncio.ensure_future(world.tasks.wait(upid)), asyncio.ensure_future(world.clock.sleep(seconds))}
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +135,7 @@ async def _ended(world: World, upid: str, seconds: float) -> bool:
     return not world.tasks.is_running(upid)
 
 
-def _said(params: Mapping[str, Any]) -> str:
+def _format_command_line(params: Mapping[str, Any]) -> str:
     """Return parameters as the command line has them, without the secret one."""
     shown = {key: "<hidden>" if key == "cipassword" else value for key, value in sorted(params.items())}
     return " ".join(
@@ -148,7 +148,7 @@ def _read_update(call: Call, params: Mapping[str, Any]) -> _Update:
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     drives.check_parameters(call.world.facts, values)
     update = _Update(
-        values=normalized(call.world, values, ostype=str(guest["config"].get("ostype", ""))),
+        values=normalize(call.world, values, ostype=str(guest["config"].get("ostype", ""))),
         delete=_names_to_delete(params, values),
         revert=tuple(split_list(params.get("revert", ""))),
         force=bool(params.get("force")),
@@ -228,7 +228,7 @@ async def _perform(world: World, worker: Worker, node: str, vmid: int, update: _
             {key: value for key, value in update.values.items() if drives.is_drive(key)}
         )
         with undo_on_failure(maker.undo), worker.step():
-            # Allocating may have taken time; the file lock kept everybody else away from the guest.
+            # Allocating may have taken time; the file lock kept everyone else away from the guest.
             changes = Changes(world, world.guests.require("qemu", node, vmid))
             changes.revert(update.revert)
             changes.delete(update.delete, force=update.force)

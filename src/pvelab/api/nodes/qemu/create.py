@@ -11,7 +11,7 @@ from pvelab.api.nodes.qemu.cpu import check_cpu
 from pvelab.api.nodes.qemu.disks import DiskMaker
 from pvelab.api.nodes.qemu.power import start_guest
 from pvelab.api.nodes.qemu.restore import restore_vm
-from pvelab.api.nodes.qemu.settings import NOT_CONFIG, normalized
+from pvelab.api.nodes.qemu.settings import NOT_CONFIG, normalize
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError, not_permitted
 from pvelab.server.routing import route
@@ -50,7 +50,7 @@ def create_vm(call: Call) -> Any:
     settings = {key: value for key, value in params.items() if key not in NOT_CONFIG}
     drives.check_parameters(world.facts, settings)
     _check_settings(call, settings, storage, pool)
-    config = normalized(world, settings, ostype=str(settings.get("ostype", "")))
+    config = normalize(world, settings, ostype=str(settings.get("ostype", "")))
     world.guests.require_free(vmid, "qemu")
     world.guests.create("qemu", call.node, vmid, {"lock": "create"})
     node, start, managed = call.node, bool(params.get("start")), bool(params.get("ha-managed"))

@@ -72,7 +72,9 @@ def resize_vm(call: Call) -> Any:
             drive = _resizable(world, guest, params["disk"])
             storage, _ = parse_volume_id(str(drive["file"]))
             call.check(f"/storage/{storage}", "Datastore.AllocateSpace")
-            size = _wanted_size(int(world.volumes.require(str(drive["file"]), node)["size"]), params["size"])
+            size = _parse_new_size(
+                int(world.volumes.require(str(drive["file"]), node)["size"]), params["size"]
+            )
             await task.spend(Work.RESIZE)
             with task.step():
                 world.volumes.resize(str(drive["file"]), node, size)
@@ -103,7 +105,7 @@ def _check_removable(world: World, node: str, vmid: int, *, purge: bool) -> Docu
 
 
 def _check_bases(world: World, guest: Document) -> None:
-    """Refuse to remove a template that linked clones stand on; LVM-thin lets its bases go all the same."""
+    """Refuse to remove a template that linked clones depend on; LVM-thin lets its bases go all the same."""
     node = str(guest["node"])
     for volid in _own_volumes(world, guest) if guest["config"].get("template") else ():
         config = world.storages.config(parse_volume_id(volid)[0])
@@ -142,7 +144,7 @@ def _resizable(world: World, guest: Document, disk: str) -> drives.Drive:
     return drive
 
 
-def _wanted_size(present: int, text: str) -> int:
+def _parse_new_size(present: int, text: str) -> int:
     size = parse_size(text.removeprefix("+")) or 0
     if text.startswith("+"):
         size += present

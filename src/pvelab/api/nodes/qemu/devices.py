@@ -54,7 +54,7 @@ def missing_mappings(world: World, mapped: Mapped, node: str) -> list[str]:
 
 
 def _is_free(value: str) -> bool:
-    """Tell whether a device is made by QEMU itself: a socket, or what a SPICE client has."""
+    """Return whether a device is created by QEMU itself: a socket, or what a SPICE client has."""
     return value == "socket" or value.partition(",")[0].lower() in ("spice", "host=spice")
 
 

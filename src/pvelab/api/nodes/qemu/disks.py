@@ -61,7 +61,7 @@ class DiskMaker:
         """Return the drives among some settings as they are kept, with volumes allocated where asked for.
 
         Raises:
-            PveError: A volume does not exist or cannot be made; what was made is given back.
+            PveError: A volume does not exist or cannot be created; what was created is given back.
         """
         printed: dict[str, str] = {}
         with undo_on_failure(self.undo):
@@ -73,7 +73,7 @@ class DiskMaker:
         return printed
 
     def undo(self) -> None:
-        """Give back every volume that was made."""
+        """Give back every volume that was created."""
         free_all(self.world, self.worker, self.made, self.node)
         self.made.clear()
 
@@ -94,7 +94,7 @@ class DiskMaker:
         if attached is not None:
             raise PveError(f"{key} - cloud-init drive is already attached at '{attached}'")
         storage = str(drive["file"]).rpartition(":")[0] or self.default_storage
-        kind = type_of(self.world.storages.config(self._given(storage)))
+        kind = type_of(self.world.storages.config(self._require_storage(storage)))
         chosen = str(drive.pop("format", "qcow2" if kind.files else "raw"))
         name = f"vm-{self.vmid}-cloudinit" + (f".{chosen}" if kind.files else "")
         drive |= {
@@ -102,13 +102,13 @@ class DiskMaker:
             "media": "cdrom",
             "size": CLOUDINIT_SIZE,
         }
-        self._say_made(key, drive)
+        self._log_created(key, drive)
 
     async def _create_disk(self, key: str, drive: Drive, storage: str | None, size: int) -> None:
         source, chosen = drive.pop("import-from", None), drive.pop("format", None)
         image = None
         if source is not None:
-            size, chosen = self._source(str(source), self._given(storage), chosen)
+            size, chosen = self._source(str(source), self._require_storage(storage), chosen)
             image = image_in(self.world.volumes.require(str(source), self.node))
         if key == "efidisk0":
             size = efi_size(drive)
@@ -121,7 +121,7 @@ class DiskMaker:
                 volid = images.make_base(self.world, volid, self.node)
             self.made.append(volid)
         drive |= {"file": volid, "size": int(self.world.volumes.require(volid, self.node)["size"])}
-        self._say_made(key, drive)
+        self._log_created(key, drive)
 
     def _use_existing(self, drive: Drive) -> None:
         volume = self.world.volumes.find(str(drive["file"]), self.node)
@@ -152,7 +152,7 @@ class DiskMaker:
         image: Mapping[str, Any] | None = None,
     ) -> str:
         new = NewVolume(
-            storage=self._given(storage),
+            storage=self._require_storage(storage),
             node=self.node,
             vmid=self.vmid,
             size=size,
@@ -172,11 +172,11 @@ class DiskMaker:
                 return key
         return None
 
-    def _given(self, storage: str | None) -> str:
+    def _require_storage(self, storage: str | None) -> str:
         if not storage:
             raise PveError("no storage ID specified (and no default storage)")
         return storage
 
-    def _say_made(self, key: str, drive: Drive) -> None:
+    def _log_created(self, key: str, drive: Drive) -> None:
         printed = drives.print_drive(self.world.facts, key, drive)
         self.worker.log(f"{key}: successfully created disk '{printed}'")

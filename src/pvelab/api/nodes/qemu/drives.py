@@ -47,7 +47,7 @@ _CLOUDINIT = re.compile(r"(?:^|[:/])vm-\d+-cloudinit(?:\.\w+)?$|:cloudinit$")
 
 
 def is_drive(key: str) -> bool:
-    """Tell whether an option is a drive (unused disks are not)."""
+    """Return whether an option is a drive (unused disks are not)."""
     return key in _DRIVES
 
 
@@ -62,12 +62,12 @@ def boot_order(devices: Sequence[str]) -> str:
 
 
 def is_cdrom(drive: Mapping[str, Any]) -> bool:
-    """Tell whether a drive is a CD drive; a cloud-init drive is one too."""
+    """Return whether a drive is a CD drive; a cloud-init drive is one too."""
     return drive.get("media") == "cdrom"
 
 
 def is_cloudinit(drive: Mapping[str, Any]) -> bool:
-    """Tell whether a drive carries cloud-init data, allocated or about to be."""
+    """Return whether a drive carries cloud-init data, allocated or about to be."""
     return bool(_CLOUDINIT.search(str(drive.get("file", ""))))
 
 

@@ -45,17 +45,17 @@ def hotplug_features(config: Mapping[str, Any]) -> frozenset[str]:
 
 
 def has_agent(text: str) -> bool:
-    """Tell whether an `agent` option enables the guest agent."""
+    """Return whether an `agent` option enables the guest agent."""
     return _agent_options(text).get("enabled") == "1"
 
 
 def is_fast(option: str) -> bool:
-    """Tell whether an option means nothing to the running QEMU."""
+    """Return whether an option means nothing to the running QEMU."""
     return option in _FAST or bool(CLOUDINIT_OPTIONS.fullmatch(option))
 
 
 def can_delete(config: Mapping[str, Any], option: str) -> bool:
-    """Tell whether an option can be taken from a running VM at once."""
+    """Return whether an option can be taken from a running VM at once."""
     features = hotplug_features(config)
     if is_fast(option) or option in _CGROUP:
         return True
@@ -80,7 +80,7 @@ def can_delete(config: Mapping[str, Any], option: str) -> bool:
 
 
 def can_set(world: World, config: Mapping[str, Any], option: str, value: Any) -> bool:
-    """Tell whether a running VM takes a value at once.
+    """Return whether a running VM takes a value at once.
 
     Raises:
         PveError: The value cannot be had without a restart and Proxmox says so at once.

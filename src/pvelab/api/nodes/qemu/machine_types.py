@@ -22,7 +22,7 @@ _INSTALLED = tuple(int(part) for part in QEMU_VERSION.split(".")[:2])
 
 
 def is_q35(world: World, config: Mapping[str, Any]) -> bool:
-    """Tell whether a VM has a board with PCI Express."""
+    """Return whether a VM has a board with PCI Express."""
     return "q35" in _type(world, config)
 
 

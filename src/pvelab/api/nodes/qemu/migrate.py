@@ -40,7 +40,7 @@ def read_precondition(call: Call) -> Any:
     sid = sid_of("qemu", call.vmid)
     together, blockers = motion_info(world, sid)
     obstacles = {
-        node: _obstacles(world, guest["config"], mapped, node) | _blocked(blockers, node)
+        node: _list_obstacles(world, guest["config"], mapped, node) | _list_blockers(blockers, node)
         for node in world.cluster.nodes()
         if node != call.node
     }
@@ -129,7 +129,7 @@ def check_available(world: World, config: Mapping[str, Any], target: str) -> Non
             world.storages.require(parse_volume_id(volid)[0], target)
 
 
-def _obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: str) -> dict[str, Any]:
+def _list_obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: str) -> dict[str, Any]:
     found = {
         "unavailable_storages": _missing_storages(world, config, node),
         "unavailable-resources": missing_mappings(world, mapped, node),
@@ -137,7 +137,7 @@ def _obstacles(world: World, config: Mapping[str, Any], mapped: Mapped, node: st
     return {key: names for key, names in found.items() if names}
 
 
-def _blocked(blockers: Mapping[str, list[dict[str, str]]], node: str) -> dict[str, Any]:
+def _list_blockers(blockers: Mapping[str, list[dict[str, str]]], node: str) -> dict[str, Any]:
     return {"blocking-ha-resources": blockers[node]} if node in blockers else {}
 
 

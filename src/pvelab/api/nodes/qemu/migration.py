@@ -39,7 +39,7 @@ class Migration(GuestMigration):
 
     Attributes:
         storage_map: Where the volumes of each local storage go.
-        online: Whether the VM runs and goes on running.
+        online: Whether the VM runs and keeps running.
         with_local_disks: Whether local disks of a running VM may be copied.
         force: Whether devices of the node may be left behind.
     """
@@ -138,7 +138,7 @@ class Migration(GuestMigration):
         return found.volumes
 
     def _new_volume(self, local: LocalVolume, volume: Document) -> NewVolume:
-        """Return the copy on the target: under the same name, unless somebody has it there already."""
+        """Return the copy on the target: under the same name, unless someone has it there already."""
         online = self.online and local.where == "attached"
         chosen = new_format(self.world, volume, local.target_storage, online=online)
         plain = parse_volume_id(local.volid)[1].rpartition("/")[2]
@@ -160,9 +160,11 @@ class Migration(GuestMigration):
 
     def _hand_over(self, volumes: list[str]) -> None:
         guest = self._guest()
-        config = {key: value for key, value in self._moved(guest["config"]).items() if key != "lock"}
+        config = {
+            key: value for key, value in self._rewrite_volumes(guest["config"]).items() if key != "lock"
+        }
         snapshots = {
-            name: {**self._moved(snapshot), "config": self._moved(snapshot["config"])}
+            name: {**self._rewrite_volumes(snapshot), "config": self._rewrite_volumes(snapshot["config"])}
             for name, snapshot in guest["snapshots"].items()
         }
         run = {**guest["run"], "pid": 1000 + self.task.upid.pid} if guest["run"] else {}
@@ -170,7 +172,7 @@ class Migration(GuestMigration):
             guest,
             node=self.target,
             config=config,
-            pending=self._moved(guest["pending"]),
+            pending=self._rewrite_volumes(guest["pending"]),
             snapshots=snapshots,
             run=run,
         )
@@ -179,7 +181,7 @@ class Migration(GuestMigration):
                 self.world.volumes.free(volid, self.source)
         switch_replication(self.world.store, self.vmid, self.target)
 
-    def _moved(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _rewrite_volumes(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration that refers to the copies on the target."""
         changed = dict(config)
         for key, value in config.items():

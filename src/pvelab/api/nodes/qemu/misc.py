@@ -36,7 +36,7 @@ _KEYS = frozenset(
 
 @route("GET /nodes/{node}/qemu/{vmid}/feature")
 def read_feature(call: Call) -> Any:
-    """Tell whether a VM's storages can make snapshots, clones or copies, and which nodes see its disks."""
+    """Return whether a VM's storages can make snapshots, clones or copies, and which nodes see its disks."""
     guest = call.world.guests.require("qemu", call.node, call.vmid)
     name = call.params.get("snapname")
     config = snapshots.require(guest, name)["config"] if name else guest["config"]

@@ -120,7 +120,7 @@ async def _move(call: Call, task: Task, guest: Document, drive: Drive) -> None:
 def _exchange(call: Call, task: Task, new: Drive, old: str) -> None:
     world, node, disk = call.world, call.node, call.params["disk"]
     guest = world.guests.require("qemu", node, call.vmid)
-    config = {**guest["config"], disk: _printed(world, disk, new)}
+    config = {**guest["config"], disk: _format_drive(world, disk, new)}
     if config.get("template"):
         config = base_disks(world, node, config, disk)
     if call.params.get("delete"):
@@ -139,7 +139,7 @@ def _exchange(call: Call, task: Task, new: Drive, old: str) -> None:
     world.guests.update(guest, config=config)
 
 
-def _printed(world: World, disk: str, drive: Mapping[str, Any]) -> str:
+def _format_drive(world: World, disk: str, drive: Mapping[str, Any]) -> str:
     if disk.startswith("unused"):
         return str(drive["file"])
     return drives.print_drive(world.facts, disk, drive)

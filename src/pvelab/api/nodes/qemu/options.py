@@ -104,7 +104,7 @@ def check_storage_access(
 
 
 def _check_device(call: Call, key: str, value: str, pool: str | None) -> None:
-    """Refuse devices of the node to everybody but root, and mapped ones to who may not use the mapping."""
+    """Refuse devices of the node to everyone but root, and mapped ones to who may not use the mapping."""
     kind = key.rstrip("0123456789")
     if kind == "unused":
         check_volume_access(call, value.partition(",")[0], "images", call.vmid)

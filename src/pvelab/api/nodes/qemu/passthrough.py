@@ -88,13 +88,13 @@ def require_directories(world: World, config: Mapping[str, Any], node: str) -> N
 
 
 def _alternatives(world: World, config: Mapping[str, Any], node: str, key: str) -> Alternatives | None:
-    """Return the devices that an option stands for; None if the VM gets a part of one only."""
+    """Return the devices that an option represents; None if the VM gets a part of one only."""
     given = _parse(world, "hostpci[n]", str(config[key]))
     mapping, host = given.get("mapping"), given.get("host")
     if mapping is not None and host is not None:
         raise PveError("Cannot set both 'host' and 'mapping'.")
     if mapping is not None:
-        paths = _mapped(world, str(mapping), node)
+        paths = _resolve_mapping(world, str(mapping), node)
     elif host is not None:
         paths = [str(host)]
     else:
@@ -105,7 +105,7 @@ def _alternatives(world: World, config: Mapping[str, Any], node: str, key: str) 
     return None if given.get("mdev") else found
 
 
-def _mapped(world: World, name: str, node: str) -> list[str]:
+def _resolve_mapping(world: World, name: str, node: str) -> list[str]:
     found = entries_on(world, "pci", name, node)
     if not found:
         raise PveError(f"PCI device mapping not found for '{name}'")

@@ -162,7 +162,7 @@ class Changes:
             self._retire(option, str(old), by=str(value))
 
     def _record_cloudinit(self, option: str, new: Any) -> None:
-        """Remember what the cloud-init drive of a running VM was made from, until it is made again."""
+        """Remember what the cloud-init drive of a running VM was created from, until it is created again."""
         if not self._running or not (
             hotplug.CLOUDINIT_OPTIONS.fullmatch(option) or _TOLD_CLOUDINIT.fullmatch(option)
         ):

@@ -221,7 +221,7 @@ def stop_guest(world: World, vmid: int) -> None:
 
 
 def is_paused(guest: Document) -> bool:
-    """Tell whether a VM runs with its CPUs stopped."""
+    """Return whether a VM runs with its CPUs stopped."""
     return bool(guest["status"] == "running" and guest["run"].get("qmpstatus") == "paused")
 
 
@@ -229,7 +229,7 @@ def check_root_only(call: Call) -> None:
     """Refuse options that Proxmox keeps for its own commands.
 
     Raises:
-        PveError: Such an option is given by somebody else than root.
+        PveError: Such an option is given by someone else than root.
     """
     for name in _ROOT_ONLY:
         if call.params.get(name) and not call.is_root:

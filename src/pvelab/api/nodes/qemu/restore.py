@@ -10,7 +10,7 @@ from pvelab.api.nodes.qemu import drives, options
 from pvelab.api.nodes.qemu.disks import CLOUDINIT_SIZE
 from pvelab.api.nodes.qemu.networks import complete_network
 from pvelab.api.nodes.qemu.power import start_guest
-from pvelab.api.nodes.qemu.settings import NOT_CONFIG, normalized
+from pvelab.api.nodes.qemu.settings import NOT_CONFIG, normalize
 from pvelab.api.nodes.qemu.template import base_disks
 from pvelab.faults.latency import Work
 from pvelab.server.problems import PveError, bad_parameter, not_permitted
@@ -63,7 +63,7 @@ def restore_vm(call: Call) -> str:
         node=call.node,
         vmid=vmid,
         archive=archive,
-        settings=normalized(world, settings, ostype=str(settings.get("ostype", ""))),
+        settings=normalize(world, settings, ostype=str(settings.get("ostype", ""))),
     )
     _take_number(call)
     return call.start_task("qmrestore", vmid, restore.run)
@@ -250,7 +250,7 @@ class _Restore:
                     drive["size"] = int(volume["size"])
                     config[key] = drives.print_drive(self.world.facts, key, drive)
                 elif "backup" in drive and not drive["backup"]:
-                    # It becomes a comment in the file, which nobody reads.
+                    # It becomes a comment in the file, which no one reads.
                     del config[key]
             elif unique and re.fullmatch(r"net\d+", key):
                 config[key] = complete_network(self.world, str(value), new_address=True)

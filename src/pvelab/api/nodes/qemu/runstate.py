@@ -50,7 +50,7 @@ def reboot_vm(call: Call) -> Any:
 
 @route("POST /nodes/{node}/qemu/{vmid}/status/reset")
 def reset_vm(call: Call) -> Any:
-    """Reset a running VM in a task: QEMU goes on, the guest boots again."""
+    """Reset a running VM in a task: QEMU continues, the guest boots again."""
     check_root_only(call)
     world, vmid, node = call.world, call.vmid, call.node
     skiplock = bool(call.params.get("skiplock"))
@@ -102,7 +102,7 @@ def suspend_vm(call: Call) -> Any:
 
 @route("POST /nodes/{node}/qemu/{vmid}/status/resume")
 def resume_vm(call: Call) -> Any:
-    """Let a paused VM go on, or start one that was suspended to disk."""
+    """Let a paused VM continue, or start one that was suspended to disk."""
     check_root_only(call)
     world, vmid, node = call.world, call.vmid, call.node
     skiplock = bool(call.params.get("skiplock"))

@@ -13,7 +13,7 @@ from pvelab.world.generate import new_uuid
 if TYPE_CHECKING:
     from pvelab.world.world import World
 
-__all__ = ["NOT_CONFIG", "normalized"]
+__all__ = ["NOT_CONFIG", "normalize"]
 
 # Parameters of the call that creates a VM, not options of the VM.
 NOT_CONFIG = frozenset(
@@ -24,7 +24,7 @@ NOT_CONFIG = frozenset(
 )
 
 
-def normalized(world: World, settings: dict[str, Any], *, ostype: str = "") -> dict[str, Any]:
+def normalize(world: World, settings: dict[str, Any], *, ostype: str = "") -> dict[str, Any]:
     """Return settings as a configuration keeps them: networks with addresses, tags in order, no passwords."""
     config = dict(settings)
     if "cdrom" in config:

@@ -30,7 +30,7 @@ __all__ = [
 
 _MASKED = "**********"
 
-FAMILY = snapshots.Family(kind="qemu", volumes=disk_volumes, stop=stop_guest)
+FAMILY = snapshots.SnapshotRules(kind="qemu", volumes=disk_volumes, stop=stop_guest)
 
 
 @route("GET /nodes/{node}/qemu/{vmid}/snapshot")

@@ -30,7 +30,7 @@ _LAST = 2**63
 @route("POST /nodes/{node}/startall")
 def start_all(call: Call) -> Any:
     """Start the guests that start with the node, or those of a list, in their order."""
-    world, node, wanted = call.world, call.node, _wanted(call)
+    world, node, wanted = call.world, call.node, _read_vmids(call)
     force = bool(call.params.get("force"))
 
     async def work(task: Task) -> None:
@@ -42,7 +42,7 @@ def start_all(call: Call) -> Any:
 @route("POST /nodes/{node}/stopall")
 def stop_all(call: Call) -> Any:
     """Shut the guests down, or those of a list, in the reverse of their order."""
-    world, node, wanted = call.world, call.node, _wanted(call)
+    world, node, wanted = call.world, call.node, _read_vmids(call)
 
     async def work(task: Task) -> None:
         await stop_guests(world, task, node, wanted=wanted)
@@ -54,14 +54,14 @@ async def start_guests(
     world: World, task: Task, node: str, *, wanted: Collection[int] = (), force: bool = False
 ) -> None:
     """Start guests of a node, each in a task of its own; one that fails does not keep the next from it."""
-    for guest in sorted(_chosen(world, node, wanted), key=_order):
+    for guest in sorted(_select_guests(world, node, wanted), key=_order):
         if guest["status"] == "running" or not (force or guest["config"].get("onboot")):
             continue
         world.cluster.require_quorum()
         name, vmid = _name(guest), int(guest["vmid"])
         task.log(f"Starting {name} {vmid}")
         kind = "qmstart" if guest["type"] == "qemu" else "vzstart"
-        status = await _run(world, task, kind, vmid, _starting(world, node, guest))
+        status = await _run(world, task, kind, vmid, _make_start_work(world, node, guest))
         if status != "OK" and not status.startswith("WARNINGS"):
             task.log(f"Starting {name} {vmid} failed: {status}")
 
@@ -70,16 +70,16 @@ async def stop_guests(
     world: World, task: Task, node: str, *, wanted: Collection[int] = (), managed: bool = False
 ) -> None:
     """Shut guests of a node down, each in a task of its own; those in the hands of HA only if asked to."""
-    for guest in sorted(_chosen(world, node, wanted, managed=managed), key=_order, reverse=True):
+    for guest in sorted(_select_guests(world, node, wanted, managed=managed), key=_order, reverse=True):
         if guest["status"] != "running":
             continue
         vmid = int(guest["vmid"])
         task.log(f"Stopping {_name(guest)} {vmid} (timeout = 180 seconds)")
         kind = "qmshutdown" if guest["type"] == "qemu" else "vzshutdown"
-        await _run(world, task, kind, vmid, _stopping(world, guest))
+        await _run(world, task, kind, vmid, _make_stop_work(world, guest))
 
 
-def _wanted(call: Call) -> list[int]:
+def _read_vmids(call: Call) -> list[int]:
     """Return the listed guests, if the caller may switch them on and off."""
     listed = [int(vmid) for vmid in split_list(call.params.get("vms", ""))]
     if not call.may("/", "VM.PowerMgmt"):
@@ -90,7 +90,9 @@ def _wanted(call: Call) -> list[int]:
     return listed
 
 
-def _chosen(world: World, node: str, wanted: Collection[int], *, managed: bool = False) -> list[Document]:
+def _select_guests(
+    world: World, node: str, wanted: Collection[int], *, managed: bool = False
+) -> list[Document]:
     return [
         guest
         for guest in world.guests.on_node(node)
@@ -99,7 +101,7 @@ def _chosen(world: World, node: str, wanted: Collection[int], *, managed: bool =
 
 
 def _is_chosen(world: World, guest: Document, wanted: Collection[int]) -> bool:
-    """Tell whether a guest is meant: those in the hands of HA only where they are named."""
+    """Return whether a guest is meant: those in the hands of HA only where they are named."""
     if wanted:
         return guest["vmid"] in wanted
     return not is_managed(world.store, sid_of(str(guest["type"]), guest["vmid"]))
@@ -114,7 +116,7 @@ def _name(guest: Document) -> str:
     return "VM" if guest["type"] == "qemu" else "CT"
 
 
-def _starting(world: World, node: str, guest: Document) -> WorkFunction:
+def _make_start_work(world: World, node: str, guest: Document) -> WorkFunction:
     start = start_guest if guest["type"] == "qemu" else start_container
 
     async def work(task: Task) -> None:
@@ -123,7 +125,7 @@ def _starting(world: World, node: str, guest: Document) -> WorkFunction:
     return work
 
 
-def _stopping(world: World, guest: Document) -> WorkFunction:
+def _make_stop_work(world: World, guest: Document) -> WorkFunction:
     stop = stop_guest if guest["type"] == "qemu" else stop_container
     vmid = int(guest["vmid"])
 

@@ -36,7 +36,7 @@ def migrate_all(call: Call) -> Any:
         raise PveError("either 'max-workers' parameter or max_workers in datacenter.cfg must be set!")
 
     async def work(task: Task) -> None:
-        chosen = _chosen(call)
+        chosen = _select_guests(call)
         if not chosen:
             task.log("no virtual guests matched, nothing to do..")
             return
@@ -72,7 +72,7 @@ def _check(call: Call, *privileges: str) -> None:
         call.check(f"/vms/{vmid}", privileges[0])
 
 
-def _chosen(call: Call) -> list[Document]:
+def _select_guests(call: Call) -> list[Document]:
     listed = split_list(call.params.get("vms", ""))
     return [
         guest

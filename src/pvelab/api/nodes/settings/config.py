@@ -26,8 +26,8 @@ _NOT_CONFIG = frozenset(("node", "delete", "digest"))
 
 @route("GET /nodes/{node}/config")
 def read_config(call: Call) -> Any:
-    """Read all settings that were made, or one of them."""
-    config = _shown(load_config(call, call.node))
+    """Read all settings that were set, or one of them."""
+    config = _format_config(load_config(call, call.node))
     wanted = call.params.get("property")
     if wanted is None:
         return config
@@ -38,7 +38,7 @@ def read_config(call: Call) -> Any:
 def write_config(call: Call) -> Any:
     """Set and remove settings."""
     config = dict(load_config(call, call.node))
-    check_digest(str(_shown(config).get("digest", "")), call.params.get("digest") if config else None)
+    check_digest(str(_format_config(config).get("digest", "")), call.params.get("digest") if config else None)
     config.update({key: value for key, value in call.params.items() if key not in _NOT_CONFIG})
     for key in split_list(call.params.get("delete", "")):
         config.pop(key, None)
@@ -59,11 +59,11 @@ def write_config(call: Call) -> Any:
 
 
 def load_config(call: Call, node: str) -> Mapping[str, Any]:
-    """Return the settings of a node that were made."""
+    """Return the settings of a node that were set."""
     return call.store.get("node_config", node) or {}
 
 
-def _shown(config: Mapping[str, Any]) -> dict[str, Any]:
+def _format_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if not config:
         return {}
     # A file without comments has an empty description.

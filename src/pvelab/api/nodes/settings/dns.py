@@ -25,7 +25,7 @@ def read_dns(call: Call) -> Any:
 def write_dns(call: Call) -> Any:
     """Replace the search domain and all name servers; gaps close up, doubles go."""
     servers = dict.fromkeys(call.params[key] for key in _SERVERS if call.params.get(key))
-    # This address stands for none.
+    # This address represents none.
     listed = [server for server in servers if server != "0.0.0.0"]  # noqa: S104 - compared, not bound
     kept = dict(zip(_SERVERS, listed, strict=False))
     if call.params["search"]:

@@ -32,7 +32,7 @@ def switch_node(call: Call) -> Any:
     reboots = call.params["command"] == "reboot"
 
     async def work(task: Task) -> None:
-        # What the node does on its way down, whoever sent it there.
+        # What the node does on its way down, no matter who sent it there.
         await _leave_ha(world, task, node, reboots=reboots)
         await stop_guests(world, task, node, managed=True)
         await task.spend(Work.SHUTDOWN)
@@ -59,7 +59,7 @@ def wake_node(call: Call) -> Any:
         raise PveError(f"No wake on LAN MAC address defined for '{node}'!")
     schema = world.facts.schema("PUT /nodes/{node}/config", "wakeonlan")["format"]
     if not world.cluster.is_online(node):
-        world.tasks.start(node, "startall", "", authid=ROOT, work=_waking(world, node))
+        world.tasks.start(node, "startall", "", authid=ROOT, work=_make_wake_work(world, node))
     return properties.parse(schema, str(config["wakeonlan"]))["mac"]
 
 
@@ -71,7 +71,7 @@ async def _leave_ha(world: World, task: Task, node: str, *, reboots: bool) -> No
     with task.step():
         world.store.put("nodes", node, {**world.cluster.nodes()[node], "ha_mode": mode})
     if mode == "maintenance":
-        await world.ha.until(lambda: not _has_managed(world, node))
+        await world.ha.wait_until(lambda: not _has_managed(world, node))
 
 
 def _has_managed(world: World, node: str) -> bool:
@@ -81,10 +81,10 @@ def _has_managed(world: World, node: str) -> bool:
     )
 
 
-def _waking(world: World, node: str) -> WorkFunction:
+def _make_wake_work(world: World, node: str) -> WorkFunction:
     async def work(task: Task) -> None:
         await task.spend(Work.BOOT)
-        _come_up(world, task, node)
+        _bring_online(world, task, node)
         await start_guests(world, task, node)
 
     return work
@@ -94,12 +94,12 @@ def _boot(world: World, task: Task, node: str) -> None:
     async def work(started: Task) -> None:
         await start_guests(world, started, node)
 
-    _come_up(world, task, node)
+    _bring_online(world, task, node)
     with task.step():
         world.tasks.start(node, "startall", "", authid=ROOT, work=work)
 
 
-def _come_up(world: World, task: Task, node: str) -> None:
+def _bring_online(world: World, task: Task, node: str) -> None:
     """Let a node answer again; the network is that of its files, services all run."""
     with task.step():
         document = {**world.cluster.nodes()[node], "online": 1, "started": int(world.clock.now())}

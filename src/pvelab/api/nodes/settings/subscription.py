@@ -55,7 +55,7 @@ def set_subscription(call: Call) -> Any:
         raise PveError("Wrong subscription key format")
     if int(found[1]) < _SOCKETS:
         raise PveError(f"wrong number of sockets ({found[1]} < {_SOCKETS})")
-    call.store.put(_COLLECTION, call.node, _bought(call, key, found))
+    call.store.put(_COLLECTION, call.node, _make_subscription(call, key, found))
 
 
 @route("POST /nodes/{node}/subscription")
@@ -72,7 +72,7 @@ def remove_subscription(call: Call) -> Any:
     call.store.delete(_COLLECTION, call.node)
 
 
-def _bought(call: Call, key: str, found: re.Match[str]) -> dict[str, Any]:
+def _make_subscription(call: Call, key: str, found: re.Match[str]) -> dict[str, Any]:
     today = datetime.datetime.fromtimestamp(call.now(), datetime.UTC)
     until = today + datetime.timedelta(days=365)
     level, count = found[2], f"{found[1]} CPU{'s' * (found[1] != '1')}"

@@ -91,7 +91,7 @@ async def download(world: World, task: Task, wanted: Download) -> None:
     """Fetch a file as the work of a task.
 
     Raises:
-        PveError: It cannot be had, is not what it should be, or stands in the way of another.
+        PveError: It cannot be had, is not what it should be, or is in the way of another.
     """
     if wanted.compression and wanted.content != "iso":
         raise PveError(f"decompression not supported for {wanted.content}")
@@ -108,7 +108,7 @@ async def download(world: World, task: Task, wanted: Download) -> None:
     if world.fetcher.is_real(wanted.url):
         await _fetch(world, task, wanted)
     else:
-        _stand_in(world, task, wanted)
+        _store_placeholder(world, task, wanted)
     task.log(f"download of '{wanted.url}' to '{wanted.path}' finished")
 
 
@@ -125,7 +125,7 @@ async def _check_present(world: World, task: Task, wanted: Download, present: Do
     task.log("calculating checksum of existing file...OK, got correct file already, no need to download")
 
 
-def _stand_in(world: World, task: Task, wanted: Download) -> None:
+def _store_placeholder(world: World, task: Task, wanted: Download) -> None:
     """Put a file without bytes; the checksum that the caller gives is taken for its own."""
     task.log("the lab stays on this machine: a stand-in takes the place of the file")
     known = {wanted.algorithm: wanted.checksum} if wanted.algorithm else None
@@ -145,7 +145,7 @@ async def _fetch(world: World, task: Task, wanted: Download) -> None:
             await asyncio.to_thread(_decompress, fetched, plain, wanted.compression)
             result = plain
         try:
-            files.matches(result, files.image_format(wanted.content, wanted.name))
+            files.check_image_format(result, files.image_format(wanted.content, wanted.name))
         except PveError as err:
             raise PveError(f"failed to verify file: {err.text}") from err
         blob = await world.blobs.adopt(result)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pvelab.world.storage.allocation import Worker
 
-__all__ = ["check_filename", "destination", "image_format", "matches", "verify"]
+__all__ = ["check_filename", "check_image_format", "destination", "image_format", "verify"]
 
 _EXTENSIONS: Mapping[str, re.Pattern[str]] = {
     "iso": re.compile(r".+\.(?:iso|img)", re.IGNORECASE),
@@ -66,7 +66,7 @@ async def verify(worker: Worker, path: Path, algorithm: str | None, expected: st
     worker.log("calculating checksum...OK, checksum verified")
 
 
-def matches(path: Path, kind: str | None) -> None:
+def check_image_format(path: Path, kind: str | None) -> None:
     """Refuse a file that is not the image that its name says.
 
     Raises:

@@ -38,7 +38,7 @@ Entry = dict[str, Any]
 @route("GET /nodes/{node}/storage/{storage}/prunebackups")
 def list_prunable(call: Call) -> Any:
     """List the backups with what pruning would do to each."""
-    return _marked(call.world, call.node, call.params)
+    return _mark_backups(call.world, call.node, call.params)
 
 
 @route("DELETE /nodes/{node}/storage/{storage}/prunebackups")
@@ -50,12 +50,12 @@ def prune(call: Call) -> Any:
         call.check(f"/vms/{params['vmid']}", "VM.Backup")
     else:
         call.check(f"/storage/{storage}", "Datastore.Allocate")
-    _marked(world, node, params)
+    _mark_backups(world, node, params)
 
     async def work(task: Task) -> None:
         await task.spend(Work.DELETE)
         with task.step():
-            for entry in _marked(world, node, params):
+            for entry in _mark_backups(world, node, params):
                 if entry["mark"] == "remove":
                     task.log(f"removing backup '{entry['volid']}'")
                     world.volumes.free(entry["volid"], node)
@@ -70,10 +70,10 @@ def prune_group(
     """Return the backups of one guest that some rules do not keep."""
     rules = ",".join(f"{key}={value}" for key, value in keep.items())
     params = {"storage": storage, "prune-backups": rules, "vmid": vmid, "type": kind}
-    return [str(entry["volid"]) for entry in _marked(world, node, params) if entry["mark"] == "remove"]
+    return [str(entry["volid"]) for entry in _mark_backups(world, node, params) if entry["mark"] == "remove"]
 
 
-def _marked(world: World, node: str, params: Mapping[str, Any]) -> list[Entry]:
+def _mark_backups(world: World, node: str, params: Mapping[str, Any]) -> list[Entry]:
     storage = str(params["storage"])
     config = world.storages.require(storage, node)
     text = str(params.get("prune-backups") or config.get("prune-backups") or "keep-all=1")

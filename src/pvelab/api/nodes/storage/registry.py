@@ -1,7 +1,7 @@
 """Templates and images by name: `/nodes/{node}/aplinfo` and `.../storage/{storage}/oci-registry-pull`.
 
 The lab asks no server for either: what it puts into the storage is a stand-in of a plausible size. A
-container that is made from the stand-in of an image runs a shell.
+container that is created from the stand-in of an image runs a shell.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def volume_row(world: World, volume: Document) -> dict[str, Any]:
 
 
 def _fits(volume: Document, params: Mapping[str, Any]) -> bool:
-    """Tell whether a volume belongs to the guest that was asked for; snippets and images always do."""
+    """Return whether a volume belongs to the guest that was asked for; snippets and images always do."""
     if "vmid" not in params or volume["content"] in ("snippets", "import"):
         return True
     return bool(volume.get("vmid") == params["vmid"])

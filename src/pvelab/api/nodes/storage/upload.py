@@ -78,7 +78,7 @@ async def _place(world: World, task: Task, arrived: _Upload) -> None:
     task.log(f"starting file import from: {arrived.source}")
     kept = world.blobs.path(blob.sha256)
     await files.verify(task, kept, arrived.algorithm, arrived.checksum)
-    files.matches(kept, arrived.kind)
+    files.check_image_format(kept, arrived.kind)
     task.log(f"target node: {arrived.node}\ntarget file: {arrived.path}\nfile size is: {blob.size}")
     task.log(f"command: cp -- {arrived.source} {arrived.path}")
     await task.spend(Work.UPLOAD)

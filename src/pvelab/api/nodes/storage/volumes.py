@@ -168,14 +168,14 @@ async def delete_volume(call: Call) -> Any:
     upid = call.start_task("imgdel", ident, work)
     if "delay" not in call.params:
         return upid
-    return await _waited(call, upid, float(call.params["delay"]))
+    return await _wait_for_task(call, upid, float(call.params["delay"]))
 
 
 def free(world: World, task: Task, volid: str, node: str) -> None:
     """Free a volume in the running transaction; a file that is not there is only worth a line in the log.
 
     Raises:
-        PveError: It is protected, linked clones stand on it, or it is a disk that does not exist.
+        PveError: It is protected, linked clones depend on it, or it is a disk that does not exist.
     """
     storage, name = parse_volume_id(volid)
     config = world.storages.require(storage, node)
@@ -195,7 +195,7 @@ def free(world: World, task: Task, volid: str, node: str) -> None:
         raise PveError(f"{config['type']} error: volume '{name}' does not exist")
 
 
-async def _waited(call: Call, upid: str, seconds: float) -> str | None:
+async def _wait_for_task(call: Call, upid: str, seconds: float) -> str | None:
     tasks = call.world.tasks
     end = asyncio.ensure_future(tasks.wait(upid))
     timer = asyncio.ensure_future(call.world.clock.sleep(seconds))

@@ -8,7 +8,7 @@ from pvelab.api.nodes.vzdump.archives import config_in, guest_volumes
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
 from pvelab.world.cluster.jobs import BACKUP
-from pvelab.world.guests.backup_scope import included_guests
+from pvelab.world.guests.backup_scope import list_included_guests
 from pvelab.world.storage.storages import type_of
 from pvelab.world.storage.volume_access import check_volume_access
 from pvelab.world.storage.volume_names import file_folder, parse_name
@@ -81,7 +81,7 @@ def list_not_backed_up(call: Call) -> Any:
     """List the guests that no backup job is for."""
     covered: set[int] = set()
     for job in call.store.items(BACKUP).values():
-        for vmids in included_guests(call.world, job).values():
+        for vmids in list_included_guests(call.world, job).values():
             covered.update(vmids)
     rows = []
     for guest in call.world.guests.all().values():
@@ -101,7 +101,7 @@ def list_volumes(call: Call) -> Any:
     if job is None:
         raise bad_parameter("id", f"No such job '{ident}'")
     children: list[dict[str, Any]] = []
-    for vmid in sorted(vmid for vmids in included_guests(world, job).values() for vmid in vmids):
+    for vmid in sorted(vmid for vmids in list_included_guests(world, job).values() for vmid in vmids):
         if not call.may(f"/vms/{vmid}", "VM.Audit"):
             continue
         guest = world.guests.get(vmid)

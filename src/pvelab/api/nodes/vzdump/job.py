@@ -140,13 +140,13 @@ class _GuestBackup:
         if self.restart:
             await self._start_again()
         if problem is not None:
-            self._say("ERROR", f"Backup of VM {self.vmid} failed - {problem}")
-            self._say("INFO", f"Failed at {self._stamp('%F %H:%M:%S')}")
+            self._log_line("ERROR", f"Backup of VM {self.vmid} failed - {problem}")
+            self._log_line("INFO", f"Failed at {self._stamp('%F %H:%M:%S')}")
             return False
         seconds = int(self.job.world.clock.now() - started)
         spent = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-        self._say("INFO", f"Finished Backup of VM {self.vmid} ({spent})")
-        self._say("INFO", f"Backup finished at {self._stamp('%F %H:%M:%S')}")
+        self._log_line("INFO", f"Finished Backup of VM {self.vmid} ({spent})")
+        self._log_line("INFO", f"Backup finished at {self._stamp('%F %H:%M:%S')}")
         return True
 
     async def _run(self) -> None:
@@ -158,16 +158,16 @@ class _GuestBackup:
         mode = str(options.get("mode", "snapshot"))
         self._check_limits(kind)
         self._check_managed(kind, mode)
-        self._say("INFO", f"Starting Backup of VM {self.vmid} ({kind})")
-        self._say("INFO", f"Backup started at {self._stamp('%F %H:%M:%S')}")
-        self._say("INFO", f"status = {guest['status']}")
+        self._log_line("INFO", f"Starting Backup of VM {self.vmid} ({kind})")
+        self._log_line("INFO", f"Backup started at {self._stamp('%F %H:%M:%S')}")
+        self._log_line("INFO", f"status = {guest['status']}")
         async with world.locks.guest(kind, self.vmid):
             with self.task.step():
                 self._lock()
         mode = mode if running else "stop"
         self._describe(guest, mode)
         if mode == "stop" and running:
-            self._say("INFO", "stopping virtual guest")
+            self._log_line("INFO", "stopping virtual guest")
             await self.task.spend(Work.SHUTDOWN)
             with self.task.step():
                 (stop_guest if kind == "qemu" else stop_container)(world, self.vmid)
@@ -211,24 +211,24 @@ class _GuestBackup:
 
     def _describe(self, guest: Document, mode: str) -> None:
         qemu = guest["type"] == "qemu"
-        self._say("INFO", f"{'VM' if qemu else 'CT'} Name: {guest_name(guest)}")
+        self._log_line("INFO", f"{'VM' if qemu else 'CT'} Name: {guest_name(guest)}")
         for volume in guest_volumes(self.job.world, guest):
             if qemu and volume.included:
                 size = f"{volume.size / 2**30:g}G"
-                self._say("INFO", f"include disk '{volume.key}' '{volume.volume}' {size}")
+                self._log_line("INFO", f"include disk '{volume.key}' '{volume.volume}' {size}")
             elif qemu:
-                self._say("INFO", f"exclude disk '{volume.key}' '{volume.volume}' ({volume.reason})")
+                self._log_line("INFO", f"exclude disk '{volume.key}' '{volume.volume}' ({volume.reason})")
             else:
                 word = "including" if volume.included else f"excluding {volume.reason}"
-                self._say("INFO", f"{word} mount point {volume.key} in backup")
-        self._say("INFO", f"backup mode: {mode}")
+                self._log_line("INFO", f"{word} mount point {volume.key} in backup")
+        self._log_line("INFO", f"backup mode: {mode}")
         if self.job.options.get("bwlimit"):
-            self._say("INFO", f"bandwidth limit: {self.job.options['bwlimit']} KiB/s")
-        self._say("INFO", f"ionice priority: {self.job.options.get('ionice', 7)}")
+            self._log_line("INFO", f"bandwidth limit: {self.job.options['bwlimit']} KiB/s")
+        self._log_line("INFO", f"ionice priority: {self.job.options.get('ionice', 7)}")
         if qemu and guest["snapshots"]:
-            self._say("INFO", "snapshots found (not included into backup)")
+            self._log_line("INFO", "snapshots found (not included into backup)")
         if qemu and (guest["pending"] or guest["pending_delete"]):
-            self._say("INFO", "pending configuration changes found (not included into backup)")
+            self._log_line("INFO", "pending configuration changes found (not included into backup)")
 
     async def _archive(self, kind: str) -> None:
         world, node, task = self.job.world, self.job.node, self.task
@@ -236,9 +236,11 @@ class _GuestBackup:
         name, compression = self._name(kind, server=server)
         volid = f"{self.job.storage}:backup/{name}"
         place = name if server else f"{file_folder(self.config, 'backup')}/{name}"
-        self._say("INFO", f"creating {'Proxmox Backup Server' if server else 'vzdump'} archive '{place}'")
+        self._log_line(
+            "INFO", f"creating {'Proxmox Backup Server' if server else 'vzdump'} archive '{place}'"
+        )
         if kind == "qemu":
-            self._say("INFO", f"started backup task '{new_uuid()}'")
+            self._log_line("INFO", f"started backup task '{new_uuid()}'")
         await task.spend(Work.BACKUP)
         archive = archive_of(world, self._guest())
         size = archive_size(archive, compression)
@@ -246,7 +248,7 @@ class _GuestBackup:
             self._require_space(place, size)
             world.volumes.add(volid, node, size, **self._fields(kind, name, archive, server=server))
             if not server:
-                self._say("INFO", f"archive file size: {_printed_size(size)}")
+                self._log_line("INFO", f"archive file size: {_format_size(size)}")
             self._prune(kind)
 
     def _fields(self, kind: str, name: str, archive: Mapping[str, Any], *, server: bool) -> dict[str, Any]:
@@ -259,10 +261,10 @@ class _GuestBackup:
         }
         template = str(self.job.options.get("notes-template", ""))
         if template:
-            self._say("INFO", "adding notes to backup")
+            self._log_line("INFO", "adding notes to backup")
             fields["notes"] = self._notes(template)
         if self.job.options.get("protected"):
-            self._say("INFO", "marking backup as protected")
+            self._log_line("INFO", "marking backup as protected")
             fields["protected"] = 1
         return fields
 
@@ -298,15 +300,15 @@ class _GuestBackup:
         if not self.job.options.get("remove", 1) or keep.get("keep-all"):
             return
         printed = ", ".join(f"{key}={keep[key]}" for key in sorted(keep))
-        self._say("INFO", f"prune older backups with retention: {printed}")
+        self._log_line("INFO", f"prune older backups with retention: {printed}")
         world, storage, node = self.job.world, self.job.storage, self.job.node
         removed = 0
         for entry in prune_group(world, node, storage, keep=keep, vmid=self.vmid, kind=kind):
-            self._say("INFO", f"removing backup '{entry}'")
+            self._log_line("INFO", f"removing backup '{entry}'")
             world.volumes.free(entry, node)
             removed += 1
         extra = " not covered by keep-retention policy" if removed else ""
-        self._say("INFO", f"pruned {removed} backup(s){extra}")
+        self._log_line("INFO", f"pruned {removed} backup(s){extra}")
 
     def _clean_up(self) -> None:
         guest = self.job.world.guests.get(self.vmid)
@@ -317,14 +319,14 @@ class _GuestBackup:
         self.locked = False
 
     async def _start_again(self) -> None:
-        self._say("INFO", "restarting vm")
+        self._log_line("INFO", "restarting vm")
         start = start_guest if self._guest()["type"] == "qemu" else start_container
         try:
             await start(self.job.world, self.task, self.vmid, self.job.node)
         except PveError as err:
             self.task.log(err.text)
         else:
-            self._say("INFO", "guest is online again after <1 seconds")
+            self._log_line("INFO", "guest is online again after <1 seconds")
 
     def _guest(self) -> Document:
         guest = self.job.world.guests.get(self.vmid)
@@ -332,14 +334,14 @@ class _GuestBackup:
             raise PveError(f"unable to find VM '{self.vmid}'")
         return guest
 
-    def _say(self, level: str, text: str) -> None:
+    def _log_line(self, level: str, text: str) -> None:
         self.task.log(f"{level}: {text}")
 
     def _stamp(self, form: str) -> str:
         return datetime.datetime.fromtimestamp(int(self.job.world.clock.now()), datetime.UTC).strftime(form)
 
 
-def _printed_size(size: int) -> str:
+def _format_size(size: int) -> str:
     kib = size // 2**10
     if kib < 2**10:
         return f"{kib}KB"

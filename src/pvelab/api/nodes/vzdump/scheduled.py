@@ -13,7 +13,7 @@ from pvelab.api.nodes.vzdump.start import command_line
 from pvelab.world.access.directory import ROOT
 from pvelab.world.calendar_events import CalendarEventError, parse_calendar_event
 from pvelab.world.cluster.jobs import BACKUP
-from pvelab.world.guests.backup_scope import included_guests
+from pvelab.world.guests.backup_scope import list_included_guests
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -77,7 +77,7 @@ class BackupPlan:
         return event.next_after(last)
 
     def _start(self, ident: str, job: Document) -> None:
-        world, by_node = self._world, included_guests(self._world, job)
+        world, by_node = self._world, list_included_guests(self._world, job)
         gone = by_node.pop("", [])
         for node in sorted(world.cluster.nodes()):
             vmids = by_node.get(node, [])

@@ -12,7 +12,7 @@ from pvelab.server.params.property_formats import PROPERTY_FORMATS
 from pvelab.server.params.texts import FormatError, split_list
 from pvelab.server.problems import PveError, bad_parameter
 from pvelab.server.routing import route
-from pvelab.world.guests.backup_scope import included_guests
+from pvelab.world.guests.backup_scope import list_included_guests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ _NOT_IN_COMMAND = frozenset(("id", "vmid", "starttime", "dow", "stdout", "enable
 def start_backup(call: Call) -> Any:
     """Back up guests of a node, in a task."""
     options, world, node = _options(call), call.world, call.node
-    by_node = included_guests(world, options)
+    by_node = list_included_guests(world, options)
     local = [*by_node.pop(node, []), *by_node.pop("", [])]
     skipped = [vmid for vmids in by_node.values() for vmid in vmids]
     if options.get("stop"):
@@ -48,7 +48,7 @@ def start_backup(call: Call) -> Any:
     job = BackupJob(
         world=world,
         node=node,
-        vmids=_permitted(call, local, everything=bool(options.get("all"))),
+        vmids=_select_permitted(call, local, everything=bool(options.get("all"))),
         options=options,
         command=command_line(call.params),
         skipped=skipped,
@@ -86,7 +86,7 @@ def _options(call: Call) -> dict[str, Any]:
             raise bad_parameter(key, "option conflicts with option 'vmid'")
     for key, name in _TEXTS.items():
         if key in params:
-            params[key] = _parsed(name, str(params[key]))
+            params[key] = _parse_properties(name, str(params[key]))
     wrong = check_notes_template(str(params.get("notes-template", "")))
     if wrong is not None:
         raise bad_parameter("notes-template", wrong)
@@ -100,14 +100,14 @@ def _options(call: Call) -> dict[str, Any]:
     return params
 
 
-def _parsed(name: str, text: str) -> dict[str, Any]:
+def _parse_properties(name: str, text: str) -> dict[str, Any]:
     try:
         return properties.parse(PROPERTY_FORMATS[name], text)
     except FormatError as err:
         raise PveError(str(err)) from err
 
 
-def _permitted(call: Call, vmids: list[int], *, everything: bool) -> list[int]:
+def _select_permitted(call: Call, vmids: list[int], *, everything: bool) -> list[int]:
     """Return the guests that the caller may back up; without `all`, one that he may not is refused."""
     if not everything:
         for vmid in vmids:

@@ -104,7 +104,7 @@ class Command:
     Attributes:
         route: The method of the API that it calls; the node is always the one of the shell.
         arguments: The names of its plain arguments, in their order; `extra-args` takes all that are left.
-        fixed: Parameters that are always sent and that nobody can give.
+        fixed: Parameters that are always sent and that no one can give.
         show: Prints the answer; nothing is printed without it, but the log of a task always is.
         formats: Whether it takes `--output-format` and its kin.
         follows_task: Whether it ends as the task does that it starts.

@@ -1,7 +1,7 @@
 """Reading the words of a command line as Proxmox does: by the schema of what is called.
 
 `-flag value`, `--flag value` and `--flag=value` mean the same, names may be cut short as long as they are
-clear, options and plain arguments stand in any order, a switch needs no value, and a list may be given with
+clear, options and plain arguments are in any order, a switch needs no value, and a list may be given with
 commas or by repeating the option. `--` ends the options.
 """
 
@@ -49,7 +49,7 @@ def read_options(
     """Return the parameters that a command line gives.
 
     Args:
-        declared: The schemas of all parameters; `net[n]` stands for `net0` and so on.
+        declared: The schemas of all parameters; `net[n]` represents `net0` and so on.
         words: The command line.
         arguments: The names of the plain arguments.
         fixed: What cannot be given, because it is always the same.

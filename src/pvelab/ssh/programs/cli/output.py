@@ -98,7 +98,7 @@ class Columns:
         names: Their properties, in order.
         schemas: What is declared of each.
         renderers: How single values are shown.
-        titles: What stands above one, where that is not its property.
+        titles: What is above one, where that is not its property.
     """
 
     names: Sequence[str]
@@ -111,7 +111,7 @@ class Columns:
         return _text(value, self.schemas.get(name), self.renderers.get(name) if human else None)
 
     def is_number(self, name: str) -> bool:
-        """Tell whether a column is one of numbers, which stand at its right side."""
+        """Return whether a column is one of numbers, which are at its right side."""
         return self.schemas.get(name, {}).get("type") in ("integer", "number")
 
 
@@ -149,7 +149,7 @@ async def print_result(shown: PrintedAnswer, names: Sequence[str] | None = None)
 
 def _plain(shown: PrintedAnswer, names: Sequence[str] | None) -> str:
     data, options = shown.data, shown.options
-    kind = shown.schema.get("type") or _guessed(data)
+    kind = shown.schema.get("type") or _guess_type(data)
     human = bool(options.get("human-readable", 1))
     if kind == "object" and isinstance(data, dict):
         schemas = shown.schema.get("properties") or {}
@@ -169,7 +169,7 @@ def _plain(shown: PrintedAnswer, names: Sequence[str] | None) -> str:
 
 def _list(shown: PrintedAnswer, names: Sequence[str] | None) -> str:
     items = shown.schema.get("items") or {}
-    if items.get("type", _guessed(shown.data[0])) != "object":
+    if items.get("type", _guess_type(shown.data[0])) != "object":
         column = Columns(names=("value",), schemas={"value": items}, renderers={}, titles={})
         rows = [{"value": value} for value in shown.data]
         return table(rows, column, {**shown.options, "noheader": 1})
@@ -179,7 +179,7 @@ def _list(shown: PrintedAnswer, names: Sequence[str] | None) -> str:
     return table(shown.data, columns, shown.options)
 
 
-def _guessed(data: Any) -> str:
+def _guess_type(data: Any) -> str:
     return "object" if isinstance(data, dict) else "array" if isinstance(data, list) else "string"
 
 
@@ -192,13 +192,13 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Columns, options: Mapping[
     """Return a table with the borders that Proxmox draws in UTF-8, sorted by its first column.
 
     Args:
-        rows: What stands in it.
+        rows: What is in it.
         columns: Its columns.
         options: `noborder`, `noheader`, `human-readable`, and `sort_key` (0: leave the order).
     """
     names = list(columns.names)
     human = bool(options.get("human-readable", 1))
-    ordered = _sorted(rows, options.get("sort_key", names[0]), columns)
+    ordered = _sort_rows(rows, options.get("sort_key", names[0]), columns)
     cells = [
         {name: columns.text(name, row.get(name), human=human).split("\n") for name in names}
         for row in ordered
@@ -221,7 +221,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Columns, options: Mapping[
     return "\n".join(lines) + "\n"
 
 
-def _sorted(rows: Sequence[Mapping[str, Any]], key: Any, columns: Columns) -> list[Mapping[str, Any]]:
+def _sort_rows(rows: Sequence[Mapping[str, Any]], key: Any, columns: Columns) -> list[Mapping[str, Any]]:
     if not key:
         return list(rows)
     if columns.is_number(key):

@@ -76,7 +76,7 @@ class Tool:
         while not isinstance(found, Command):
             if not rest:
                 raise _UnknownCommand(f"incomplete command '{prefix}'")
-            name = _expanded(found, rest.pop(0))
+            name = _expand_subcommand(found, rest.pop(0))
             entry = found.get(name)
             if isinstance(entry, Alias):
                 rest = [*entry.words.split(), *rest]
@@ -107,7 +107,7 @@ class Tool:
         return "\n".join([f"USAGE: {self.name} <COMMAND> [ARGS] [OPTIONS]", "", *lines])
 
 
-def _expanded(tree: Tree, word: str) -> str:
+def _expand_subcommand(tree: Tree, word: str) -> str:
     """Return the subcommand that a word names, which may be cut short as long as it is clear."""
     if word in tree:
         return word
@@ -117,7 +117,7 @@ def _expanded(tree: Tree, word: str) -> str:
 
 def _usages(facts: Facts, prefix: str, tree: Tree | Command | Alias) -> Iterator[str]:
     if isinstance(tree, Command):
-        yield _usage_line(prefix, tree, _declared(facts, tree))
+        yield _usage_line(prefix, tree, _list_options(facts, tree))
     elif not isinstance(tree, Alias):
         for name in sorted(tree):
             yield from _usages(facts, f"{prefix} {name}", tree[name])
@@ -137,7 +137,7 @@ def _usage_line(prefix: str, command: Command, declared: Mapping[str, Any]) -> s
     return " ".join(words)
 
 
-def _declared(facts: Facts, command: Command) -> dict[str, Mapping[str, Any]]:
+def _list_options(facts: Facts, command: Command) -> dict[str, Mapping[str, Any]]:
     own = facts[command.route].parameters if command.route else {}
     return {**own, **command.parameters, **(OUTPUT_OPTIONS if command.formats else {})}
 
@@ -145,7 +145,7 @@ def _declared(facts: Facts, command: Command) -> dict[str, Mapping[str, Any]]:
 async def _run(
     session: ShellSession, shell: Shell, command: Command, words: list[str], streams: Streams, *, prefix: str
 ) -> int:
-    declared = _declared(session.world.facts, command)
+    declared = _list_options(session.world.facts, command)
     fixed = {**command.fixed, **({"node": session.node} if "{node}" in command.route else {})}
     usage = _usage_line(prefix, command, declared)
     try:

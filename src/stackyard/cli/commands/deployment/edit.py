@@ -10,8 +10,8 @@ import click
 
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.deployment.options import acknowledged, place_of, write_options
-from stackyard.cli.commands.deployment.view import written_result
+from stackyard.cli.commands.deployment.options import place_of, read_acknowledgements, write_options
+from stackyard.cli.commands.deployment.view import make_write_result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -42,19 +42,19 @@ def edit(session: Session, /, store: str | None, **values: Any) -> Result:
     stackyard deployment edit --unset containers.old --allow-delete old
     stackyard deployment edit --patch bigger.json --dry-run
     """  # noqa: D301 - click reads the control character
-    from stackyard.sources.deployment.write import Request, write  # lazy: only when this verb runs
+    from stackyard.sources.deployment.write import WriteRequest, write  # lazy: only when this verb runs
 
     place = place_of(store)
     without_editor = bool(values["assigned"] or values["removed"] or values["patch"])
-    make = _changing(values) if without_editor else _editing(session, place)
-    request = Request(kind="edit", make=make, can_repeat=without_editor, **acknowledged(values))
-    return written_result(write(place, request, emit=session.emit), place.label)
+    make = _make_change(values) if without_editor else _make_editor_change(session, place)
+    request = WriteRequest(kind="edit", make=make, can_repeat=without_editor, **read_acknowledgements(values))
+    return make_write_result(write(place, request, emit=session.emit), place.label)
 
 
-def _changing(values: dict[str, Any]) -> Any:
+def _make_change(values: dict[str, Any]) -> Any:
     """Return what makes the new object by itself."""
     from stackyard.base import files  # lazy: only when this verb runs
-    from stackyard.sources.deployment.edit import apply_patch, set_values, written  # lazy: as above
+    from stackyard.sources.deployment.edit import apply_patch, format_object, set_values  # lazy: as above
     from stackyard.sources.deployment.text import parse_any  # lazy: as above
 
     patch = None
@@ -62,26 +62,26 @@ def _changing(values: dict[str, Any]) -> Any:
         patch = parse_any(files.read_text(Path(values["patch"])), values["patch"])
 
     def make(current: Object | None) -> bytes:
-        data = _required(current).document.data
+        data = _require_object(current).document.data
         if patch is not None:
             data = apply_patch(data, patch)
-        return written(set_values(data, values["assigned"], values["removed"]))
+        return format_object(set_values(data, values["assigned"], values["removed"]))
 
     return make
 
 
-def _editing(session: Session, place: Any) -> Any:
+def _make_editor_change(session: Session, place: Any) -> Any:
     """Return what makes the new object with the user's editor."""
     from stackyard.sources.deployment.editor import edit_text  # lazy: only when this verb runs
 
     def make(current: Object | None) -> bytes:
-        return edit_text(_required(current).document.text, place, wants_again=_wants_again)
+        return edit_text(_require_object(current).document.text, place, wants_again=_wants_again)
 
     del session
     return make
 
 
-def _required(current: Object | None) -> Object:
+def _require_object(current: Object | None) -> Object:
     if current is None:
         raise UsageError(
             "There is no object yet: write a first version with `stackyard deployment put FILE`."
@@ -90,7 +90,7 @@ def _required(current: Object | None) -> Object:
 
 
 def _wants_again(problem: InvalidInputError) -> bool:
-    """Ask whether to correct a text; nobody can be asked where there is no terminal."""
+    """Ask whether to correct a text; no one can be asked where there is no terminal."""
     if not sys.stdin.isatty():
         return False
     found = "".join(f"\n  {one.where or ''} {one.detail}" for one in problem.diagnostics[:20])

@@ -14,7 +14,7 @@ from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.sources.deployment.explain import Explained
+    from stackyard.sources.deployment.explain import ExplainedField
 
 __all__ = ["explain"]
 
@@ -34,7 +34,7 @@ def explain(session: Session, /, name: str, store: str | None) -> Result:
     from stackyard.sources.deployment.explain import explain as explained  # lazy: only when this verb runs
     from stackyard.sources.deployment.fetch import fetch, rules_of  # lazy: as above
     from stackyard.sources.deployment.validate import check  # lazy: as above
-    from stackyard.sources.deployment.words import near  # lazy: as above
+    from stackyard.sources.deployment.words import find_near_word  # lazy: as above
 
     place = place_of(store)
     found = fetch(place, emit=session.emit)
@@ -42,7 +42,7 @@ def explain(session: Session, /, name: str, store: str | None) -> Result:
     understood = checked.require()
     guest = understood.find(name)
     if guest is None:
-        meant = near(name, [guest.key for guest in understood.guests])
+        meant = find_near_word(name, [guest.key for guest in understood.guests])
         hint = f" Did you mean `{meant}`?" if meant else ""
         raise UsageError(f"There is no guest `{name}` in {found.label}.{hint}")
     values = explained(guest, found.document)
@@ -58,7 +58,7 @@ def explain(session: Session, /, name: str, store: str | None) -> Result:
     )
 
 
-def _document(value: Explained) -> dict[str, Any]:
+def _document(value: ExplainedField) -> dict[str, Any]:
     where = value.where
     return {
         "key": value.key,
@@ -69,15 +69,15 @@ def _document(value: Explained) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, values: list[Explained]) -> None:
+def _show(writer: TextWriter, values: list[ExplainedField]) -> None:
     rows = []
     for value in values:
         where = "" if value.where is None else f"line {value.where.line}"
-        rows.append((value.key, _shown(value.value), ", ".join(filter(None, (where, value.why)))))
+        rows.append((value.key, _format_value(value.value), ", ".join(filter(None, (where, value.why)))))
     writer.table(("key", "value", "from"), rows)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):

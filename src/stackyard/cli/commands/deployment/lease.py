@@ -66,7 +66,7 @@ def break_(reason: str, store: str | None) -> Result:
     from stackyard.sources.deployment.lease_status import break_lease  # lazy: only when this verb runs
 
     if not reason.strip():
-        raise UsageError("Say why with --reason TEXT: others will want to know.")
+        raise UsageError("Give the reason with --reason TEXT, for other users.")
     found = break_lease(place_of(store), reason)
     return Result(
         document={"broken": _document(found), "reason": reason},

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from stackyard.sources.deployment import ObjectLocation
 
-__all__ = ["acknowledged", "place_of", "store_option", "write_options"]
+__all__ = ["place_of", "read_acknowledgements", "store_option", "write_options"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -64,7 +64,7 @@ def place_of(store: str | None) -> ObjectLocation:
     return find_place(store)
 
 
-def acknowledged(values: dict[str, Any]) -> dict[str, Any]:
+def read_acknowledgements(values: dict[str, Any]) -> dict[str, Any]:
     """Return what a request takes from the options of a write."""
     from stackyard.sources.deployment.write import AllowedRemovals  # lazy: only when something is written
 

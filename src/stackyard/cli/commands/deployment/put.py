@@ -9,8 +9,8 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.deployment.options import acknowledged, place_of, write_options
-from stackyard.cli.commands.deployment.view import written_result
+from stackyard.cli.commands.deployment.options import place_of, read_acknowledgements, write_options
+from stackyard.cli.commands.deployment.view import make_write_result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def put(session: Session, /, file: str, base: str | None, store: str | None, **v
     """  # noqa: D301 - click reads the control character
     from stackyard.base import files  # lazy: only when this verb runs
     from stackyard.sources.deployment.checkouts import remember  # lazy: as above
-    from stackyard.sources.deployment.write import MergeNeededError, Request, write  # lazy: as above
+    from stackyard.sources.deployment.write import MergeNeededError, WriteRequest, write  # lazy: as above
 
     path = Path(file)
     data = files.read_text(path).encode()
     place = place_of(store)
     known = _base(place, path, base)
-    request = Request(kind="put", make=lambda current: data, base=known, **acknowledged(values))
+    request = WriteRequest(kind="put", make=lambda current: data, base=known, **read_acknowledgements(values))
     try:
         written = write(place, request, emit=session.emit)
     except MergeNeededError as err:
@@ -58,15 +58,15 @@ def put(session: Session, /, file: str, base: str | None, store: str | None, **v
         files.replace_file(proposal, err.proposal)
         err.remedy = (
             f"Both changes are joined in {proposal}. Look at it, then:"
-            f" stackyard deployment put {proposal} --base {_id_there(place)}"
+            f" stackyard deployment put {proposal} --base {_format_version_id(place)}"
         )
         raise
     if written.version is not None:
         remember(place, path, written.version)
-    return written_result(written, place.label)
+    return make_write_result(written, place.label)
 
 
-def _id_there(place: ObjectLocation) -> str:
+def _format_version_id(place: ObjectLocation) -> str:
     from stackyard.sources.deployment.fetch import fetch  # lazy: only after a conflict
 
     version = fetch(place).version
@@ -74,10 +74,10 @@ def _id_there(place: ObjectLocation) -> str:
 
 
 def _base(place: ObjectLocation, path: Path, said: str | None) -> Version | None:
-    """Return the version that a file was made from; None where there is no object yet.
+    """Return the version that a file was created from; None where there is no object yet.
 
     Raises:
-        UsageError: There is an object, and nobody says which version the file was made from.
+        UsageError: There is an object, and no one says which version the file was created from.
     """
     from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
     from stackyard.sources.deployment.checkouts import base_of  # lazy: only when this verb runs

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.commands.deployment.options import acknowledged, place_of, write_options
-from stackyard.cli.commands.deployment.view import written_result
+from stackyard.cli.commands.deployment.options import place_of, read_acknowledgements, write_options
+from stackyard.cli.commands.deployment.view import make_write_result
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def rollback(session: Session, /, version: str, store: str | None, **values: Any
     """
     from stackyard.sources.deployment.fetch import open_history  # lazy: only when this verb runs
     from stackyard.sources.deployment.store import choose_version  # lazy: as above
-    from stackyard.sources.deployment.write import Request, write  # lazy: as above
+    from stackyard.sources.deployment.write import WriteRequest, write  # lazy: as above
 
     place = place_of(store)
     with contextlib.closing(open_history(place)) as opened:
         chosen = choose_version(opened, version)
         data = opened.read_version(chosen).data
-    given = acknowledged(values)
+    given = read_acknowledgements(values)
     given["note"] = given["note"] or f"rollback to {chosen.id}"
-    request = Request(kind="rollback", make=lambda current: data, mends=True, **given)
-    return written_result(write(place, request, emit=session.emit), place.label)
+    request = WriteRequest(kind="rollback", make=lambda current: data, mends=True, **given)
+    return make_write_result(write(place, request, emit=session.emit), place.label)

@@ -18,8 +18,8 @@ def schema() -> Result:
     both schemas: your own cannot relax this one.
     """
     from stackyard.sources.deployment.schema import (  # lazy: only when this verb runs
+        load_shipped_schema,
         read_schema,
-        shipped_schema,
     )
 
-    return Result(document=shipped_schema(), show=lambda writer: writer.text(read_schema().decode()))
+    return Result(document=load_shipped_schema(), show=lambda writer: writer.text(read_schema().decode()))

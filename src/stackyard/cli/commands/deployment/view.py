@@ -9,11 +9,11 @@ from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
-    from stackyard.sources.deployment.difference import Change, Difference
+    from stackyard.sources.deployment.difference import ObjectChange, ObjectDifference
     from stackyard.sources.deployment.store import Version
     from stackyard.sources.deployment.write import WriteResult
 
-__all__ = ["difference_document", "show_difference", "show_versions", "version_document", "written_result"]
+__all__ = ["difference_document", "make_write_result", "show_difference", "show_versions", "version_document"]
 
 _SIGNS = {
     "added": ("+", "green"),
@@ -56,7 +56,7 @@ def show_versions(writer: TextWriter, versions: list[Version]) -> None:
     writer.table(("version", "written", "by", "size", "etag", "how"), rows)
 
 
-def difference_document(difference: Difference) -> dict[str, Any]:
+def difference_document(difference: ObjectDifference) -> dict[str, Any]:
     """Return a difference for a program."""
     return {
         "has_changes": not difference.is_empty,
@@ -76,7 +76,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
     }
 
 
-def show_difference(writer: TextWriter, difference: Difference) -> None:
+def show_difference(writer: TextWriter, difference: ObjectDifference) -> None:
     """Write what differs, entry by entry."""
     if difference.is_empty:
         same = "Only comments or the order differ." if difference.has_other_comments else "No difference."
@@ -86,7 +86,7 @@ def show_difference(writer: TextWriter, difference: Difference) -> None:
         _show_change(writer, change)
 
 
-def _show_change(writer: TextWriter, change: Change) -> None:
+def _show_change(writer: TextWriter, change: ObjectChange) -> None:
     sign, style = _SIGNS[change.kind.value]
     writer.line(f"{sign} {change}", style=style)
     for one in change.fields:
@@ -102,7 +102,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
-def written_result(written: WriteResult, label: str) -> Result:
+def make_write_result(written: WriteResult, label: str) -> Result:
     """Return what a human and a program see of a write."""
 
     def show(writer: TextWriter) -> None:

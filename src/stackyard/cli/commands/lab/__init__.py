@@ -11,7 +11,7 @@ import click
 from stackyard.base import events
 from stackyard.base.errors import InterruptedRunError
 from stackyard.cli.command import LazyCommand, group
-from stackyard.cli.commands.lab.view import name_option, running_result
+from stackyard.cli.commands.lab.view import make_running_result, name_option
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -159,11 +159,11 @@ def up(session: Session, /, name: str, foreground: bool, **options: Any) -> Resu
     if foreground:
         return _stay(session, instance, wanted)
     record, was_running = session.run(launch(instance, wanted))
-    return running_result(record, instance, "is already running" if was_running else "is ready")
+    return make_running_result(record, instance, "is already running" if was_running else "is ready")
 
 
 def _stay(session: Session, instance: Instance, wanted: LabRequest) -> Result:
-    """Serve until we are told to stop, which is how a server is meant to end."""
+    """Serve until we are asked to stop, which is how a server is meant to end."""
     from stackyard.cli.commands.lab.launch import serve  # lazy: asyncio, only when this verb runs
 
     try:
@@ -171,7 +171,7 @@ def _stay(session: Session, instance: Instance, wanted: LabRequest) -> Result:
             serve(
                 instance,
                 wanted,
-                lambda record: session.publish(running_result(record, instance, "is ready", stays=True)),
+                lambda record: session.publish(make_running_result(record, instance, "is ready", stays=True)),
             )
         )
     except InterruptedRunError as stopped:
@@ -191,11 +191,11 @@ def down(session: Session, name: str, is_all: bool) -> Result:
     """
     from stackyard.cli.commands.lab.instances import (  # lazy: asyncio, only when this verb runs
         Instance,
-        known_names,
+        list_running_names,
     )
 
     stopped = []
-    for one in known_names() if is_all else [name]:
+    for one in list_running_names() if is_all else [name]:
         instance = Instance(one)
         record = instance.read()
         if record is not None:
@@ -220,7 +220,7 @@ def status(name: str) -> Result:
     from stackyard.cli.commands.lab.instances import Instance  # lazy: asyncio, as above
 
     instance = Instance(name)
-    return running_result(
+    return make_running_result(
         instance.require(),
         instance,
         "is running",
@@ -269,7 +269,7 @@ def _warn_of_exposure(session: Session, bind: str | None) -> None:
         is_local = False
     if not is_local:
         text = (
-            f"THE LAB LISTENS ON {bind}: whoever reaches this machine reaches it. It is made for tests and"
+            f"THE LAB LISTENS ON {bind}: everyone who reaches this machine reaches it. It is for tests and"
             " lacks the defences of a real server."
         )
         session.emit(events.LogLine(level=events.LogLevel.WARNING, source="lab", text=text))

@@ -17,7 +17,7 @@ from stackyard.base.files import read_text
 from stackyard.cli.commands.lab.instances import Instance
 
 if TYPE_CHECKING:
-    from stackyard.cli.commands.lab.instances import Record
+    from stackyard.cli.commands.lab.instances import LabRecord
 
 __all__ = ["LabClient", "LabRefusedError", "LabSilentError", "lab_client", "seed_to_send"]
 
@@ -35,7 +35,7 @@ class LabRefusedError(InvalidInputError):
 
 
 class LabSilentError(UnreachableError):
-    """A lab runs under this name but does not answer, or somebody else answers in its place."""
+    """A lab runs under this name but does not answer, or someone else answers in its place."""
 
     code = "E-LAB-SILENT"
     summary = "The lab does not answer"
@@ -49,7 +49,7 @@ class LabClient:
         record: The lab.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: LabRecord) -> None:
         self._record = record
 
     def call(self, method: str, path: str, /, **parameters: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class LabClient:
 
         Raises:
             LabRefusedError: The lab says no.
-            LabSilentError: Nobody answers, or not the lab that was started.
+            LabSilentError: No one answers, or not the lab that was started.
         """
         sent = {name: value for name, value in parameters.items() if value is not None}
         ready = self._record.ready
@@ -91,7 +91,7 @@ class LabClient:
         shown = connection.sock.getpeercert(True) if isinstance(connection.sock, ssl.SSLSocket) else None
         digest = hashlib.sha256(shown or b"").hexdigest().upper()
         if digest != str(self._record.ready["fingerprint"]).replace(":", "").upper():
-            raise LabSilentError(f"Not the lab but somebody else answers at {self._record.ready['url']}.")
+            raise LabSilentError(f"Another server than the lab answers at {self._record.ready['url']}.")
 
 
 def lab_client(name: str) -> LabClient:
@@ -104,7 +104,7 @@ def lab_client(name: str) -> LabClient:
 
 
 def seed_to_send(seed: str) -> Any:
-    """Return what a lab is told of a seed: its name, or what stands in its file.
+    """Return what a lab is told of a seed: its name, or what is in its file.
 
     Raises:
         FileError: The file cannot be read.

@@ -62,7 +62,7 @@ class ClusterCopy:
 
 
 async def read_copy(wanted: CopyRequest) -> ClusterCopy:
-    """Read a cluster and try the copy in a lab that nobody sees.
+    """Read a cluster and try the copy in a lab that no one sees.
 
     Raises:
         ProxmoxError: It cannot be reached, or refuses even to tell its nodes and guests.
@@ -89,5 +89,5 @@ async def read_copy(wanted: CopyRequest) -> ClusterCopy:
     left_out = {**source.left_out, **refused}
     shown = f"the lab '{wanted.name}'" if wanted.url is None else connection.base_url()
     return ClusterCopy(
-        document=kept, left_out=left_out, text=exporting.written(kept, source=shown, left_out=left_out)
+        document=kept, left_out=left_out, text=exporting.format_seed(kept, source=shown, left_out=left_out)
     )

@@ -54,7 +54,7 @@ def export(session: Session, /, name: str, to: str | None, **options: Any) -> Re
         read_copy,
     )
 
-    copy = session.run(read_copy(_wanted(CopyRequest, name, options)))
+    copy = session.run(read_copy(_read_request(CopyRequest, name, options)))
     for what, reason in copy.left_out.items():
         text = f"left out: {what}: {reason}"
         session.emit(events.LogLine(level=events.LogLevel.WARNING, source="lab", text=text))
@@ -72,7 +72,7 @@ def export(session: Session, /, name: str, to: str | None, **options: Any) -> Re
     )
 
 
-def _wanted(kind: type[CopyRequest], name: str, options: dict[str, Any]) -> CopyRequest:
+def _read_request(kind: type[CopyRequest], name: str, options: dict[str, Any]) -> CopyRequest:
     if options["url"] is None:
         given = [option for option in ("fingerprint", "insecure") if options[option]]
         if given:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Instance",
     "LabDownError",
+    "LabRecord",
     "LabRunningError",
     "LabUnstoppableError",
-    "Record",
-    "known_names",
+    "list_running_names",
 ]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -57,7 +57,7 @@ class LabUnstoppableError(StackyardError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class LabRecord:
     """A running lab.
 
     Attributes:
@@ -117,30 +117,30 @@ class Instance:
         self.withdraw()
 
     def withdraw(self) -> None:
-        """Take back what `publish` told: there is nobody to be reached."""
+        """Take back what `publish` told: nothing answers any more."""
         self._record.withdraw()
 
-    def publish(self, ready: Mapping[str, Any], options: Mapping[str, Any]) -> Record:
+    def publish(self, ready: Mapping[str, Any], options: Mapping[str, Any]) -> LabRecord:
         """Tell others of this user how to reach the lab of this process, which holds the name."""
-        record = Record(name=self.name, pid=os.getpid(), ready=ready, options=options)
+        record = LabRecord(name=self.name, pid=os.getpid(), ready=ready, options=options)
         self._record.write(
             {"name": self.name, "pid": record.pid, "ready": dict(ready), "options": dict(options)}
         )
         return record
 
-    def read(self) -> Record | None:
+    def read(self) -> LabRecord | None:
         """Return the lab that runs under this name, None if there is none or it is not ready yet."""
         found = self._record.read()
         if found is None:
             return None
-        return Record(
+        return LabRecord(
             name=self.name,
             pid=int(found["pid"]),
             ready=dict(found["ready"]),
             options=dict(found["options"]),
         )
 
-    def require(self) -> Record:
+    def require(self) -> LabRecord:
         """Return the lab that runs under this name.
 
         Raises:
@@ -154,7 +154,7 @@ class Instance:
             )
         return record
 
-    async def stop(self, record: Record, *, grace_s: float = 10.0) -> None:
+    async def stop(self, record: LabRecord, *, grace_s: float = 10.0) -> None:
         """Ask a lab to stop, wait for its end, and kill it if that takes too long.
 
         Raises:
@@ -163,7 +163,7 @@ class Instance:
         await self._record.stop(record.pid, grace_s=grace_s, failure=LabUnstoppableError)
 
 
-def known_names() -> list[str]:
+def list_running_names() -> list[str]:
     """Return the names under which a lab runs now."""
     try:
         found = sorted(path.name for path in _labs().iterdir() if _NAME.fullmatch(path.name))

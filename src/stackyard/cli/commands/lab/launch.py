@@ -1,4 +1,4 @@
-"""Starting a lab: in this process until it is told to stop, or in a process of its own in the background."""
+"""Starting a lab: in this process until it is asked to stop, or in a process of its own in the background."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import process
 from stackyard.base.documents.jsontext import JsonError, parse_json
-from stackyard.cli.commands.lab.instances import Instance, LabRunningError, Record
-from stackyard.cli.commands.lab.relay import relayed
+from stackyard.cli.commands.lab.instances import Instance, LabRecord, LabRunningError
+from stackyard.cli.commands.lab.relay import parse_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ class LabRequest:
     guests: str | None = None
     expose: str | None = None
 
-    def given(self) -> dict[str, Any]:
+    def list_given_options(self) -> dict[str, Any]:
         """Return what the user says, by the name of the option."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
@@ -49,7 +49,7 @@ class LabRequest:
         }
 
 
-async def launch(instance: Instance, wanted: LabRequest) -> tuple[Record, bool]:
+async def launch(instance: Instance, wanted: LabRequest) -> tuple[LabRecord, bool]:
     """Start a lab in the background; return it once it is ready, and whether it was running before.
 
     Raises:
@@ -61,7 +61,8 @@ async def launch(instance: Instance, wanted: LabRequest) -> tuple[Record, bool]:
         _require_same(there, wanted)
         return there, True
     options = [
-        f"--{name}" if value is True else f"--{name}={value}" for name, value in wanted.given().items()
+        f"--{name}" if value is True else f"--{name}={value}"
+        for name, value in wanted.list_given_options().items()
     ]
     command = process.Command(
         # Not from the folder that we happen to be in, which may hold any file called stackyard.py.
@@ -80,11 +81,11 @@ async def launch(instance: Instance, wanted: LabRequest) -> tuple[Record, bool]:
         import pvelab.runtime.start  # noqa: F401  # lazy: knows the errors that it may have ended with
         import stackyard.base.serving.certificate  # noqa: F401  # lazy: as above
 
-        raise relayed(err.stdout) or err from err
+        raise parse_error(err.stdout) or err from err
     return instance.require(), False
 
 
-async def serve(instance: Instance, wanted: LabRequest, on_ready: Callable[[Record], None]) -> None:
+async def serve(instance: Instance, wanted: LabRequest, on_ready: Callable[[LabRecord], None]) -> None:
     """Run a lab in this process until the task is cancelled.
 
     Args:
@@ -102,7 +103,7 @@ async def serve(instance: Instance, wanted: LabRequest, on_ready: Callable[[Reco
     instance.claim()
     try:
         async with start(lab_options(wanted, instance.folder / "identity")) as running:
-            on_ready(instance.publish(running.document(), wanted.given()))
+            on_ready(instance.publish(running.document(), wanted.list_given_options()))
             await asyncio.Event().wait()
     finally:
         instance.withdraw()
@@ -115,9 +116,9 @@ def _is_ready(line: str) -> bool:
         return False
 
 
-def _require_same(there: Record, wanted: LabRequest) -> None:
+def _require_same(there: LabRecord, wanted: LabRequest) -> None:
     """Refuse to take a running lab for one that the user wants to be different."""
-    for name, value in wanted.given().items():
+    for name, value in wanted.list_given_options().items():
         has = there.options.get(name)
         if has != value:
             was = "without it" if has is None else f"with {has}"

@@ -32,7 +32,7 @@ def lab_options(wanted: LabRequest, identity: Path) -> pvelab.Options:
         SeedError: There is no such seed, or its file is wrong.
     """
     port = _PORT if wanted.port is None else wanted.port
-    # Somebody who takes any port for the one wants no fixed port for the other.
+    # Someone who takes any port for the one wants no fixed port for the other.
     ssh_port = wanted.ssh_port if wanted.ssh_port is not None else (_SSH_PORT if port else 0)
     return pvelab.Options(
         nodes=None if wanted.nodes is None else _nodes(wanted.nodes),

@@ -11,10 +11,10 @@ from stackyard.base.errors import InvalidInputError, Location, StackyardError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["relayed"]
+__all__ = ["parse_error"]
 
 
-def relayed(printed: str) -> StackyardError | None:
+def parse_error(printed: str) -> StackyardError | None:
     """Return the error that a process printed with `--json`, None if it printed something else.
 
     Args:
@@ -24,7 +24,7 @@ def relayed(printed: str) -> StackyardError | None:
         described: dict[str, Any] = parse_json(printed.strip().rpartition("\n")[2])["error"]
         detail, where, remedy = str(described["detail"]), _place(described["where"]), described["remedy"]
         kind = next((kind for kind in _tree(StackyardError) if kind.code == described["code"]), None)
-        found = tuple(map(_finding, described["diagnostics"]))
+        found = tuple(map(_parse_diagnostic, described["diagnostics"]))
     except (JsonError, KeyError, TypeError):
         return None
     if kind is None:
@@ -51,7 +51,7 @@ def _place(where: dict[str, Any] | None) -> Location | None:
     return None if where is None else Location(where["file"], where["line"], where["column"])
 
 
-def _finding(document: dict[str, Any]) -> Diagnostic:
+def _parse_diagnostic(document: dict[str, Any]) -> Diagnostic:
     kind = Kind(
         code=document["code"],
         summary=document["summary"],

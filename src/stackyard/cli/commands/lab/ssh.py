@@ -23,7 +23,7 @@ __all__ = ["ssh"]
 
 
 class GuestUnreachableError(UnreachableError):
-    """A guest of the lab cannot be logged in to: it does not run, has no address, or nobody is let in."""
+    """A guest of the lab cannot be logged in to: it does not run, has no address, or no one is let in."""
 
     code = "E-LAB-GUEST-UNREACHABLE"
     summary = "A guest of the lab cannot be reached"
@@ -58,7 +58,7 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     stackyard lab ssh web1 -i ~/.ssh/lab -- cat /var/log/cloud-init.log
     stackyard lab ssh 100 --user root
     """  # noqa: D301 - click reads the control character
-    from pvelab.runtime.owner_key import kept_owner_key  # lazy: cryptography, as above
+    from pvelab.runtime.owner_key import read_or_create_owner_key  # lazy: cryptography, as above
     from stackyard.base import process  # lazy: asyncio, only when this verb runs
     from stackyard.cli.commands.lab.client import lab_client  # lazy: ssl, as above
     from stackyard.cli.commands.lab.instances import Instance  # lazy: as above
@@ -66,7 +66,7 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     client, instance = lab_client(name), Instance(name)
     found = client.call("GET", "/guests", name=guest)["guests"][0]
     if options["identity"] is None and found["takes_owner_key"]:
-        key = kept_owner_key(instance.folder)
+        key = read_or_create_owner_key(instance.folder)
         client.call("POST", "/owner-keys", key=key.public)
         options["identity"] = str(key.path)
     argv = _argv(instance, found, command, **options)
@@ -74,7 +74,7 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     if settings.is_json or settings.is_events:
         return Result(document={"argv": argv, "guest": found})
     try:
-        process.become(process.Command(argv=tuple(argv), env=dict(os.environ)))
+        process.replace_process(process.Command(argv=tuple(argv), env=dict(os.environ)))
     except process.ProgramMissingError as err:
         raise process.ProgramMissingError(
             "`ssh` was not found.",
@@ -96,7 +96,7 @@ def _argv(
     chosen = user or next(iter(found["users"]), "root" if found["takes_owner_key"] else None)
     if chosen is None:
         raise GuestUnreachableError(
-            f"Nobody can log in to '{found['name']}': its cloud-init names no user.",
+            f"No user can log in to '{found['name']}': its cloud-init names no user.",
             remedy="Give it a cloud-init drive with a user and a key, or name one with --user.",
         )
     known = instance.folder / "known_hosts" / str(found["vmid"])

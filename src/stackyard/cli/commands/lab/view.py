@@ -11,10 +11,10 @@ from stackyard.cli.result import Result
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stackyard.cli.commands.lab.instances import Instance, Record
+    from stackyard.cli.commands.lab.instances import Instance, LabRecord
     from stackyard.cli.views.text_writer import TextWriter
 
-__all__ = ["DEFAULT_NAME", "name_option", "running_result"]
+__all__ = ["DEFAULT_NAME", "make_running_result", "name_option"]
 
 DEFAULT_NAME = "default"
 
@@ -29,15 +29,15 @@ def name_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def running_result(
-    record: Record,
+def make_running_result(
+    record: LabRecord,
     instance: Instance,
     how: str,
     *,
     stays: bool = False,
     inside: Callable[[], str] | None = None,
 ) -> Result:
-    """Return the result that tells how to reach a lab.
+    """Return the result that shows how to reach a lab.
 
     Args:
         record: The lab.
@@ -54,7 +54,7 @@ def running_result(
 
 def _show(
     writer: TextWriter,
-    record: Record,
+    record: LabRecord,
     instance: Instance,
     *,
     how: str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stackyard.cli.command import Command
-from stackyard.cli.commands.secrets.options import file_argument, keyring_from, vault_id_option
+from stackyard.cli.commands.secrets.options import file_argument, make_keyring, vault_id_option
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -38,7 +38,7 @@ def edit(session: Session, /, file: Path, vault_ids: tuple[str, ...]) -> Result:
     from stackyard.secrets.edit import Editing, edit_secret_file  # lazy: cryptography, only for this verb
 
     how = Editing(wants_again=_wants_again, emit=session.emit)
-    is_changed = edit_secret_file(file, keyring_from(vault_ids), how)
+    is_changed = edit_secret_file(file, make_keyring(vault_ids), how)
     said = "was changed" if is_changed else "was not changed"
     return Result(
         document={"file": str(file), "is_changed": is_changed},
@@ -47,7 +47,7 @@ def edit(session: Session, /, file: Path, vault_ids: tuple[str, ...]) -> Result:
 
 
 def _wants_again(problem: InvalidInputError) -> bool:
-    """Ask whether to correct a text; nobody can be asked where there is no terminal."""
+    """Ask whether to correct a text; no one can be asked where there is no terminal."""
     if not sys.stdin.isatty():
         return False
     place = "" if problem.where is None or problem.where.line is None else f" (line {problem.where.line})"

@@ -10,7 +10,7 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.secrets.options import file_argument, keyring_from, vault_id_option, write_like
+from stackyard.cli.commands.secrets.options import file_argument, make_keyring, vault_id_option, write_like
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def encrypt(file: Path, output: Path | None, vault_ids: tuple[str, ...], **optio
     stackyard secrets encrypt secrets.yaml --age age1... --age "ssh-ed25519 AAAA..."
     stackyard secrets encrypt secrets.tfvars --vault --vault-id prod@~/.vault-password
     """  # noqa: D301 - click reads the control character
-    wanted = _Wanted(**options)
-    keyring = keyring_from(vault_ids)
+    wanted = _EncryptOptions(**options)
+    keyring = make_keyring(vault_ids)
     target = output or file
     plain = _plain(file)
     if wanted.vault or wanted.vault_inline:
@@ -68,7 +68,7 @@ def encrypt(file: Path, output: Path | None, vault_ids: tuple[str, ...], **optio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _EncryptOptions:
     recipients: tuple[str, ...]
     encrypted_regex: str | None
     unencrypted_regex: str | None
@@ -90,7 +90,9 @@ def _plain(file: Path) -> bytes:
     return data
 
 
-def _for_vault(plain: bytes, file: Path, keyring: Keyring, wanted: _Wanted) -> tuple[bytes, dict[str, Any]]:
+def _for_vault(
+    plain: bytes, file: Path, keyring: Keyring, wanted: _EncryptOptions
+) -> tuple[bytes, dict[str, Any]]:
     from stackyard.secrets.vault.file import seal_inline, seal_whole  # lazy: as above
 
     if wanted.recipients or (wanted.vault and wanted.vault_inline):
@@ -100,7 +102,9 @@ def _for_vault(plain: bytes, file: Path, keyring: Keyring, wanted: _Wanted) -> t
     return seal_whole(plain, keyring), {"kind": "vault"}
 
 
-def _for_sops(plain: bytes, target: Path, keyring: Keyring, wanted: _Wanted) -> tuple[bytes, dict[str, Any]]:
+def _for_sops(
+    plain: bytes, target: Path, keyring: Keyring, wanted: _EncryptOptions
+) -> tuple[bytes, dict[str, Any]]:
     from stackyard.secrets.sops.age import user_recipient  # lazy: as above
     from stackyard.secrets.sops.file import seal_new  # lazy: as above
     from stackyard.secrets.sops.text import format_of_name  # lazy: as above
@@ -116,7 +120,7 @@ def _for_sops(plain: bytes, target: Path, keyring: Keyring, wanted: _Wanted) -> 
     return sealed, facts | {"new_key_file": None if made is None else str(made)}
 
 
-def _rule(target: Path, recipients: list[str], wanted: _Wanted) -> CreationRule:
+def _rule(target: Path, recipients: list[str], wanted: _EncryptOptions) -> CreationRule:
     import dataclasses  # lazy: as above
 
     from stackyard.base.errors import Location  # lazy: as above
@@ -136,7 +140,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
     lines = []
     if document.get("new_key_file"):
         lines.append(
-            f"Your private key was made: {document['new_key_file']}. Keep a copy of it in a safe place."
+            f"Created your private key: {document['new_key_file']}. Keep a copy of it in a safe place."
         )
     lines.append(f"{document['file']} is encrypted ({document['kind']}).")
     lines += [f"  for {one}" for one in document.get("recipients", ())]

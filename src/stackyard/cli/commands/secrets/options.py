@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.secrets.keyring import Keyring
 
-__all__ = ["file_argument", "keyring_from", "output_path", "vault_id_option", "warn", "write_like"]
+__all__ = ["file_argument", "make_keyring", "output_path", "vault_id_option", "warn", "write_like"]
 
 file_argument = click.argument("file", type=click.Path(path_type=Path))
 vault_id_option = click.option(
@@ -28,7 +28,7 @@ vault_id_option = click.option(
 )
 
 
-def keyring_from(vault_ids: tuple[str, ...]) -> Keyring:
+def make_keyring(vault_ids: tuple[str, ...]) -> Keyring:
     """Return the keys of the user."""
     from stackyard.secrets.keyring import Keyring  # lazy: asyncio, only when a verb runs
 

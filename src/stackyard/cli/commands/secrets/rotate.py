@@ -9,7 +9,7 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.secrets.options import keyring_from, vault_id_option, write_like
+from stackyard.cli.commands.secrets.options import make_keyring, vault_id_option, write_like
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def rotate(files: tuple[Path, ...], vault_ids: tuple[str, ...], **options: Any) 
     stackyard secrets rotate secrets.yaml --from-config
     stackyard secrets rotate group_vars/all/vault.yml --new-vault-id ~/.new-password
     """  # noqa: D301 - click reads the control character
-    from stackyard.secrets.rotate import Rotation, rotated  # lazy: cryptography, only for this verb
+    from stackyard.secrets.rotate import Rotation, rotate  # lazy: cryptography, only for this verb
 
     rotation = Rotation(**options)
     if rotation.from_config and (rotation.add or rotation.remove):
         raise UsageError("--from-config names all recipients: it goes without --add and --remove.")
-    keyring = keyring_from(vault_ids)
-    done = [rotated(file, keyring, rotation) for file in files]
+    keyring = make_keyring(vault_ids)
+    done = [rotate(file, keyring, rotation) for file in files]
     for one in done:
         write_like(one.path, one.sealed)
     return Result(

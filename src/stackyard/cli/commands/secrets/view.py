@@ -11,7 +11,7 @@ from stackyard.base.errors import InvalidInputError, Location, UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.secrets.options import (
     file_argument,
-    keyring_from,
+    make_keyring,
     output_path,
     vault_id_option,
     warn,
@@ -48,14 +48,14 @@ def view(session: Session, /, file: Path, key: str | None, vault_ids: tuple[str,
     """  # noqa: D301 - click reads the control character
     from stackyard.secrets.protected_file import open_file  # lazy: cryptography, only when this verb runs
 
-    opened = open_file(file, keyring_from(vault_ids))
+    opened = open_file(file, make_keyring(vault_ids))
     warn(session, opened.warnings)
     values = _values(opened)
     if key is not None:
-        found = _picked(values, key, file)
+        found = _pick_value(values, key, file)
         return Result(
             document={"file": str(file), "kind": opened.kind.value, "key": key, "value": _jsonable(found)},
-            show=lambda writer: writer.lines(_shown(found)),
+            show=lambda writer: writer.lines(_format_value(found)),
         )
     text = _text(opened, file)
     return Result(
@@ -85,7 +85,7 @@ def decrypt(
     from stackyard.secrets.vault.file import without_tags  # lazy: as above
 
     target = output_path(file, output, is_in_place=in_place)
-    opened = open_file(file, keyring_from(vault_ids))
+    opened = open_file(file, make_keyring(vault_ids))
     warn(session, opened.warnings)
     if opened.kind is SecretsKind.PLAIN:
         raise UsageError(f"{file} is not encrypted.")
@@ -118,7 +118,7 @@ def _text(opened: OpenedFile, file: Path) -> str:
         ) from err
 
 
-def _picked(values: Any, key: str, file: Path) -> Any:
+def _pick_value(values: Any, key: str, file: Path) -> Any:
     """Follow keys and indexes to one value."""
     here = values
     for word in key.split("."):
@@ -145,7 +145,7 @@ def _jsonable(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value.decode(errors="replace")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return value.removesuffix("\n")
     import json  # lazy: for single values that are no text

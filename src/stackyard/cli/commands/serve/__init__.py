@@ -107,7 +107,7 @@ def _refuse_lost_options(ctx: click.Context) -> None:
 
 
 def ready_result(ready: Mapping[str, Any], *, how: str = "is ready", **more: Any) -> Result:
-    """Return the result that tells how to reach a controller."""
+    """Return the result that shows how to reach a controller."""
     document = {**ready, **more}
     return Result(document=document, show=lambda writer: _show(writer, document, how))
 

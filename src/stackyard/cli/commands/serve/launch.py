@@ -13,14 +13,14 @@ from stackyard.base import directories, events, process
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.errors import StackyardError
 from stackyard.cli.background import Background
-from stackyard.cli.commands.lab.relay import relayed
-from stackyard.cli.lazy_module import loading
+from stackyard.cli.commands.lab.relay import parse_error
+from stackyard.cli.lazy_module import pause_garbage_collection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from stackyard.cli.background import Record
+    from stackyard.cli.background import ServerRecord
     from stackyard.cli.commands.serve.options import ServeOptions
     from stackyard.controller import RunningController
 
@@ -44,8 +44,8 @@ def default_log(port: int) -> Path:
     return directories.state_folder() / "controllers" / f"controller-{port}.log"
 
 
-def healthy(record: Record) -> bool:
-    """Tell whether a controller answers, and is the one that was started."""
+def healthy(record: ServerRecord) -> bool:
+    """Return whether a controller answers, and is the one that was started."""
     from stackyard.controller.guest import SpecSource, is_healthy  # lazy: ssl, only when one runs
 
     ready = record.ready
@@ -63,7 +63,7 @@ async def serve(
     Raises:
         StackyardError: It cannot be started.
     """
-    with loading():
+    with pause_garbage_collection():
         from stackyard.controller import controller  # lazy: a server, only when it runs
         from stackyard.controller.unit import notify_ready  # lazy: as above
 
@@ -71,7 +71,7 @@ async def serve(
         place = place_of(running.port)
         place.claim(running.document())
         try:
-            with _reloading(running, emit):
+            with _reload_on_hangup(running, emit):
                 on_ready(running.document())
                 notify_ready()
                 await asyncio.Event().wait()
@@ -80,7 +80,7 @@ async def serve(
 
 
 @contextlib.contextmanager
-def _reloading(running: RunningController, emit: events.Emit) -> Iterator[None]:
+def _reload_on_hangup(running: RunningController, emit: events.Emit) -> Iterator[None]:
     """Make SIGHUP read everything again, where it would end us otherwise."""
     loop, wanted = asyncio.get_running_loop(), asyncio.Event()
 
@@ -94,7 +94,7 @@ def _reloading(running: RunningController, emit: events.Emit) -> Iterator[None]:
             except StackyardError as err:
                 level, text = events.LogLevel.ERROR, f"Nothing was read again: {err.detail}"
             except Exception as err:
-                # Whoever revokes something later has to be heard, whatever went wrong this time.
+                # Anyone who revokes something later has to be heard, whatever went wrong this time.
                 level, text = events.LogLevel.ERROR, f"Nothing was read again: {type(err).__name__}"
             emit(events.LogLine(level=level, source="controller", text=text))
 
@@ -127,20 +127,20 @@ async def launch(options: ServeOptions, log: Path, emit: events.Emit = events.ig
     )
     directories.ensure_private(log.parent)
     try:
-        async with _relayed_log(log, emit):
+        async with _relay_log(log, emit):
             started = await process.start_detached(command, log=log, is_ready=_is_ready)
     except process.ProcessFailedError as err:
         import stackyard.base.serving.certificate  # lazy: the errors that it may have ended with
         import stackyard.controller.service  # lazy: as above
         import stackyard.state.service  # noqa: F401  # lazy: as above
 
-        raise relayed(err.stdout) or err from err
+        raise parse_error(err.stdout) or err from err
     ready: Mapping[str, Any] = parse_json(started.line)
     return ready
 
 
 @contextlib.asynccontextmanager
-async def _relayed_log(log: Path, emit: events.Emit) -> AsyncIterator[None]:
+async def _relay_log(log: Path, emit: events.Emit) -> AsyncIterator[None]:
     """Pass on the lines of a log as they come, for the length of the block."""
     relay = _LogRelay(log, emit)
     task = asyncio.create_task(relay.run())
@@ -160,7 +160,7 @@ class _LogRelay:
         self._log = log
         self._emit = emit
         # Still the log of an earlier start.
-        self._seen = _written(log)
+        self._seen = _stat_log(log)
         self._position = 0
 
     async def run(self) -> None:
@@ -170,7 +170,7 @@ class _LogRelay:
 
     def look(self) -> None:
         """Pass on the lines that are new."""
-        if (now := _written(self._log)) == self._seen:
+        if (now := _stat_log(self._log)) == self._seen:
             return
         self._seen = now
         try:
@@ -184,7 +184,7 @@ class _LogRelay:
             self._emit(events.LogLine(level=events.LogLevel.INFO, source="controller", text=line))
 
 
-def _written(log: Path) -> tuple[int, int] | None:
+def _stat_log(log: Path) -> tuple[int, int] | None:
     """Return what differs whenever something was written to a log."""
     try:
         found = log.stat()

@@ -116,7 +116,7 @@ class ServeOptions:
         return (*said, *(["--repos"] if self.repos else []), *(["--no-state"] if self.no_state else []))
 
     def environment(self) -> Mapping[str, str]:
-        """Return what has to be in the environment beside: arguments can be read by everybody."""
+        """Return what has to be in the environment beside: arguments can be read by everyone."""
         return {} if self.repo_token is None else {REPO_TOKEN_VARIABLE: self.repo_token}
 
     def site_folder(self) -> Path:

@@ -58,7 +58,9 @@ def issue(said: str | None, expires: float, **given: str) -> Result:
     made, issued = _tokens(said).issue(lasts_s=expires, **given)
 
     def show(writer: TextWriter) -> None:
-        writer.line(f"{issued.id}: {_opens(issued)}, until {local_time(issued.expires_at)}", style="green")
+        writer.line(
+            f"{issued.id}: {_format_scope(issued)}, until {local_time(issued.expires_at)}", style="green"
+        )
         writer.line(f"  token  {made}")
         writer.line("It is shown this once.")
 
@@ -110,9 +112,9 @@ def rotate(overlap: float, said: str | None) -> Result:
 @site_option
 def inspect(token: str, verify: bool, said: str | None) -> Result:
     """Show the contents of a token from any issuer."""
-    from stackyard.controller.tokens import unsigned_claims  # lazy: only when this verb runs
+    from stackyard.controller.tokens import read_unverified_claims  # lazy: only when this verb runs
 
-    claims = _tokens(said).check(token) if verify else unsigned_claims(token)
+    claims = _tokens(said).check(token) if verify else read_unverified_claims(token)
     document = {**_document(claims), "verified": verify}
 
     def show(writer: TextWriter) -> None:
@@ -150,7 +152,7 @@ def _document(one: IssuedToken | Claims) -> dict[str, Any]:
     }
 
 
-def _opens(issued: IssuedToken) -> str:
+def _format_scope(issued: IssuedToken) -> str:
     parts = {"node": issued.node, "spec": issued.spec, "repository": issued.repo}
     return ", ".join(f"{kind} {name}" for kind, name in parts.items() if name)
 
@@ -162,7 +164,7 @@ def _show(writer: TextWriter, found: tuple[IssuedToken, ...]) -> None:
     rows = [
         (
             one.id,
-            _opens(one),
+            _format_scope(one),
             local_time(one.issued_at),
             "revoked" if one.revoked_at is not None else local_time(one.expires_at),
             one.note or "-",

@@ -81,11 +81,11 @@ def get(out: str, **given: Any) -> Result:
 def _place(given: dict[str, Any]) -> SpecSource:
     from stackyard.controller.guest import (  # lazy: ssl, only when this verb runs
         SpecSource,
-        environment_place,
+        read_environment,
     )
 
-    said = environment_place()
-    kept = _kept(Path(given["settings"]))
+    said = read_environment()
+    kept = _read_settings(Path(given["settings"]))
     token = said["token"] or kept.get("STACKYARD_TOKEN", "")
     if given["token_file"] is not None:
         from stackyard.base.files import read_text  # lazy: few guests have it in a file of its own
@@ -107,7 +107,7 @@ def _place(given: dict[str, Any]) -> SpecSource:
     )
 
 
-def _kept(path: Path) -> dict[str, str]:
+def _read_settings(path: Path) -> dict[str, str]:
     """Return the settings that cloud-init wrote, none where there are none that we may read."""
     try:
         lines = path.read_text().splitlines()

@@ -59,7 +59,7 @@ def audit(name: str | None, is_service: bool, limit: int, expect: str | None, ch
             return _result(verdicts, [])
         verdict = service.audit.verify(name or "")
         entries = _newest(service, verdict, limit)
-        problem = "" if expect is None else _unexpected(service, verdict, expect)
+        problem = "" if expect is None else _compare_with_expected(service, verdict, expect)
     return _result([verdict], entries, problem)
 
 
@@ -74,7 +74,7 @@ def _newest(service: StateService, verdict: ChainVerdict, limit: int) -> list[Au
     return list(kept)
 
 
-def _unexpected(service: StateService, verdict: ChainVerdict, expect: str) -> str:
+def _compare_with_expected(service: StateService, verdict: ChainVerdict, expect: str) -> str:
     number, _, wanted = expect.partition(":")
     if not number.isdecimal() or not wanted:
         raise UsageError(f"--expect {expect!r} is not SEQ:HASH, as `stackyard state audit` prints it.")

@@ -117,7 +117,7 @@ def difference_document(found: StateDifference) -> dict[str, Any]:
 
 def show_difference(writer: TextWriter, found: StateDifference, heading: str) -> None:
     """Write what differs between two states."""
-    from stackyard.state.difference import ChangeKind  # lazy: only when this verb runs
+    from stackyard.state.difference import StateChangeKind  # lazy: only when this verb runs
 
     writer.line(heading)
     if found.is_other_lineage:
@@ -131,12 +131,12 @@ def show_difference(writer: TextWriter, found: StateDifference, heading: str) ->
         for note in change.notes:
             writer.line(f"    {note}")
         # Of what came or went, the address says enough.
-        for one in change.attributes if change.kind is ChangeKind.CHANGED else ():
+        for one in change.attributes if change.kind is StateChangeKind.CHANGED else ():
             writer.line(f"    {one.name}: {brief(one.before)} -> {brief(one.after)}")
     for output in found.outputs:
         sign, style = _STYLES[output.kind]
         writer.line(
             f"{sign} output {output.name}: {brief(output.before)} -> {brief(output.after)}", style=style
         )
-    counts = (f"{found.count(kind)} {kind.value}" for kind in ChangeKind)
+    counts = (f"{found.count(kind)} {kind.value}" for kind in StateChangeKind)
     writer.line(f"Resources: {', '.join(counts)}.")

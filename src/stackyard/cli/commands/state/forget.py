@@ -6,7 +6,7 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
-from stackyard.cli.commands.state.recover import locked
+from stackyard.cli.commands.state.recover import lock_state
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
 from stackyard.cli.result import Result
 
@@ -30,7 +30,7 @@ def forget(name: str, addresses: tuple[str, ...], choice: StoreChoice) -> Result
     from stackyard.path.known_state import StateEdit, read_known_state  # lazy: only when this verb runs
     from stackyard.state.inside import EncryptedStateError  # lazy: as above
 
-    with open_service(choice) as service, locked(service, name) as lock_id:
+    with open_service(choice) as service, lock_state(service, name) as lock_id:
         known = read_known_state(service, name)
         if not known.is_readable:
             raise EncryptedStateError(f"{name} is encrypted by the engine.")
@@ -38,7 +38,7 @@ def forget(name: str, addresses: tuple[str, ...], choice: StoreChoice) -> Result
         if unknown:
             has = ", ".join(sorted(known.instances)) or "nothing"
             raise UsageError(f"{name} has no {', '.join(unknown)}; it has {has}.")
-        content = known.edited(StateEdit(forget=frozenset(addresses)))
+        content = known.edit(StateEdit(forget=frozenset(addresses)))
         if content is not None:
             service.contents.write(name, content, current_actor(), lock_id=lock_id)
     text = f"{name} no longer has {', '.join(addresses)}; nothing else was changed."

@@ -1,4 +1,4 @@
-"""`stackyard state freeze` and `unfreeze`: nobody may change a state for a while."""
+"""`stackyard state freeze` and `unfreeze`: no one may change a state for a while."""
 
 from __future__ import annotations
 

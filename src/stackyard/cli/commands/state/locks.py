@@ -45,7 +45,7 @@ def locks(prefix: str, stale_after: float, choice: StoreChoice) -> Result:
     with open_service(choice, policy=Policy(stale_after_s=stale_after)) as service:
         watch = RunWatch(service.objects)
         found = [
-            _document(report, watch.proof_of_death(_lease(report)) if _lease(report) else None, now)
+            _document(report, watch.explain_death(_lease(report)) if _lease(report) else None, now)
             for report in service.locks.report(prefix)
         ]
     return Result(document={"locks": found}, show=lambda writer: _show(writer, found))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.state import StateService
-    from stackyard.state.moving import Address, Moved, StateLocation
+    from stackyard.state.moving import BackendAddress, Moved, StateLocation
 
 __all__ = ["move"]
 
@@ -63,7 +63,7 @@ def move(session: Session, /, source: str, destination: str, choice: StoreChoice
     """  # noqa: D301 - click reads the control character
     from stackyard.state.moving import parse_address  # lazy: only when this verb runs
 
-    places = _Places(session, choice, given)
+    places = _MoveEnds(session, choice, given)
     origin, target = parse_address(source), parse_address(destination)
     if origin.is_many != target.is_many:
         raise UsageError(
@@ -76,14 +76,14 @@ def move(session: Session, /, source: str, destination: str, choice: StoreChoice
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Places:
+class _MoveEnds:
     """Both ends, as the command line describes them."""
 
     session: Session
     choice: StoreChoice
     given: dict[str, Any]
 
-    def move_all(self, origin: Address, target: Address) -> Iterator[Moved]:
+    def move_all(self, origin: BackendAddress, target: BackendAddress) -> Iterator[Moved]:
         """Move one state, or all below a prefix."""
         with contextlib.ExitStack() as stack:
             source = self._service(stack, origin, self.choice, create=False)
@@ -120,13 +120,13 @@ class _Places:
         return self.choice if named.is_default else named
 
     def _service(
-        self, stack: contextlib.ExitStack, address: Address, choice: StoreChoice, *, create: bool
+        self, stack: contextlib.ExitStack, address: BackendAddress, choice: StoreChoice, *, create: bool
     ) -> StateService | None:
         if address.kind.value != "state":
             return None
         return stack.enter_context(open_service(choice, create=create))
 
-    def _place(self, address: Address, service: StateService | None, side: str) -> StateLocation:
+    def _place(self, address: BackendAddress, service: StateService | None, side: str) -> StateLocation:
         """Open one end."""
         kind, text = address.kind.value, address.text
         if kind == "state" and service is not None:
@@ -160,7 +160,9 @@ def _store_label(choice: StoreChoice) -> str:
     return str(place.absolute()) if isinstance(place, Path) else place
 
 
-def _pairs(service: StateService, origin: Address, target: Address) -> Iterator[tuple[Address, Address]]:
+def _pairs(
+    service: StateService, origin: BackendAddress, target: BackendAddress
+) -> Iterator[tuple[BackendAddress, BackendAddress]]:
     for head in service.heads(origin.text.rstrip("/")):
         if head.tombstone is None and head.current is not None:
             rest = head.name.removeprefix(origin.text)
@@ -191,4 +193,4 @@ def _show(writer: TextWriter, moved: list[Moved]) -> None:
         if one.outcome is not None:
             writer.line(f"  The source is {one.outcome}.")
         else:
-            writer.line("  The source is as it was: make sure that nobody uses it any more.", style="yellow")
+            writer.line("  The source is unchanged: make sure that no client still uses it.", style="yellow")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stackyard.state import StateService
 
-__all__ = ["locked", "recover"]
+__all__ = ["lock_state", "recover"]
 
 _FILE, _STORE = "file", "store"
 
@@ -49,7 +49,7 @@ def recover(name: str, path: str | None, use: str | None, choice: StoreChoice) -
     from stackyard.engine.errored import move_away  # lazy: only when this verb runs
     from stackyard.state.difference import compare_states  # lazy: as above
 
-    file = Path(path) if path else _left_over(name, choice)
+    file = Path(path) if path else _find_errored_state(name, choice)
     try:
         content = file.read_bytes()
     except OSError as err:
@@ -81,15 +81,15 @@ def recover(name: str, path: str | None, use: str | None, choice: StoreChoice) -
     return Result(document=document, show=show)
 
 
-def _left_over(name: str, choice: StoreChoice) -> Path:
+def _find_errored_state(name: str, choice: StoreChoice) -> Path:
     """Return the file that an apply left for a state."""
-    from stackyard.engine.errored import left_over_in  # lazy: only when this verb runs
+    from stackyard.engine.errored import find_errored_state_in  # lazy: only when this verb runs
 
     place = choice.place()
     if isinstance(place, str):
         raise UsageError("A store in a bucket has no work folder beside it: name the file with --file.")
     work = place.parent / "work" / name.replace("/", "--")
-    found = left_over_in(work, work / ".terraform")
+    found = find_errored_state_in(work, work / ".terraform")
     if found is None:
         raise UsageError(f"No apply left a state of {name} behind in {work}; name it with --file.")
     return found
@@ -101,14 +101,14 @@ def _store(service: StateService, name: str, content: bytes) -> None:
     from stackyard.state.inside import read_view  # lazy: as above
 
     view = read_view(content)
-    with locked(service, name) as lock_id:
+    with lock_state(service, name) as lock_id:
         head = service.head(name)
         serial, lineage = head.top_serial + 1, head.lineage or view.lineage
         service.contents.write(name, with_serial(content, serial, lineage), current_actor(), lock_id=lock_id)
 
 
 @contextlib.contextmanager
-def locked(service: StateService, name: str) -> Iterator[str]:
+def lock_state(service: StateService, name: str) -> Iterator[str]:
     """Hold the lock of a state for the length of a block; give its id.
 
     Raises:

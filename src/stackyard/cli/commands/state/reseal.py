@@ -31,13 +31,13 @@ def reseal(choice: StoreChoice) -> Result:
     """  # noqa: D301 - click reads the control character
     from stackyard.clients.objects.sealed import SealedObjects  # lazy: cryptography costs 50 ms
     from stackyard.clients.objects.sealed import reseal as reseal_all  # lazy: as above
-    from stackyard.state import Action  # lazy: only when this verb runs
+    from stackyard.state import AuditAction  # lazy: only when this verb runs
 
     with open_service(choice) as service:
         if not isinstance(service.objects, SealedObjects):
             raise UsageError(f"No key was given: use --key-file or {KEY_VARIABLE}.")
         count = reseal_all(service.objects)
         if count:
-            service.audit.note(current_actor(), Action.RESEALED, detail=f"{count} objects.")
+            service.audit.note(current_actor(), AuditAction.RESEALED, detail=f"{count} objects.")
     text = f"{count} objects had another key." if count else "Everything has the first key already."
     return Result(document={"resealed": count}, show=lambda writer: writer.line(text))

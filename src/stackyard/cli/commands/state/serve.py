@@ -113,7 +113,7 @@ def serve(session: Session, /, choice: StoreChoice, **given: Any) -> Result:
 
     async def run() -> None:
         async with daemon(options) as running:
-            with _reloading(session, running):
+            with _reload_on_hangup(session, running):
                 session.publish(_ready(running, options))
                 await asyncio.Event().wait()
 
@@ -157,7 +157,7 @@ def _path(given: str | None) -> Path | None:
 
 
 @contextlib.contextmanager
-def _reloading(session: Session, running: RunningDaemon) -> Iterator[None]:
+def _reload_on_hangup(session: Session, running: RunningDaemon) -> Iterator[None]:
     """Make SIGHUP read everything again, where it would end us otherwise."""
     import asyncio  # lazy: only when this verb runs
 

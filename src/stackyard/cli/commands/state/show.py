@@ -11,7 +11,7 @@ import click
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
-from stackyard.cli.commands.state.versions import refused_document, version_document
+from stackyard.cli.commands.state.versions import describe_refused_write, version_document
 from stackyard.cli.commands.state.words import brief, plain
 from stackyard.cli.result import Result
 from stackyard.cli.settings import read_settings
@@ -58,7 +58,7 @@ def show(name: str, number: int | None, refused: str | None, raw: str | None, ch
     with open_service(choice) as service:
         facts, data = _read(service, name, number, refused)
     if raw is not None:
-        return _written(name, facts, data, raw)
+        return _make_result(name, facts, data, raw)
     return _summary(name, facts, data)
 
 
@@ -80,7 +80,7 @@ def _read(
 
     if refused is not None:
         found, data = service.contents.read_quarantined(name, refused)
-        return refused_document(found), data
+        return describe_refused_write(found), data
     head = service.head(name)
     if number is None and head.current is None:
         raise VersionMissingError(f"Nothing was written to {name} yet.")
@@ -88,7 +88,7 @@ def _read(
     return version_document(version), service.versions.read(name, version)
 
 
-def _written(name: str, facts: dict[str, Any], data: bytes, raw: str) -> Result:
+def _make_result(name: str, facts: dict[str, Any], data: bytes, raw: str) -> Result:
     if raw == _STDOUT:
         return Result(document={}, show=lambda writer: writer.text(data.decode()))
     from stackyard.base.files import replace_file  # lazy: only when something is written
@@ -113,7 +113,7 @@ def _summary(name: str, facts: dict[str, Any], data: bytes) -> Result:
         {"address": one.address, "type": one.type, "mode": one.mode, "status": one.status or None}
         for one in view.instances.values()
     ]
-    document["outputs"] = {key: plain(output.shown(mask)) for key, output in view.outputs.items()}
+    document["outputs"] = {key: plain(output.format(mask)) for key, output in view.outputs.items()}
     return Result(document=document, show=lambda writer: _show(writer, document))
 
 

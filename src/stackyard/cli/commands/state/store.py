@@ -65,7 +65,7 @@ class StoreChoice:
 
 
 def default_folder() -> Path:
-    """Return where the states are when nobody says: beside the object or the site, else with the user."""
+    """Return where the states are by default: beside the object or the site, else with the user."""
     from stackyard.base import directories  # lazy: only without --data and --store
     from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: as above
 
@@ -83,7 +83,9 @@ def store_options(function: Function) -> Function:
     """Add the options that choose a store; the command is given a `StoreChoice` as `choice`."""
 
     @functools.wraps(function)
-    def chosen(*args: Any, data: str | None, store: str | None, key_file: str | None, **given: Any) -> Any:
+    def choose_store(
+        *args: Any, data: str | None, store: str | None, key_file: str | None, **given: Any
+    ) -> Any:
         choice = StoreChoice(data=data, store=store, key_file=key_file)
         return function(*args, choice=choice, **given)
 
@@ -102,7 +104,7 @@ def store_options(function: Function) -> Function:
             help=f"The keys of a store that is encrypted at rest (also: {KEY_VARIABLE}).",
         ),
     )
-    decorated: Any = chosen
+    decorated: Any = choose_store
     for option in reversed(options):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]

@@ -70,7 +70,7 @@ def create(name: str, choice: StoreChoice, **given: Any) -> Result:
             note=given["note"],
         )
     return Result(
-        document={**_document(made), "token": secret}, show=lambda writer: _show_made(writer, made, secret)
+        document={**_document(made), "token": secret}, show=lambda writer: _show_created(writer, made, secret)
     )
 
 
@@ -123,7 +123,7 @@ def _rights(principal: Principal) -> str:
     return "; ".join(f"{','.join(one.rights)} on {one.prefix or 'everything'}" for one in principal.access)
 
 
-def _show_made(writer: TextWriter, made: Principal, secret: str) -> None:
+def _show_created(writer: TextWriter, made: Principal, secret: str) -> None:
     writer.line(f"{made.name}: {_rights(made)}", style="green")
     writer.line(f"  token  {secret}")
     writer.line("It is shown this once.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.state import Quarantined, Version
 
-__all__ = ["refused_document", "version_document", "versions"]
+__all__ = ["describe_refused_write", "version_document", "versions"]
 
 
 @click.command("versions", cls=Command)
@@ -40,9 +40,9 @@ def versions(name: str, limit: int, refused: bool, choice: StoreChoice) -> Resul
     with open_service(choice) as service:
         if refused:
             service.head(name)
-            kept = list(service.contents.quarantined(name))[-limit:][::-1]
+            kept = list(service.contents.list_quarantined(name))[-limit:][::-1]
             return Result(
-                document={"name": name, "refused": [refused_document(one) for one in kept]},
+                document={"name": name, "refused": [describe_refused_write(one) for one in kept]},
                 show=lambda writer: _show_refused(writer, name, kept),
             )
         current = service.head(name).current
@@ -77,7 +77,7 @@ def version_document(version: Version) -> dict[str, Any]:
     }
 
 
-def refused_document(one: Quarantined) -> dict[str, Any]:
+def describe_refused_write(one: Quarantined) -> dict[str, Any]:
     """Return a refused write for a program."""
     return {
         "id": one.id,

@@ -55,7 +55,7 @@ def size(count: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON has: what stands for a hidden value becomes a text."""
+    """Return a value that JSON has: what represents a hidden value becomes a text."""
     if isinstance(value, enum.Enum):
         return str(value)
     if isinstance(value, dict):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from stackyard.provider.kinds import Work
 
-__all__ = ["DEFAULTS", "block", "guest_of", "has", "is_clone", "is_started", "known"]
+__all__ = ["DEFAULTS", "block", "drop_unknown", "guest_of", "has", "is_clone", "is_started"]
 
 # What the original uses where the block is left out; Proxmox itself would give all processors and more swap.
 DEFAULTS: Mapping[str, Object] = {
@@ -48,13 +48,13 @@ def is_clone(values: Mapping[str, Any]) -> bool:
 
 def is_started(values: Mapping[str, Any]) -> bool:
     """Tell whether the container is to run; a template never does."""
-    return bool(known(values.get("started"))) and not known(values.get("template"))
+    return bool(drop_unknown(values.get("started"))) and not drop_unknown(values.get("template"))
 
 
-def known(value: Any) -> Any:
+def drop_unknown(value: Any) -> Any:
     """Return a value without what is unknown in it: nobody has found that out yet."""
     if isinstance(value, dict):
-        return {name: known(inner) for name, inner in value.items()}
+        return {name: drop_unknown(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [known(inner) for inner in value]
+        return [drop_unknown(inner) for inner in value]
     return None if value is UNKNOWN else value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import StackyardError
 from stackyard.clients import proxmox
 from stackyard.fields.properties import parse
-from stackyard.provider.resources.container.blocks import block, has, is_clone, is_started, known
+from stackyard.provider.resources.container.blocks import block, drop_unknown, has, is_clone, is_started
 from stackyard.provider.resources.container.creation import make, making_timeout_s, source_config
 from stackyard.provider.resources.container.describe import id_maps
 from stackyard.provider.resources.container.id_maps import write_id_maps
@@ -38,7 +38,7 @@ async def create(work: Work, planned: Object) -> Object:
 async def _finish(work: Work, planned: Object, made: CreatedGuest) -> Object:
     """Do everything after the first call; all of it can be done again."""
     guest, timeout_s = made.guest, making_timeout_s(planned)
-    state = {**known(planned), "id": str(guest.vm_id), "vm_id": guest.vm_id}
+    state = {**drop_unknown(planned), "id": str(guest.vm_id), "vm_id": guest.vm_id}
     await _wait_until_made(state, made, timeout_s=timeout_s)
     work.keep(state)
     found = await _configure(guest, state, is_whole=not made.is_taken_over and not is_clone(planned))

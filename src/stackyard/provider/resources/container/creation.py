@@ -15,10 +15,10 @@ from stackyard.provider.guests import (
     Guest,
     left_on_failure,
     make_once,
-    marked,
+    mark_description,
 )
-from stackyard.provider.resources.container.blocks import block, is_clone, known
-from stackyard.provider.resources.container.properties import beginning, properties
+from stackyard.provider.resources.container.blocks import block, drop_unknown, is_clone
+from stackyard.provider.resources.container.properties import properties, render_creation
 
 if TYPE_CHECKING:
     from stackyard.provider.journal import Entry
@@ -79,9 +79,9 @@ async def _make(work: Work, planned: Object, source: Guest | None) -> CreatedGue
     async def send(entry: Entry) -> Any:
         if source is not None:
             return await work.client.post(f"{source.path}/clone", _copy(planned, entry))
-        params = {**properties(planned), **beginning(planned), "vmid": entry.vm_id}
-        params["description"] = marked(params.get("description"), entry.token)
-        return await work.client.post(f"/nodes/{proxmox.quoted(entry.node)}/lxc", params)
+        params = {**properties(planned), **render_creation(planned), "vmid": entry.vm_id}
+        params["description"] = mark_description(params.get("description"), entry.token)
+        return await work.client.post(f"/nodes/{proxmox.quote(entry.node)}/lxc", params)
 
     node = str(planned["node_name"])
     creation = Creation(
@@ -103,14 +103,14 @@ async def _make(work: Work, planned: Object, source: Guest | None) -> CreatedGue
 
 
 def _copy(planned: Object, entry: Entry) -> dict[str, Any]:
-    given = known(planned)
+    given = drop_unknown(planned)
     source = block(given, "clone")
     is_elsewhere = source.get("node_name") not in (None, "", entry.node)
     return {
         "newid": entry.vm_id,
         "full": source.get("full") is not False,
         "hostname": block(given, "initialization").get("hostname") or None,
-        "description": marked(given.get("description"), entry.token),
+        "description": mark_description(given.get("description"), entry.token),
         "pool": given.get("pool_id") or None,
         "storage": source.get("datastore_id") or None,
         "target": entry.node if is_elsewhere else None,

@@ -20,7 +20,7 @@ from stackyard.fields.container import (
     ROOT_DISK,
 )
 from stackyard.fields.guest import DNS, STARTUP, split_tags
-from stackyard.fields.properties import GIB, flag, numbered, parse, parse_size
+from stackyard.fields.properties import GIB, flag, list_numbered, parse, parse_size
 from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone
 from stackyard.provider.resources.container.networks import addresses, interfaces
 
@@ -87,8 +87,8 @@ def _blocks(config: Config, state: Object) -> Object:
         if has(state, name) or (not is_clone(state) and not is_default):
             found[name] = [value]
     lists: dict[str, list[Object]] = {
-        "mount_point": [_mount_point(text) for _, text in numbered(config, "mp")],
-        "device_passthrough": [DEVICE.read_text(text) for _, text in numbered(config, "dev")],
+        "mount_point": [_mount_point(text) for _, text in list_numbered(config, "mp")],
+        "device_passthrough": [DEVICE.read_text(text) for _, text in list_numbered(config, "dev")],
         "network_interface": interfaces(config, state),
     }
     found |= {name: value for name, value in lists.items() if not is_clone(state) or has(state, name)}

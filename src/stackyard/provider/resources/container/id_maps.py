@@ -37,4 +37,4 @@ async def write_id_maps(work: Work, state: Object, maps: Sequence[Object]) -> No
             text = "\n".join(lines)
             steps.append(f"echo {shlex.quote(text)} | {root}tee -a {file} > /dev/null")
         await shell.run(f"/bin/bash -c {shlex.quote('; '.join(steps))}", timeout_s=_TIMEOUT_S)
-    work.client.outdate_reads()
+    work.client.expire_reads()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.container import INTERFACE
 from stackyard.fields.guest import ADDRESSES
-from stackyard.fields.properties import numbered, parse
+from stackyard.fields.properties import list_numbered, parse
 from stackyard.provider.guests.addresses import read_ip_config
 from stackyard.provider.resources.container.blocks import block
 
@@ -20,12 +20,12 @@ __all__ = ["addresses", "expects_address", "interfaces"]
 
 def interfaces(config: Mapping[str, Any], state: Object) -> list[Object]:
     """Return the interfaces; one that the user turned off is not there and keeps its place."""
-    found, off = dict(numbered(config, "net")), _turned_off(config, state)
+    found, off = dict(list_numbered(config, "net")), _list_disabled(config, state)
     known: Sequence[Object] = state.get("network_interface") or ()
     return [_interface(found[i]) if i in found else known[i] for i in sorted({*found, *off})]
 
 
-def _turned_off(config: Mapping[str, Any], state: Object) -> set[int]:
+def _list_disabled(config: Mapping[str, Any], state: Object) -> set[int]:
     known: Sequence[Object] = state.get("network_interface") or ()
     return {i for i, one in enumerate(known) if one.get("enabled") is False and f"net{i}" not in config}
 
@@ -42,8 +42,8 @@ def addresses(config: Mapping[str, Any], state: Object) -> list[Object]:
     does that of an interface which is turned off.
     """
     known: Sequence[Object] = block(state, "initialization").get("ip_config") or ()
-    off = _turned_off(config, state)
-    texts = dict(numbered(config, "net"))
+    off = _list_disabled(config, state)
+    texts = dict(list_numbered(config, "net"))
     found: list[Object] = []
     for index in sorted({*texts, *off}):
         parts = parse(texts.get(index, ""), "name")
@@ -63,5 +63,5 @@ def _addresses_in(one: Any) -> list[Any]:
 
 def expects_address(config: Mapping[str, Any]) -> bool:
     """Tell whether any interface is going to have an address."""
-    parts = (parse(text, "name") for _, text in numbered(config, "net"))
+    parts = (parse(text, "name") for _, text in list_numbered(config, "net"))
     return any(one.get(name, "manual") != "manual" for one in parts for name in ("ip", "ip6"))

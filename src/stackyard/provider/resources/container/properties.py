@@ -18,14 +18,14 @@ from stackyard.fields.container import (
 from stackyard.fields.guest import DNS, STARTUP, join_tags
 from stackyard.fields.properties import GIB, parse_size, render, render_size
 from stackyard.provider.guests.addresses import write_ip_config
-from stackyard.provider.resources.container.blocks import DEFAULTS, block, has, is_clone, known
+from stackyard.provider.resources.container.blocks import DEFAULTS, block, drop_unknown, has, is_clone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from stackyard.provider.values import Object
 
-__all__ = ["ROOT", "beginning", "defaults", "properties", "root_disk"]
+__all__ = ["ROOT", "defaults", "properties", "render_creation", "root_disk"]
 
 ROOT = "rootfs"
 
@@ -37,7 +37,7 @@ def properties(values: Object) -> Properties:
 
     A block that is left out stands for its defaults; in a clone it stands for what the source has.
     """
-    given = known(values)
+    given = drop_unknown(values)
     found: Properties = {
         **BASICS.write(given),
         "tags": join_tags(given.get("tags")),
@@ -47,7 +47,7 @@ def properties(values: Object) -> Properties:
     }
     for name in ("console", "cpu", "features", "memory"):
         if has(given, name) or not is_clone(given):
-            found |= _SIMPLE[name](_completed(name, block(given, name)))
+            found |= _SIMPLE[name](_complete(name, block(given, name)))
     found |= _initialization(block(given, "initialization"))
     found |= _networks(given)
     found |= {f"mp{i}": _mount_point(one) for i, one in enumerate(given.get("mount_point") or ())}
@@ -65,11 +65,11 @@ def defaults() -> Properties:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def beginning(values: Object) -> Properties:
+def render_creation(values: Object) -> Properties:
     """Return what only the call that makes a container takes."""
-    given = known(values)
+    given = drop_unknown(values)
     account = block(block(given, "initialization"), "user_account")
-    disk = _completed("disk", block(given, "disk"))
+    disk = _complete("disk", block(given, "disk"))
     return {
         "ostemplate": block(given, "operating_system").get("template_file_id"),
         "storage": disk["datastore_id"] or None,
@@ -92,7 +92,7 @@ def root_disk(disk: Mapping[str, Any], volume: str, *, size: int | None = None) 
     return render(made)
 
 
-def _completed(name: str, given: Object) -> Object:
+def _complete(name: str, given: Object) -> Object:
     set_here = {key: value for key, value in given.items() if value is not None}
     return {**DEFAULTS[name], **set_here}
 

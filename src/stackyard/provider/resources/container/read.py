@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.properties import numbered
+from stackyard.fields.properties import list_numbered
 from stackyard.provider.guests import CONTAINER, find_guest
 from stackyard.provider.plan import IMPORTED
 from stackyard.provider.resources.container.blocks import block, guest_of, has
@@ -32,7 +32,7 @@ async def read(work: Work, state: Object) -> Object | None:
     if state.get("pool_id") or work.private.get(IMPORTED):
         found = await find_guest(work, int(state["id"]), CONTAINER) or {}
         state = {**state, "pool_id": str(found.get("pool") or "")}
-    return await _described(work, state, config, patience_s=0.0)
+    return await _describe(work, state, config, patience_s=0.0)
 
 
 async def read_made(work: Work, state: Object) -> Object:
@@ -40,16 +40,14 @@ async def read_made(work: Work, state: Object) -> Object:
     config = await guest_of(work, state).find_config()
     if config is None:
         return state
-    return await _described(work, state, config, patience_s=None)
+    return await _describe(work, state, config, patience_s=None)
 
 
-async def _described(
-    work: Work, state: Object, config: dict[str, Any], *, patience_s: float | None
-) -> Object:
+async def _describe(work: Work, state: Object, config: dict[str, Any], *, patience_s: float | None) -> Object:
     described = describe(config, state)
     described["started"] = await guest_of(work, state).is_listed_running()
     described |= {"ipv4": {}, "ipv6": {}}
-    if not described["started"] or not numbered(config, "net"):
+    if not described["started"] or not list_numbered(config, "net"):
         return described
     if patience_s is not None or not (expects_address(config) or has(state, "wait_for_ip")):
         return {**described, **await wait_for_addresses(work, state, patience_s=0.0)}

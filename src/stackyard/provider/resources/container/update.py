@@ -9,7 +9,7 @@ from stackyard.fields.container import BLOCKS, ROOT_DISK
 from stackyard.fields.guest import DNS
 from stackyard.fields.properties import parse
 from stackyard.fields.table import Effect
-from stackyard.provider.resources.container.blocks import guest_of, has, is_clone, is_started, known
+from stackyard.provider.resources.container.blocks import drop_unknown, guest_of, has, is_clone, is_started
 from stackyard.provider.resources.container.id_maps import write_id_maps
 from stackyard.provider.resources.container.power import reboot, shut_down, start
 from stackyard.provider.resources.container.properties import ROOT, defaults, properties
@@ -45,8 +45,8 @@ _NEEDS_REBOOT = re.compile("|".join(_reboot_keys()))
 
 async def update(work: Work, prior: Object, planned: Object) -> Object:
     """Change a container as planned."""
-    before = known(prior)
-    state = {**known(planned), "id": prior["id"], "vm_id": int(prior["id"])}
+    before = drop_unknown(prior)
+    state = {**drop_unknown(planned), "id": prior["id"], "vm_id": int(prior["id"])}
     guest, timeout_s = guest_of(work, state), float(state["timeout_update"])
     if (before.get("pool_id") or "") != (state.get("pool_id") or ""):
         await move_guest(work, state["vm_id"], state.get("pool_id") or "")

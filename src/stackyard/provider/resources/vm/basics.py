@@ -8,7 +8,7 @@ from stackyard.fields.guest import join_tags, split_tags
 from stackyard.fields.properties import flag, parse, render, text
 from stackyard.fields.vm import BASICS, CPU, MEMORY
 from stackyard.provider.resources.vm.blocks import PriorState, one, shows
-from stackyard.provider.values import given
+from stackyard.provider.values import get_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ def basics_params(state: Object) -> dict[str, Any]:
     return {
         **BASICS.write(state),
         "tags": join_tags(state.get("tags")),
-        "hotplug": given(state, "hotplug") or None,
+        "hotplug": get_known(state, "hotplug") or None,
         "onboot": bool(state["on_boot"]),
     }
 

@@ -29,10 +29,10 @@ class PriorState:
 def one(state: Object, name: str, default: Mapping[str, Any]) -> Object:
     """Return a block that occurs at most once, with defaults for what it leaves out."""
     block = known_block(state, name) or {}
-    return {key: _given(block.get(key), value) for key, value in default.items()}
+    return {key: _get_or_default(block.get(key), value) for key, value in default.items()}
 
 
-def _given(value: Any, default: Any) -> Any:
+def _get_or_default(value: Any, default: Any) -> Any:
     return default if value is None or value is UNKNOWN else value
 
 

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 from stackyard.clients import proxmox
 from stackyard.fields.drives import storage_of
 from stackyard.fields.properties import parse
-from stackyard.provider.guests import VM, CreatedGuest, Creation, Guest, left_on_failure, make_once, marked
+from stackyard.provider.guests import (
+    VM,
+    CreatedGuest,
+    Creation,
+    Guest,
+    left_on_failure,
+    make_once,
+    mark_description,
+)
 from stackyard.provider.guests.guest import seconds
 from stackyard.provider.problems import AttributeValueError
-from stackyard.provider.resources.vm.disks import by_interface, configured
+from stackyard.provider.resources.vm.disks import by_interface, render_changed
 from stackyard.provider.resources.vm.drives import FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import cloud_init_drive, drive_interface, find_drive
@@ -49,14 +57,14 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
             "full": bool(block.get("full", True)),
             "storage": storage or None,
             "name": planned.get("name") or None,
-            "description": marked(str(planned.get("description") or ""), entry.token),
+            "description": mark_description(str(planned.get("description") or ""), entry.token),
             "pool": planned.get("pool_id") or None,
             "target": target if made_on == target and source.node != target else None,
         }
         return await work.client.post(f"{source.path}/clone", params)
 
     creation = Creation(kind=VM, node=made_on, worker=source.node, send=send, timeout_s=timeout_s)
-    async with _queued(work, source.node, {storage} if storage else storages):
+    async with _queue(work, source.node, {storage} if storage else storages):
         made = await make_once(work, planned, creation)
     guest = made.guest
     work.keep({**planned, "id": str(guest.vm_id), "vm_id": guest.vm_id, "node_name": guest.node})
@@ -69,7 +77,7 @@ async def clone_vm(work: Work, planned: Object) -> tuple[Guest, CreatedGuest]:
 
 
 @contextlib.asynccontextmanager
-async def _queued(work: Work, node: str, storages: set[str]) -> AsyncIterator[None]:
+async def _queue(work: Work, node: str, storages: set[str]) -> AsyncIterator[None]:
     """Wait until nobody of us clones to one of these storages."""
     async with contextlib.AsyncExitStack() as held:
         for storage in sorted(storages):
@@ -83,7 +91,7 @@ def _storages(config: Mapping[str, Any]) -> set[str]:
 
 
 async def _all_shared(work: Work, node: str, storages: set[str]) -> bool:
-    listed = await work.client.get(f"/nodes/{proxmox.quoted(node)}/storage", max_age_s=5.0)
+    listed = await work.client.get(f"/nodes/{proxmox.quote(node)}/storage", max_age_s=5.0)
     shared = {str(one["storage"]) for one in listed if str(one.get("shared", 0)) == "1"}
     return storages <= shared
 
@@ -142,7 +150,7 @@ async def _adjust_disks(guest: Guest, planned: Object, timeout_s: float) -> None
         if interface not in config:
             await import_on_node(guest, disk)
             config = await guest.config()
-        text = configured(str(config[interface]), disk)
+        text = render_changed(str(config[interface]), disk)
         if text is not None:
             await guest.set({interface: text})
         await move_disk(guest, interface, str(disk.get("datastore_id") or ""), config, timeout_s=timeout_s)

@@ -37,20 +37,20 @@ __all__ = ["create"]
 
 async def create(work: Work, planned: Object) -> Object:
     """Make a VM as planned and return its state."""
-    wanted = _identified(planned)
+    wanted = _identify(planned)
     if known_block(wanted, "clone") is not None:
         guest, made = await clone_vm(work, wanted)
     else:
         guest, made = await _make_new(work, wanted)
     try:
-        if made.is_taken_over and await guest.is_running() and await guest.pending():
+        if made.is_taken_over and await guest.is_running() and await guest.list_pending():
             await power.restart(guest, wanted)
         return await _finish(guest, {**wanted, "id": str(guest.vm_id), "vm_id": guest.vm_id})
     finally:
         work.session.journal.leave(made.entry)
 
 
-def _identified(planned: Object) -> Object:
+def _identify(planned: Object) -> Object:
     """Return a plan whose own identity is chosen, where the plan leaves it open."""
     block = known_block(planned, "smbios")
     if block is None or block.get("uuid") not in (None, "", UNKNOWN):

@@ -7,7 +7,7 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.guest import STARTUP
-from stackyard.fields.properties import flag, numbered, parse, render
+from stackyard.fields.properties import flag, list_numbered, parse, render
 from stackyard.fields.vm import AGENT, AMD_SEV, AUDIO, DISPLAY, RANDOM_NUMBERS, WATCHDOG
 from stackyard.provider.resources.vm.blocks import PriorState, is_managed, one, shows
 from stackyard.provider.values import known_block
@@ -158,7 +158,7 @@ def _read_rng(config: Mapping[str, Any], shown: PriorState) -> Object:
 def _read_serials(config: Mapping[str, Any], shown: PriorState) -> Object:
     if not is_managed(shown, "serial_device"):
         return {}
-    found = {number: str(value) for number, value in numbered(config, "serial") if number < _SERIALS}
+    found = {number: str(value) for number, value in list_numbered(config, "serial") if number < _SERIALS}
     last = max(found, default=-1)
     return {"serial_device": [{"device": found.get(number, "")} for number in range(last + 1)]}
 
@@ -170,13 +170,13 @@ def _read_smbios(config: Mapping[str, Any], shown: PriorState) -> Object:
         return {"smbios": []}
     found = parse(config["smbios1"], "uuid")
     is_encoded = flag(found.get("base64"))
-    smbios: Object = {name: _decoded(found.get(name, ""), is_encoded) for name in _SMBIOS}
+    smbios: Object = {name: _decode(found.get(name, ""), is_encoded) for name in _SMBIOS}
     is_shown = bool(shown.known.get("smbios")) or any(smbios.values())
     smbios["uuid"] = found.get("uuid")
     return {"smbios": [smbios] if is_shown else []}
 
 
-def _decoded(value: str, is_encoded: bool) -> str:
+def _decode(value: str, is_encoded: bool) -> str:
     if not is_encoded:
         return value
     try:

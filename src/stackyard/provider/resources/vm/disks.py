@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_interface",
-    "configured",
     "disk_options",
     "new_disk",
     "order_of",
     "read_disk",
+    "render_changed",
     "same_disks",
 ]
 
@@ -70,7 +70,7 @@ def new_disk(disk: Object, *, source: str = "") -> str:
     return render(made | disk_options(disk))
 
 
-def configured(current: str, disk: Object) -> str | None:
+def render_changed(current: str, disk: Object) -> str | None:
     """Return the property string of a disk that is there, with other options; None when they are the same.
 
     What the block does not know about (a limit set by hand) stays as it is.
@@ -80,8 +80,8 @@ def configured(current: str, disk: Object) -> str | None:
     changed = {
         key: value
         for key, value in wanted.items()
-        if _spelled(key, found.get(key))
-        != _spelled(key, value if value is None else render({"x": value})[2:])
+        if _normalize(key, found.get(key))
+        != _normalize(key, value if value is None else render({"x": value})[2:])
     }
     if not changed:
         return None
@@ -89,7 +89,7 @@ def configured(current: str, disk: Object) -> str | None:
     return render(kept | wanted)
 
 
-def _spelled(key: str, value: str | None) -> str:
+def _normalize(key: str, value: str | None) -> str:
     """Return an option as it is meant: what is left out has a meaning, too."""
     if value is not None:
         return str(value)
@@ -112,15 +112,15 @@ def read_disk(interface: str, value: Any, known: Object | None) -> Object:
         "datastore_id": storage,
         "path_in_datastore": path,
         "file_format": format_of(found),
-        "file_id": _kept(before, "file_id"),
-        "import_from": _kept(before, "import_from"),
+        "file_id": _keep_source(before, "file_id"),
+        "import_from": _keep_source(before, "import_from"),
         "size": size,
         **DISK.read(found),
         "speed": [SPEED.read(found)] if has_limits else [],
     }
 
 
-def _kept(known: Object, name: str) -> str:
+def _keep_source(known: Object, name: str) -> str:
     """Return where a disk came from, which Proxmox does not remember."""
     value = known.get(name)
     return value if isinstance(value, str) else ""

@@ -6,7 +6,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stackyard.clients.proxmox import RefusedError, quoted
+from stackyard.clients.proxmox import RefusedError, quote
 from stackyard.fields.properties import GIB, parse, parse_size, render
 from stackyard.provider.node_shell import open_shell, sudo
 from stackyard.provider.problems import AttributeValueError
@@ -60,7 +60,7 @@ async def require_larger(work: Work, node: str, disks: Iterable[Object]) -> None
         source, wanted = source_of(disk), disk.get("size")
         if _IMPORTABLE not in source or not isinstance(wanted, int):
             continue
-        path = f"/nodes/{quoted(node)}/storage/{quoted(source.partition(':')[0])}/content/{quoted(source)}"
+        path = f"/nodes/{quote(node)}/storage/{quote(source.partition(':')[0])}/content/{quote(source)}"
         try:
             found = await work.client.get(path, max_age_s=_MAX_AGE_S)
         except RefusedError:
@@ -117,4 +117,4 @@ async def import_on_node(guest: Guest, disk: Object) -> None:
             )
         options = render({"file": match[1]} | disk_options(disk)).removeprefix("file=")
         await shell.run(before + shlex.join(["/usr/sbin/qm", "set", vm_id, f"-{disk['interface']}", options]))
-    guest.work.client.outdate_reads()
+    guest.work.client.expire_reads()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.fields.drives import format_of, is_cloud_init
 from stackyard.fields.guest import DNS
-from stackyard.fields.properties import numbered, parse, render, text
+from stackyard.fields.properties import list_numbered, parse, render, text
 from stackyard.fields.vm import CLOUD_INIT, CLOUD_INIT_FILES, IP_CONFIG, USER
 from stackyard.provider.guests.addresses import read_ip_config, write_ip_config
 from stackyard.provider.values import UNKNOWN, known_block
@@ -111,7 +111,7 @@ def _read_dns(config: Mapping[str, Any]) -> Object:
 
 
 def _read_ip(config: Mapping[str, Any]) -> Object:
-    found = {number: parse(value, "ip") for number, value in numbered(config, "ipconfig")}
+    found = {number: parse(value, "ip") for number, value in list_numbered(config, "ipconfig")}
     if not found:
         return {}
     listed = [found.get(number, {}) for number in range(max(found) + 1)]

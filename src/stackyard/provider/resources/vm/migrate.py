@@ -34,7 +34,7 @@ async def migrate(guest: Guest, target: str, *, timeout_s: float, storage: str =
         await guest.work.client.post(
             f"/cluster/ha/resources/vm:{guest.vm_id}/migrate", {"node": target}, repeatable=True
         )
-        return await _arrived(guest, target, timeout_s)
+        return await _wait_for_arrival(guest, target, timeout_s)
     async with _out_of_ha(guest, resource):
         return await _move(
             guest, target, {"targetstorage": storage or None, "online": running or None}, timeout_s
@@ -51,12 +51,12 @@ async def _move(guest: Guest, target: str, params: dict[str, Any], timeout_s: fl
 
 
 async def _node_of(guest: Guest) -> str:
-    guest.work.client.outdate_reads()
+    guest.work.client.expire_reads()
     found = await find_guest(guest.work, guest.vm_id, VM)
     return str((found or {}).get("node", ""))
 
 
-async def _arrived(guest: Guest, target: str, timeout_s: float) -> Guest:
+async def _wait_for_arrival(guest: Guest, target: str, timeout_s: float) -> Guest:
     """Wait until the manager has moved it; it does so at a time of its own."""
     deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while time.monotonic() < deadline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.properties import numbered, parse
+from stackyard.fields.properties import list_numbered, parse
 from stackyard.fields.vm import CARD
 from stackyard.provider.values import UNKNOWN
 
@@ -75,7 +75,7 @@ def _card_text(card: Object) -> str:
 
 def read_network(config: Mapping[str, Any]) -> Object:
     """Return the cards and their addresses."""
-    found = {number: _read_card(str(value)) for number, value in numbered(config, "net")}
+    found = {number: _read_card(str(value)) for number, value in list_numbered(config, "net")}
     cards = [found.get(number) for number in range(max(found, default=-1) + 1)]
     missing = dict.fromkeys(_CARD)
     return {

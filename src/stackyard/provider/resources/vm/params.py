@@ -12,7 +12,7 @@ from stackyard.provider.resources.vm.drives import cdrom_params
 from stackyard.provider.resources.vm.initialization import initialization_params
 from stackyard.provider.resources.vm.network import network_params
 from stackyard.provider.resources.vm.passthrough import passthrough_params
-from stackyard.provider.values import given, known_block
+from stackyard.provider.values import get_known, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,14 +44,14 @@ def whole_params(state: Object, vm_id: int) -> dict[str, Any]:
 
 def boot_text(state: Object) -> str | None:
     """Return the order of booting: as configured, else the first disks and the network."""
-    order = given(state, "boot_order")
+    order = get_known(state, "boot_order")
     if not order:
         order = _usual_order(state)
     return f"order={';'.join(order)}" if order else None
 
 
 def _usual_order(state: Object) -> list[str]:
-    interfaces = {str(disk["interface"]) for disk in given(state, "disk") or ()}
+    interfaces = {str(disk["interface"]) for disk in get_known(state, "disk") or ()}
     disks = [first for first in ("ide0", "sata0", "scsi0", "virtio0") if first in interfaces]
     cards = ["net0"] if "net0" in network_params(state) else []
     return [*cdrom_params(state), *disks, *cards]
@@ -65,9 +65,9 @@ def clone_params(state: Object, vm_id: int) -> dict[str, Any]:
             params[key] = state[attribute]
     if state.get("tags"):
         params["tags"] = join_tags(state["tags"])
-    if given(state, "hotplug"):
+    if get_known(state, "hotplug"):
         params["hotplug"] = state["hotplug"]
-    if given(state, "boot_order"):
+    if get_known(state, "boot_order"):
         params["boot"] = boot_text(state)
     params["onboot"] = bool(state["on_boot"])
     devices = device_params(state)
@@ -89,7 +89,7 @@ def clone_unset(state: Object, config: Mapping[str, Any]) -> list[str]:
     """Return what a clone has from its source and its configuration excludes."""
     unset: list[str] = []
     for attribute, prefix in (("network_device", "net"), ("serial_device", "serial")):
-        blocks = given(state, attribute)
+        blocks = get_known(state, attribute)
         if blocks:
             kept = network_params(state) if prefix == "net" else {f"serial{i}" for i in range(len(blocks))}
             unset += [

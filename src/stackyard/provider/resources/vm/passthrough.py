@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.fields.properties import numbered, parse, render
+from stackyard.fields.properties import list_numbered, parse, render
 from stackyard.fields.vm import NUMA_NODE, PCI_DEVICE, SHARED_FOLDER, USB_DEVICE
 from stackyard.provider.resources.vm.blocks import PriorState, is_managed
 
@@ -45,17 +45,17 @@ def read_passthrough(config: Mapping[str, Any], shown: PriorState) -> Object:
 def _read_pci(config: Mapping[str, Any], shown: PriorState) -> list[Object]:
     return [
         {"device": f"hostpci{number}", **PCI_DEVICE.read_text(value)}
-        for number, value in numbered(config, "hostpci")
+        for number, value in list_numbered(config, "hostpci")
     ]
 
 
 def _read_usb(config: Mapping[str, Any], shown: PriorState) -> list[Object]:
-    found = [parse(value, "host") for _, value in numbered(config, "usb")]
+    found = [parse(value, "host") for _, value in list_numbered(config, "usb")]
     return [USB_DEVICE.read(one) for one in found if "host" in one or "mapping" in one]
 
 
 def _read_shares(config: Mapping[str, Any], shown: PriorState) -> list[Object]:
-    found = [parse(value, SHARED_FOLDER.bare) for _, value in numbered(config, "virtiofs")]
+    found = [parse(value, SHARED_FOLDER.bare) for _, value in list_numbered(config, "virtiofs")]
     # Access lists include the other attributes.
     return [SHARED_FOLDER.read({"expose-xattr": one.get("expose-acl"), **one}) for one in found]
 
@@ -63,7 +63,7 @@ def _read_shares(config: Mapping[str, Any], shown: PriorState) -> list[Object]:
 def _read_numa(config: Mapping[str, Any], shown: PriorState) -> list[Object]:
     nodes = {
         f"numa{number}": {"device": f"numa{number}", **NUMA_NODE.read_text(value)}
-        for number, value in numbered(config, "numa")
+        for number, value in list_numbered(config, "numa")
     }
     order = [block.get("device") for block in shown.known.get("numa") or ()]
     first = [nodes.pop(str(device)) for device in order if device in nodes]

@@ -140,9 +140,9 @@ async def _format_of(guest: Guest, volume: str) -> str | None:
             types[str(one["storage"])] = str(one["type"])
     if types.get(storage) in _BLOCK_STORAGES:
         return "raw"
-    path = f"/nodes/{proxmox.quoted(guest.node)}/storage/{proxmox.quoted(storage)}/content"
+    path = f"/nodes/{proxmox.quote(guest.node)}/storage/{proxmox.quote(storage)}/content"
     try:
-        found = await work.client.get(f"{path}/{proxmox.quoted(volume)}")
+        found = await work.client.get(f"{path}/{proxmox.quote(volume)}")
     except proxmox.RefusedError:
         # The volume is gone; the VM still names it.
         return None

@@ -12,7 +12,7 @@ from stackyard.provider.problems import AttributeValueError
 from stackyard.provider.resources.pool import move_guest
 from stackyard.provider.resources.vm import power
 from stackyard.provider.resources.vm.clone import move_disk
-from stackyard.provider.resources.vm.disks import by_interface, configured
+from stackyard.provider.resources.vm.disks import by_interface, render_changed
 from stackyard.provider.resources.vm.drives import CDROM_INTERFACE, FIRMWARE, cdrom_params
 from stackyard.provider.resources.vm.images import disk_text, grow, import_on_node, needs_node
 from stackyard.provider.resources.vm.initialization import (
@@ -24,7 +24,7 @@ from stackyard.provider.resources.vm.initialization import (
 from stackyard.provider.resources.vm.migrate import migrate
 from stackyard.provider.resources.vm.params import boot_text, whole_params
 from stackyard.provider.resources.vm.read import read_vm
-from stackyard.provider.values import UNKNOWN, given, known_block
+from stackyard.provider.values import UNKNOWN, get_known, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,7 +170,7 @@ def _drive_differs(change: _Change, block: Object, text: str) -> bool:
     if text.partition(":")[0] != block.get("datastore_id"):
         return True
     before = known_block(change.prior, "initialization") or {}
-    wanted = given(block, "file_format")
+    wanted = get_known(block, "file_format")
     return bool(wanted) and wanted != before.get("file_format")
 
 
@@ -189,14 +189,14 @@ async def _change_disk_places(change: _Change, config: dict[str, Any]) -> None:
 
 
 async def _change_config(change: _Change, config: dict[str, Any]) -> None:
-    planned = _identified(change.planned, config)
+    planned = _identify(change.planned, config)
     old = whole_params(change.prior, change.guest.vm_id)
     new = whole_params(planned, change.guest.vm_id)
     params = {key: value for key, value in new.items() if old.get(key) != value}
     unset = [key for key in old if key not in new and key in config]
     if _loses_password(change) and "cipassword" in config:
         unset.append("cipassword")
-    if not given(change.planned, "boot_order") or not change.changed("boot_order"):
+    if not get_known(change.planned, "boot_order") or not change.changed("boot_order"):
         params.pop("boot", None)
         unset = [key for key in unset if key != "boot"]
     if not _upgrade_changed(change):
@@ -220,7 +220,7 @@ def _loses_password(change: _Change) -> bool:
     return bool(before.get("password")) and not after.get("password")
 
 
-def _identified(planned: Object, config: Mapping[str, Any]) -> Object:
+def _identify(planned: Object, config: Mapping[str, Any]) -> Object:
     block = known_block(planned, "smbios")
     if block is None or block.get("uuid") not in (None, "", UNKNOWN):
         return planned
@@ -272,7 +272,7 @@ def _disk_changes(change: _Change, config: Mapping[str, Any]) -> tuple[dict[str,
                 drives[interface] = disk_text(disk)
                 allocates.add(interface)
             continue
-        text = configured(str(config[interface]), disk)
+        text = render_changed(str(config[interface]), disk)
         if text is not None:
             drives[interface] = text
     vm_id = change.guest.vm_id
@@ -336,7 +336,7 @@ async def _settle_power(change: _Change) -> None:
 
 
 async def _is_pending(change: _Change) -> bool:
-    return bool(change.sent) and bool(await change.guest.pending() & change.sent)
+    return bool(change.sent) and bool(await change.guest.list_pending() & change.sent)
 
 
 async def _restart(change: _Change) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stackyard.provider.problems import Problem
-from stackyard.provider.values import UNKNOWN, given, known_block
+from stackyard.provider.values import UNKNOWN, get_known, known_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ def validate(config: Object) -> Iterator[Problem]:
     yield from _check_slots(config)
     yield from _check_passthrough(config)
     for number, disk in enumerate(_blocks(config, "disk")):
-        if given(disk, "queues") and not str(given(disk, "interface") or "scsi").startswith("scsi"):
+        if get_known(disk, "queues") and not str(get_known(disk, "interface") or "scsi").startswith("scsi"):
             yield Problem(path=("disk", number, "queues"), detail="`disk.queues` exists for SCSI disks only.")
-        if given(disk, "file_id") and given(disk, "import_from"):
+        if get_known(disk, "file_id") and get_known(disk, "import_from"):
             yield Problem(path=("disk", number), detail="A disk has either `file_id` or `import_from`.")
     if config.get("template") is True and config.get("started") is True:
         yield Problem(
@@ -43,11 +43,11 @@ def _blocks(config: Object, name: str) -> list[Object]:
 
 
 def _check_drives(config: Object) -> Iterator[Problem]:
-    used = [str(disk["interface"]) for disk in _blocks(config, "disk") if given(disk, "interface")]
+    used = [str(disk["interface"]) for disk in _blocks(config, "disk") if get_known(disk, "interface")]
     cdrom, initialization = known_block(config, "cdrom"), known_block(config, "initialization")
     if cdrom is not None and cdrom.get("interface") is not UNKNOWN:
         used.append(str(cdrom.get("interface") or "ide3"))
-    if initialization is not None and given(initialization, "interface"):
+    if initialization is not None and get_known(initialization, "interface"):
         used.append(str(initialization["interface"]))
     for interface, times in Counter(used).items():
         if times > 1:
@@ -56,7 +56,7 @@ def _check_drives(config: Object) -> Iterator[Problem]:
 
 def _check_slots(config: Object) -> Iterator[Problem]:
     for name, attribute in _SLOTS:
-        devices = Counter(str(one[attribute]) for one in _blocks(config, name) if given(one, attribute))
+        devices = Counter(str(one[attribute]) for one in _blocks(config, name) if get_known(one, attribute))
         for device, times in devices.items():
             if times > 1:
                 yield Problem(path=(name,), detail=f"There is more than one `{name}` for {device}.")

@@ -1,4 +1,4 @@
-"""Addresses of guests: inside their network, with a gateway that they reach, and nobody else's."""
+"""Addresses of guests: inside their network, with a gateway that they reach, and no one else's."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def _takes_gateway(
 
 
 def _check_ends(guest: GuestEntry, card: NetworkCard, interface: Interface, found: Diagnostics) -> None:
-    """Check that an IPv4 address is not that of the network itself or of everybody in it."""
+    """Check that an IPv4 address is not that of the network itself or of everyone in it."""
     if interface.version != 4 or interface.prefix >= 31:
         return
     hosts = (1 << (32 - interface.prefix)) - 1
     if interface.number & hosts in (0, hosts):
-        detail = f"{interface} of '{guest.name}' is the first or the last of its network, and nobody's."
+        detail = f"{interface} of '{guest.name}' is the network or broadcast address of its network."
         found.add(OUTSIDE, detail, card.place(guest, "ipv4"))
 
 

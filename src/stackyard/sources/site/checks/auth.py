@@ -74,7 +74,7 @@ def _check_pulls(site: Site, name: str, found: Diagnostics) -> None:
 
 
 def _is_given(site: Site, guest: GuestEntry) -> bool:
-    """Tell whether a guest is given what it proves itself with, or fetches nothing."""
+    """Return whether a guest is given what it proves itself with, or fetches nothing."""
     own = site.own_boots.get(guest.name)
     return own is not None and own.pull is not None
 

@@ -8,7 +8,7 @@ from stackyard.base.diagnostics import Kind, Severity
 from stackyard.base.suggestions import did_you_mean
 from stackyard.sources.site.checks.references import DANGLING
 from stackyard.sources.site.damaged import is_lost
-from stackyard.sources.site.images import content_of, is_volume, known_images
+from stackyard.sources.site.images import content_of, is_volume, list_images
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ NO_GUESTS = Kind(
 
 def check_guests(site: Site, found: Diagnostics) -> None:
     """Check every guest of every env."""
-    images = known_images(site)
+    images = list_images(site)
     shared = set(site.settings.networks)
     own = [] if site.file is None else [site.file.places]
     for name, env in site.envs.items():
@@ -97,7 +97,7 @@ def _has_missing_layer(site: Site, guest: GuestEntry) -> bool:
 
 
 def _is_lost(sources: Sequence[LocatedValues], key: str, name: str | None) -> bool:
-    """Tell whether something of this name is declared in words that cannot be used."""
+    """Return whether something of this name is declared in words that cannot be used."""
     return name is not None and any(is_lost(places, key, name) for places in sources)
 
 

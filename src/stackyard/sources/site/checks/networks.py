@@ -10,7 +10,7 @@ from stackyard.sources.site.build import build_shared
 from stackyard.sources.site.build_guest import NodeChoice
 from stackyard.sources.site.damaged import is_lost
 from stackyard.sources.site.entities.networks import SdnNetwork
-from stackyard.sources.site.networks import has_known_cards, shared_networks
+from stackyard.sources.site.networks import has_known_cards, read_shared_networks
 from stackyard.sources.site.tree import DEFINED_TWICE
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _SDN_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,7}")
 
 def check_networks(site: Site, found: Diagnostics) -> None:
     """Check the networks of the site and of each env."""
-    for network in shared_networks(site).declared.values():
+    for network in read_shared_networks(site).declared.values():
         _check_network(network, found)
         if network.model.router is not None and network.model.gateway is None:
             detail = f"The router '{network.model.router}' of '{network.name}' is a guest of one env only."

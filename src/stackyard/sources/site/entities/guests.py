@@ -72,7 +72,7 @@ class EntryBase(Entity):
     """What can be said of a guest in one place, without contradicting itself."""
 
     @model_validator(mode="after")
-    def _says_things_once(self) -> Self:
+    def _refuse_duplicates(self) -> Self:
         said = self.model_fields_set
         for short, long in _ONE_OF:
             if short in said and long in said:
@@ -135,7 +135,7 @@ TemplateFile: Any = partial(
 )
 
 
-class _Named(EntryBase):
+class _RequiredKeys(EntryBase):
     """What an entry of an env must say."""
 
     name: GuestName
@@ -148,5 +148,5 @@ Entry: Any = partial(
     doc="A guest of an env.",
     without=NOT_IN_FILES,
     replaced={**SHORT_FORMS, "template": Name, "key": Key, "node": Name, "imported": bool},
-    base=_Named,
+    base=_RequiredKeys,
 )

@@ -27,7 +27,7 @@ Checksum = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]+$")]
 Algorithm = Literal["md5", "sha1", "sha224", "sha256", "sha384", "sha512"]
 
 
-class _Downloaded(Entity):
+class _DownloadFields(Entity):
     """What a download may say; the rules are those of the model."""
 
     datastore: Line | None = None
@@ -39,7 +39,7 @@ class _Downloaded(Entity):
     overwrite: bool | None = None
 
 
-class Image(_Downloaded):
+class Image(_DownloadFields):
     """An image: a `volume` that the nodes have, or a `url` that they download it from."""
 
     volume: VolumeId | None = None
@@ -56,16 +56,16 @@ class Image(_Downloaded):
             # The model knows the rules of checksums; the key and the node do not matter to them.
             said = {field: getattr(self, field) for field in self.model_fields_set if field != "volume"}
             Download.model_validate(
-                {"kind": "download", "key": "x", "node": "x", "content": "iso", **_given(said)}
+                {"kind": "download", "key": "x", "node": "x", "content": "iso", **_drop_null(said)}
             )
         return self
 
 
-def _given(said: dict[str, object]) -> dict[str, object]:
+def _drop_null(said: dict[str, object]) -> dict[str, object]:
     return {field: value for field, value in said.items() if value is not None}
 
 
-class DownloadEntry(_Downloaded):
+class DownloadEntry(_DownloadFields):
     """A file that the node fetches itself."""
 
     kind: Literal["download"]

@@ -44,7 +44,7 @@ class BridgeNetwork(_Network):
     mtu: Mtu | None = None
 
     @model_validator(mode="after")
-    def _made_or_there(self) -> Self:
+    def _require_create(self) -> Self:
         if not self.create and (self.ports or self.vlan_aware or self.address or self.mtu):
             raise ValueError(
                 "`ports`, `vlan_aware`, `address` and `mtu` are for a bridge with `create: true`"
@@ -63,7 +63,7 @@ class VlanNetwork(_Network):
     mtu: Mtu | None = None
 
     @model_validator(mode="after")
-    def _made_or_there(self) -> Self:
+    def _require_create(self) -> Self:
         if not self.create and (self.address or self.mtu):
             raise ValueError("`address` and `mtu` are for the interface that `create: true` makes")
         return self

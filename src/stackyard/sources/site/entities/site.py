@@ -8,7 +8,7 @@ from stackyard.desired.values import DnsName, InterfaceName
 from stackyard.sources.site.entities.images import FileEntry, Image, PoolEntry
 from stackyard.sources.site.entities.networks import Network
 from stackyard.sources.site.entities.values import Entity, HostAddress, Line, Many, Named, TimeZone, Url
-from stackyard.sources.site.timeouts import TIMEOUTS, known_phase
+from stackyard.sources.site.timeouts import TIMEOUTS, find_phase
 
 __all__ = ["SiteDefaults", "SiteFile"]
 
@@ -67,13 +67,13 @@ class SiteDefaults(Entity):
     @field_validator("timeouts")
     @classmethod
     def _names_phases(cls, said: dict[str, float]) -> dict[str, float]:
-        unknown = [name for name in said if known_phase(name) is None]
+        unknown = [name for name in said if find_phase(name) is None]
         if unknown:
             raise ValueError(f"there is no phase `{unknown[0]}`; there is {', '.join(TIMEOUTS)}")
         return said
 
     @model_validator(mode="after")
-    def _says_things_once(self) -> Self:
+    def _refuse_duplicates(self) -> Self:
         for old, new in SYNONYMS:
             one, other = getattr(self, old), getattr(self, new)
             if one is not None and other is not None and one != other:

@@ -31,7 +31,7 @@ class FetchFailedException(IOError):
 
 
 class LockFailedException(IOError):
-    """Somebody else is changing packages."""
+    """Someone else is changing packages."""
 
 
 class UntrustedException(FetchFailedException):
@@ -50,7 +50,7 @@ class Cache:
     def open(self, progress: object = None) -> None:
         """Read everything again."""
         del progress
-        known, have = packages.catalogue(), packages.installed()
+        known, have = packages.catalogue(), packages.list_installed()
         names = dict.fromkeys([*known, *have])
         self._found = {name: Package(name, known.get(name), have.get(name, {})) for name in names}
 
@@ -68,7 +68,7 @@ class Cache:
         """Make true what was marked."""
         wanted = [one.name for one in self if one.marked_install]
         gone = [one.name for one in self if one.marked_delete]
-        with accounts.locked("dpkg"):
+        with accounts.lock_records("dpkg"):
             if wanted:
                 packages.apply(packages.plan_install(wanted, {}))
             if gone:
@@ -119,7 +119,7 @@ class Cache:
         return self._found[plain]
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether a package is known."""
+        """Return whether a package is known."""
         return name.partition(":")[0] in self._found
 
     def __iter__(self) -> Iterator[Package]:

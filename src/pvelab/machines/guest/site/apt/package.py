@@ -39,7 +39,7 @@ class Version:
         return self.version
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether two are the same."""
+        """Return whether two are the same."""
         return isinstance(other, Version) and (self.package.name, self.version) == (
             other.package.name,
             other.version,
@@ -146,7 +146,7 @@ class Package:
     @property
     def is_auto_removable(self) -> bool:
         """Whether nothing needs it any more."""
-        return self.name in packages.unneeded()
+        return self.name in packages.list_unneeded()
 
     @property
     def has_config_files(self) -> bool:

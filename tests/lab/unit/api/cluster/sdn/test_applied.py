@@ -9,10 +9,10 @@ import pytest
 from pvelab.api.cluster.sdn.applied import (
     commit,
     has_pending_changes,
-    pending,
+    list_pending,
+    read_applied,
+    read_applied_version,
     roll_back,
-    running,
-    running_version,
 )
 from pvelab.world.store import Store
 
@@ -39,7 +39,9 @@ ZONE = {"type": "simple", "mtu": 1400, "nodes": "a,b"}
 def test_an_object_shows_what_is_in_force_and_what_waits(
     written: dict[str, Any] | None, in_force: dict[str, Any] | None, entry: dict[str, Any]
 ) -> None:
-    found = pending({} if written is None else {"z": written}, {} if in_force is None else {"z": in_force})
+    found = list_pending(
+        {} if written is None else {"z": written}, {} if in_force is None else {"z": in_force}
+    )
     assert found == {"z": entry}
 
 
@@ -53,5 +55,5 @@ def test_a_commit_puts_in_force_and_a_roll_back_takes_back() -> None:
         store.put("sdn_zones", "z1", {"type": "simple"})
         store.put("sdn_zones", "z2", ZONE)
         roll_back(store)
-    assert dict(store.items("sdn_zones")) == {"z1": ZONE} == running(store, "zones")
-    assert running_version(store) == 1
+    assert dict(store.items("sdn_zones")) == {"z1": ZONE} == read_applied(store, "zones")
+    assert read_applied_version(store) == 1

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stackyard.guard.foresight import TABLE, find_refusals, questions
-from stackyard.path.foresight import caller_of, read_facts
-from stackyard.path.places import by_label
+from stackyard.guard.checks import TABLE, find_refusals, list_reads
+from stackyard.path.guard_facts import caller_of, read_facts
+from stackyard.path.source_locations import by_label
 
 if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostic
     from stackyard.operator.preflight.reachable_host import ReachableHost
 
-__all__ = ["foreseen"]
+__all__ = ["find_guard_refusals"]
 
 
-async def foreseen(reachable: ReachableHost, name: str) -> tuple[Diagnostic, ...]:
+async def find_guard_refusals(reachable: ReachableHost, name: str) -> tuple[Diagnostic, ...]:
     """Return the findings of the rows of the table that belong to a check.
 
     Raises:
@@ -23,8 +23,8 @@ async def foreseen(reachable: ReachableHost, name: str) -> tuple[Diagnostic, ...
     """
     rows = [row for row in TABLE if row.name == name]
     caller = caller_of(reachable.resolved.connection)
-    wanted = questions(reachable.implied, reachable.cluster, rows)
+    wanted = list_reads(reachable.implied, reachable.cluster, rows)
     facts = await read_facts(reachable.client, reachable.cluster, wanted, caller=caller)
     locate = by_label(reachable.resolved.locate, reachable.desired)
     found = find_refusals(reachable.implied, facts, rows)
-    return tuple(finding.located(locate).diagnostic() for finding in found)
+    return tuple(finding.locate(locate).diagnostic() for finding in found)

@@ -11,7 +11,7 @@ import orjson
 from stackyard.base import directories, files, locks
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import BusyError, FileError
-from stackyard.operator.record import Record
+from stackyard.operator.record import RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ class RecordStore:
     def __init__(self, base: Path, manifest: str, host: str) -> None:
         self.manifest = manifest
         self.host = host
-        self.folder = base / "operator" / f"{_escaped(manifest)}@{_escaped(host)}"
+        self.folder = base / "operator" / f"{_escape(manifest)}@{_escape(host)}"
 
     @property
     def path(self) -> Path:
@@ -62,11 +62,11 @@ class RecordStore:
         return self.folder / _RECORD
 
     @contextlib.contextmanager
-    def held(self, holder: str) -> Iterator[None]:
+    def hold(self, holder: str) -> Iterator[None]:
         """Hold the record for the length of the block; a holder that is killed lets go.
 
         Args:
-            holder: Who holds it, for whoever finds it held.
+            holder: Who holds it, for other runs.
 
         Raises:
             RunBusyError: Another run holds it.
@@ -81,7 +81,7 @@ class RecordStore:
             yield
             lock.write_note("")
 
-    def read(self) -> Record | None:
+    def read(self) -> RunRecord | None:
         """Return the record, nothing where there is none yet.
 
         Raises:
@@ -89,16 +89,16 @@ class RecordStore:
         """
         return _read(self.path) if self.path.exists() else None
 
-    def write(self, record: Record) -> None:
+    def write(self, record: RunRecord) -> None:
         """Write the record so that it is the old one or the new one, whatever happens.
 
         Raises:
             FileError: It cannot be written.
         """
         directories.ensure_private(self.folder)
-        files.replace_file(self.path, _encoded(record))
+        files.replace_file(self.path, _encode(record))
 
-    def close(self, record: Record) -> None:
+    def close(self, record: RunRecord) -> None:
         """Write the record of a run that has ended, and keep it in the history.
 
         Raises:
@@ -107,11 +107,11 @@ class RecordStore:
         self.write(record)
         folder = directories.ensure_private(self.folder / _HISTORY)
         stamp = record.started_at.replace(":", "").replace("-", "")
-        files.replace_file(folder / f"{stamp}-{record.verb}.json", _encoded(record))
+        files.replace_file(folder / f"{stamp}-{record.verb}.json", _encode(record))
         for old in self._history()[:-_KEPT]:
             old.unlink(missing_ok=True)
 
-    def history(self) -> tuple[Record, ...]:
+    def history(self) -> tuple[RunRecord, ...]:
         """Return the records of runs that have ended, the last one last.
 
         Raises:
@@ -123,19 +123,19 @@ class RecordStore:
         return sorted((self.folder / _HISTORY).glob("*.json"))
 
 
-def _encoded(record: Record) -> bytes:
+def _encode(record: RunRecord) -> bytes:
     return orjson.dumps(record.as_json(), option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _read(path: Path) -> Record:
+def _read(path: Path) -> RunRecord:
     text = files.read_text(path)
     try:
-        return Record.from_json(parse_json(text))
+        return RunRecord.from_json(parse_json(text))
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise RecordBrokenError(f"{path} is not a record: {err}.") from err
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     """Return a part of the name of a folder: never the same for two, and never a way out of it."""
     if _PLAIN.fullmatch(part) and part.strip("."):
         return part

@@ -16,12 +16,12 @@ from stackyard.base.errors import FileError, InvalidInputError, Location
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KeptLogin", "KeptLoginError", "kept_login"]
+__all__ = ["StoredLogin", "StoredLoginError", "read_or_create_login"]
 
 _FILE = "login.json"
 
 
-class KeptLoginError(InvalidInputError):
+class StoredLoginError(InvalidInputError):
     """The file with the password and the token of a lab is damaged."""
 
     code = "E-LAB-LOGIN"
@@ -30,17 +30,17 @@ class KeptLoginError(InvalidInputError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptLogin:
+class StoredLogin:
     """The password of root@pam, and the secret of its token."""
 
     password: str
     token: str
 
     def __repr__(self) -> str:
-        return "KeptLogin()"
+        return "StoredLogin()"
 
 
-def kept_login(folder: Path) -> KeptLogin:
+def read_or_create_login(folder: Path) -> StoredLogin:
     """Return the login that is kept in a folder; a new one at the first time.
 
     Raises:
@@ -58,6 +58,6 @@ def kept_login(folder: Path) -> KeptLogin:
         raise FileError.from_os_error(err, "read", path) from err
     try:
         document = parse_json(data)
-        return KeptLogin(password=str(document["password"]), token=str(uuid.UUID(document["token"])))
+        return StoredLogin(password=str(document["password"]), token=str(uuid.UUID(document["token"])))
     except (ValueError, TypeError, KeyError) as err:
-        raise KeptLoginError(f"{path} holds no login of a lab.", where=Location(str(path))) from err
+        raise StoredLoginError(f"{path} holds no login of a lab.", where=Location(str(path))) from err

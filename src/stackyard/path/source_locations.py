@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.render.names import address, label
 from stackyard.render.references import POOL, address_of, address_of_file, data_addresses
-from stackyard.sources.site.build_guest import GuestPlaces
+from stackyard.sources.site.build_guest import GuestLocations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     # From the key of a guest and a field of the model to the place in the user's file.
     Locate = Callable[[str, Sequence[Key]], Location | None]
 
-__all__ = ["GeneratedPlaces", "by_label", "in_deployment", "in_env", "nowhere"]
+__all__ = ["SourceLocations", "by_label", "in_deployment", "in_env", "nowhere"]
 
 # How the key of a pool begins, among those of guests.
 _POOL = "pool/"
@@ -50,7 +50,7 @@ def in_env(site: Site, env: str) -> Locate:
     def locate(key: str, field: Sequence[Key] = ()) -> Location | None:
         for guest in site.guests(env):
             if key == (guest.values.get("key") or guest.name):
-                return GuestPlaces(guest, {}).place(tuple(field))
+                return GuestLocations(guest, {}).place(tuple(field))
         image = _find_image(key, site.settings.images)
         if image is not None and site.file is not None:
             return site.file.places.place(("images", image))
@@ -94,17 +94,17 @@ def by_label(locate: Locate, desired: Desired) -> Callable[[str, tuple[Key, ...]
     keys = {label(thing.key): thing.key for thing in (*desired.files, *desired.guests)}
     keys |= {address(POOL, pool.name): f"{_POOL}{pool.name}" for pool in desired.pools}
 
-    def located(name: str, field: tuple[Key, ...] = ()) -> Location | None:
+    def locate_label(name: str, field: tuple[Key, ...] = ()) -> Location | None:
         return locate(keys.get(name, name), field)
 
-    return located
+    return locate_label
 
 
 _TYPE = re.compile(r'^ {4}"([a-z_0-9]+)": \{')
 _NAME = re.compile(r'^ {6}"([^"]+)": \{')
 
 
-class GeneratedPlaces:
+class SourceLocations:
     """Turns places in the generated configuration into those of the user's input.
 
     Args:

@@ -11,7 +11,14 @@ from pathlib import Path
 from stackyard.engine.tools import managed
 from stackyard.engine.tools.catalogue import TOFU, Tool
 
-__all__ = ["TOFU_VARIABLE", "FoundBy", "SearchLocation", "configured_place", "on_path", "places_of"]
+__all__ = [
+    "TOFU_VARIABLE",
+    "FoundBy",
+    "SearchLocation",
+    "find_configured_location",
+    "list_locations",
+    "on_path",
+]
 
 TOFU_VARIABLE = "STACKYARD_TOFU"
 
@@ -41,7 +48,7 @@ class SearchLocation:
     path: Path | None
 
 
-def configured_place(given: Path | None = None) -> SearchLocation | None:
+def find_configured_location(given: Path | None = None) -> SearchLocation | None:
     """Return the engine that the user chose: the one given, else the one in `STACKYARD_TOFU`.
 
     A bare name is looked up on PATH first, as a shell would.
@@ -56,11 +63,11 @@ def configured_place(given: Path | None = None) -> SearchLocation | None:
     return SearchLocation(where=FoundBy.CONFIGURED, label=label, tool=TOFU, path=found)
 
 
-def places_of(tool: Tool) -> tuple[SearchLocation, ...]:
+def list_locations(tool: Tool) -> tuple[SearchLocation, ...]:
     """Return the places of a tool in the order of preference, each with what is there."""
     label = f"{' or '.join(dict.fromkeys(tool.programs))} on PATH"
     first = SearchLocation(where=FoundBy.PATH, label=label, tool=tool, path=on_path(*tool.programs))
-    return (first, *_managed_places()) if tool is TOFU else (first,)
+    return (first, *_list_managed_locations()) if tool is TOFU else (first,)
 
 
 def on_path(*names: str) -> Path | None:
@@ -70,7 +77,7 @@ def on_path(*names: str) -> Path | None:
     return Path(found).absolute() if found else None
 
 
-def _managed_places() -> tuple[SearchLocation, ...]:
+def _list_managed_locations() -> tuple[SearchLocation, ...]:
     paths: tuple[Path | None, ...] = managed.copies() or (None,)
     return tuple(
         SearchLocation(

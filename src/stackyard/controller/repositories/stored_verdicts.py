@@ -1,8 +1,8 @@
 """What was found out about repositories, kept for the next start so that nothing is checked twice.
 
 A file says which contents of one repository are clean, by their numbers, and why nothing of it was served, if
-that was so. Whoever could write one could have anything served, so each is sealed with a key of the user's
-own: a file that somebody else made or changed counts as none, and everything is checked. The seal also covers
+that was so. Anyone who could write one could have anything served, so each is sealed with a key of the user's
+own: a file that someone else made or changed counts as none, and everything is checked. The seal also covers
 the check itself: another version of the rules by which secrets are found makes all that was kept void.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["KeptVerdicts", "forget_old"]
+__all__ = ["StoredVerdicts", "forget_old"]
 
 _FOLDER = "checked-repositories"
 _KEY_FILE = "checked-repositories.key"
@@ -38,7 +38,7 @@ _SAVE_EVERY_S = 1.0
 _OLDEST_S = 90 * 86_400.0
 
 
-class KeptVerdicts:
+class StoredVerdicts:
     """What is kept of one repository.
 
     Args:
@@ -97,7 +97,7 @@ class KeptVerdicts:
 
 
 def forget_old() -> None:
-    """Remove what was kept of repositories that nobody has served for long."""
+    """Remove what was kept of repositories that no one has served for long."""
     folder = directories.state_folder() / _FOLDER
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
@@ -115,7 +115,7 @@ def _key() -> bytes:
     if not path.exists():
         directories.ensure_private(path.parent)
         with contextlib.suppress(FileError):
-            # Whoever is faster makes it.
+            # Anyone who is faster makes it.
             files.make_file(path, secrets.token_bytes(_KEY_BYTES))
     try:
         is_own, key = _is_own(path), path.read_bytes()
@@ -127,7 +127,7 @@ def _key() -> bytes:
 
 
 def _is_own(path: Path) -> bool:
-    """Tell whether something is a file of ours that nobody else can read or write."""
+    """Return whether something is a file of ours that no one else can read or write."""
     found = path.lstat()
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stackyard.base.redaction import Redactor
     from stackyard.scenario.machines import Machine
     from stackyard.scenario.model import Scenario
-    from stackyard.scenario.options import Options
+    from stackyard.scenario.options import ScenarioOptions
     from stackyard.sources.site.load import Site
 
 __all__ = ["FoundMachine", "find_machine"]
@@ -43,7 +43,7 @@ class FoundMachine:
     name: str | None
 
 
-def find_machine(scenario: Scenario, options: Options, site: Site | None) -> FoundMachine:
+def find_machine(scenario: Scenario, options: ScenarioOptions, site: Site | None) -> FoundMachine:
     """Return the machine that a scenario is to run on.
 
     Raises:
@@ -67,10 +67,10 @@ def find_machine(scenario: Scenario, options: Options, site: Site | None) -> Fou
             f"`{scenario.name}` runs on {scenario.place.value}, and nothing says on which.",
             remedy=f"Say {where if scenario.place is not RunLocation.ANY else f'--local, {where}'}.",
         )
-    return _named(options.host, options, site, redactor)
+    return _find_named(options.host, options, site, redactor)
 
 
-def _here(scenario: Scenario, options: Options, redactor: Redactor) -> FoundMachine:
+def _here(scenario: Scenario, options: ScenarioOptions, redactor: Redactor) -> FoundMachine:
     if scenario.place is not RunLocation.ANY:
         raise UsageError(f"`{scenario.name}` runs on {scenario.place.value}, not with --local.")
     if scenario.needs_root and os.geteuid() != 0 and shutil.which("sudo") is None:
@@ -79,7 +79,7 @@ def _here(scenario: Scenario, options: Options, redactor: Redactor) -> FoundMach
     return FoundMachine(machine=Local(redactor), name=name)
 
 
-def _named(host: str, options: Options, site: Site | None, redactor: Redactor) -> FoundMachine:
+def _find_named(host: str, options: ScenarioOptions, site: Site | None, redactor: Redactor) -> FoundMachine:
     is_address = "@" in host or _is_address(host)
     if site is None or (is_address and host not in {*site.nodes, *site.hosts}):
         return FoundMachine(machine=_at(host, options, site, redactor), name=None)
@@ -97,7 +97,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _at(text: str, options: Options, site: Site | None, redactor: Redactor) -> Remote:
+def _at(text: str, options: ScenarioOptions, site: Site | None, redactor: Redactor) -> Remote:
     # An address of IPv6 without brackets has colons that do not begin a port.
     match = _ADDRESS.fullmatch(f"[{text}]" if _is_address(text) and ":" in text else text)
     if match is None or int(match["port"] or 22) not in range(1, 65536):
@@ -116,7 +116,7 @@ def _at(text: str, options: Options, site: Site | None, redactor: Redactor) -> R
     return Remote(where, redactor)
 
 
-def _key_files(options: Options, site: Site | None) -> tuple[Path, ...]:
+def _key_files(options: ScenarioOptions, site: Site | None) -> tuple[Path, ...]:
     if options.identity is not None:
         if not options.identity.is_file():
             raise UsageError(f"--identity names {options.identity}, which is no file.")

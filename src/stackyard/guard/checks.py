@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stackyard.guard.facts import ApiRead, Facts
     from stackyard.guard.implied import ImpliedCalls
 
-__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "Row", "find_refusals", "questions"]
+__all__ = ["PLACEMENT", "TABLE", "UNKNOWN", "GuardCheck", "find_refusals", "list_reads"]
 
 UNKNOWN = Kind(
     code="W-GUARD-UNKNOWN",
@@ -31,7 +31,7 @@ UNKNOWN = Kind(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class GuardCheck:
     """One thing that is known before the first change.
 
     Attributes:
@@ -47,98 +47,98 @@ class Row:
     find: Callable[[ImpliedCalls, Facts], Iterable[Finding]]
 
 
-TABLE: tuple[Row, ...] = (
-    Row(
+TABLE: tuple[GuardCheck, ...] = (
+    GuardCheck(
         name="rights",
         what="the token has every privilege that the calls need",
         ask=privileges.ask_rights,
         find=privileges.find_rights,
     ),
-    Row(
+    GuardCheck(
         name="rights",
         what="nothing is asked for that root@pam alone may do",
         ask=placement.ask_nothing,
         find=privileges.find_root_only,
     ),
-    Row(
+    GuardCheck(
         name="node",
         what="the nodes exist and are online",
         ask=placement.ask_nothing,
         find=placement.find_nodes,
     ),
-    Row(
+    GuardCheck(
         name="datastores",
         what="the datastores exist",
         ask=placement.ask_datastores,
         find=placement.find_datastores,
     ),
-    Row(
+    GuardCheck(
         name="datastores",
         what="the datastores take what goes onto them",
         ask=placement.ask_nothing,
         find=placement.find_contents,
     ),
-    Row(
+    GuardCheck(
         name="bridges",
         what="the bridges exist",
         ask=placement.ask_bridges,
         find=placement.find_bridges,
     ),
-    Row(
+    GuardCheck(
         name="images",
         what="images, templates, ISO files and snippets are on their datastores",
         ask=sources.ask_volumes,
         find=sources.find_volumes,
     ),
-    Row(
+    GuardCheck(
         name="images",
         what="disks are as large as their images",
         ask=sources.ask_sizes,
         find=sources.find_small_disks,
     ),
-    Row(
+    GuardCheck(
         name="images",
         what="sources of clones are there, and no larger",
         ask=sources.ask_clones,
         find=sources.find_clones,
     ),
-    Row(
+    GuardCheck(
         name="capacity",
         what="there is memory for the guests",
         ask=placement.ask_nothing,
         find=capacity.find_memory,
     ),
-    Row(
+    GuardCheck(
         name="capacity",
         what="there is room for new disks",
         ask=placement.ask_nothing,
         find=capacity.find_room,
     ),
-    Row(
+    GuardCheck(
         name="processors",
         what="no virtual machine has more processors than its node",
         ask=placement.ask_nothing,
         find=hardware.find_processors,
     ),
-    Row(
+    GuardCheck(
         name="processors",
         what="the nodes know the CPU models",
         ask=hardware.ask_cpu_models,
         find=hardware.find_cpu_models,
     ),
-    Row(
+    GuardCheck(
         name="processors",
         what="the nodes let guests set the CPU flags",
         ask=hardware.ask_cpu_flags,
         find=hardware.find_cpu_flags,
     ),
-    Row(
+    GuardCheck(
         name="processors",
         what="the nodes have the machine types",
         ask=hardware.ask_machines,
         find=hardware.find_machines,
     ),
-    Row(
+    GuardCheck(
         name="devices",
         what="PCI devices and mappings exist",
         ask=hardware.ask_devices,
@@ -149,12 +149,16 @@ TABLE: tuple[Row, ...] = (
 PLACEMENT = ("node", "datastores", "bridges", "capacity")
 
 
-def questions(implied: ImpliedCalls, cluster: Cluster, rows: Iterable[Row] = TABLE) -> frozenset[ApiRead]:
+def list_reads(
+    implied: ImpliedCalls, cluster: Cluster, rows: Iterable[GuardCheck] = TABLE
+) -> frozenset[ApiRead]:
     """Return everything that the rows read for a plan."""
     return frozenset(question for row in rows for question in row.ask(implied, cluster))
 
 
-def find_refusals(implied: ImpliedCalls, facts: Facts, rows: Iterable[Row] = TABLE) -> Iterator[Finding]:
+def find_refusals(
+    implied: ImpliedCalls, facts: Facts, rows: Iterable[GuardCheck] = TABLE
+) -> Iterator[Finding]:
     """Report what Proxmox would refuse, and what is not known."""
     for row in rows:
         yield from row.find(implied, facts)
