@@ -9,7 +9,8 @@ Fixtures:
 - `few_descriptors` (used by every test by itself): a test that leaves more than a few descriptors open fails.
 - `home`: the HOME of this test, an empty folder beside `tmp_path`.
 
-A test that hangs although its time limit has passed ends its process: `tests.support.watchdog`.
+A test may be a coroutine function: `tests.support.async_tests`. A test that hangs although its time limit has
+passed ends its process: `tests.support.watchdog`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 from tests.support import watchdog
+from tests.support.async_tests import pytest_pyfunc_call
 from tests.support.descriptors import few_left_open
 
 from stackyard.engine.tools import managed
+
+# A hook that pytest finds here.
+__all__ = ["pytest_pyfunc_call"]
 
 # What changes how stackyard, or a program that it runs, behaves.
 LEAKING_NAMES = frozenset(

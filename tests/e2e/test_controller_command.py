@@ -42,7 +42,7 @@ SEED_COMMANDS = (
 
 
 @pytest.mark.parametrize("command", SEED_COMMANDS)
-def test_a_command_of_the_seed_works(tmp_path: Path, command: str) -> None:
+async def test_a_command_of_the_seed_works(tmp_path: Path, command: str) -> None:
     site = make_site(tmp_path)
     repository(tmp_path / "bootstrap")
     made = serving.make_certificate(["127.0.0.1"])
@@ -52,20 +52,17 @@ def test_a_command_of_the_seed_works(tmp_path: Path, command: str) -> None:
     # The ports of the seed may be in use here; the last one counts.
     arguments = (*words, "--port", "0")
 
-    async def run() -> None:
-        async with serving_process(site, *arguments) as found:
-            assert found.ready.keys() >= {"url", "port", "fingerprint", "specs"}
-            assert found.ready["specs"] == ["base", "open", "staged", "web"]
-            if "--cert" in words:
-                assert found.ready["fingerprint"] == made.fingerprint
-            if "--repo-token" in words:
-                assert (found.ready["repo_token"], found.ready["repos"]) == ("my-secret-token", ["bootstrap"])
-            assert await found.stop() == 0
-
-    asyncio.run(run())
+    async with serving_process(site, *arguments) as found:
+        assert found.ready.keys() >= {"url", "port", "fingerprint", "specs"}
+        assert found.ready["specs"] == ["base", "open", "staged", "web"]
+        if "--cert" in words:
+            assert found.ready["fingerprint"] == made.fingerprint
+        if "--repo-token" in words:
+            assert (found.ready["repo_token"], found.ready["repos"]) == ("my-secret-token", ["bootstrap"])
+        assert await found.stop() == 0
 
 
-def test_the_clients_of_the_seed_work(tmp_path: Path) -> None:
+async def test_the_clients_of_the_seed_work(tmp_path: Path) -> None:
     """`git clone https://.../bootstrap.git`, and curl with a bearer for a single file."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
@@ -73,22 +70,17 @@ def test_the_clients_of_the_seed_work(tmp_path: Path) -> None:
     repository(tmp_path / "bootstrap")
     authority = site / ".stackyard" / "controller" / "certificate" / "server.crt"
 
-    async def run() -> None:
-        async with serving_process(site, "--repo-token", "my-secret-token") as found:
-            bearer = "Authorization: Bearer my-secret-token"
-            url = f"{found.url}/bootstrap.git"
-            curl = ("curl", "-sS", "--cacert", str(authority), "-H", bearer, f"{url}/install.sh")
-            fetched = await asyncio.to_thread(
-                subprocess.run, curl, capture_output=True, text=True, check=True
-            )
-            assert fetched.stdout == "#!/bin/sh\necho changed\n"
-            git = ("git", "-c", f"http.extraHeader={bearer}", "-c", f"http.sslCAInfo={authority}")
-            clone = (*git, "clone", "-q", url, str(tmp_path / "clone"))
-            await asyncio.to_thread(subprocess.run, clone, check=True)
-            assert (tmp_path / "clone" / "install.sh").exists()
-            assert await found.stop() == 0
-
-    asyncio.run(run())
+    async with serving_process(site, "--repo-token", "my-secret-token") as found:
+        bearer = "Authorization: Bearer my-secret-token"
+        url = f"{found.url}/bootstrap.git"
+        curl = ("curl", "-sS", "--cacert", str(authority), "-H", bearer, f"{url}/install.sh")
+        fetched = await asyncio.to_thread(subprocess.run, curl, capture_output=True, text=True, check=True)
+        assert fetched.stdout == "#!/bin/sh\necho changed\n"
+        git = ("git", "-c", f"http.extraHeader={bearer}", "-c", f"http.sslCAInfo={authority}")
+        clone = (*git, "clone", "-q", url, str(tmp_path / "clone"))
+        await asyncio.to_thread(subprocess.run, clone, check=True)
+        assert (tmp_path / "clone" / "install.sh").exists()
+        assert await found.stop() == 0
 
 
 def serve(site: Path, port: int, *words: str) -> Ended:
@@ -204,34 +196,31 @@ def test_tokens_are_issued_listed_inspected_revoked_and_rotated(tmp_path: Path) 
     assert token("issue").status == 65
 
 
-def test_a_token_works_at_a_running_controller_at_once_and_ends_there_at_once(tmp_path: Path) -> None:
+async def test_a_token_works_at_a_running_controller_at_once_and_ends_there_at_once(tmp_path: Path) -> None:
     site = make_site(tmp_path)
 
-    async def run() -> None:
-        async with serving_process(site) as found:
+    async with serving_process(site) as found:
 
-            def token(*words: str) -> dict[str, Any]:
-                return stackyard("serve", "token", *words, "--site", str(site), "--json").document
+        def token(*words: str) -> dict[str, Any]:
+            return stackyard("serve", "token", *words, "--site", str(site), "--json").document
 
-            def get() -> int:
-                options = (
-                    "--server",
-                    found.url,
-                    "--identity",
-                    "web1",
-                    "--pin",
-                    found.ready["pin"],
-                    "--out",
-                    "-",
-                )
-                return stackyard("spec", "get", *options, env={"STACKYARD_TOKEN": issued["token"]}).status
+        def get() -> int:
+            options = (
+                "--server",
+                found.url,
+                "--identity",
+                "web1",
+                "--pin",
+                found.ready["pin"],
+                "--out",
+                "-",
+            )
+            return stackyard("spec", "get", *options, env={"STACKYARD_TOKEN": issued["token"]}).status
 
-            issued = await asyncio.to_thread(token, "issue", "--node", "web1")
-            assert await asyncio.to_thread(get) == 0
-            await asyncio.to_thread(token, "revoke", issued["id"])
-            assert await asyncio.to_thread(get) == 1
-
-    asyncio.run(run())
+        issued = await asyncio.to_thread(token, "issue", "--node", "web1")
+        assert await asyncio.to_thread(get) == 0
+        await asyncio.to_thread(token, "revoke", issued["id"])
+        assert await asyncio.to_thread(get) == 1
 
 
 def test_the_unit_runs_this_program_with_these_options(tmp_path: Path) -> None:

@@ -59,85 +59,67 @@ async def serving(tmp_path: Path, *, files: int = 3) -> AsyncIterator[tuple[Runn
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_git_clones_and_fetches(tmp_path: Path, protocol: str) -> None:
-    async def run() -> None:
-        async with serving(tmp_path) as (found, source):
-            place = tmp_path / "clone"
-            variables = PROTOCOLS[protocol]
-            assert await git_clone(found, place, **variables) == (0, "")
-            assert (place / "install.sh").read_text() == "#!/bin/sh\necho installed\n"
-            shown = await asyncio.to_thread(git, place, "show", "origin/_working:install.sh")
-            assert shown.stdout == "#!/bin/sh\necho changed\n"
-            names = await asyncio.to_thread(git, place, "ls-tree", "-r", "--name-only", "origin/_working")
-            assert not {"debug.log", "secrets.yaml"} & set(names.stdout.splitlines())
-            assert (await asyncio.to_thread(git, place, "fsck", "--strict")).returncode == 0
-            await asyncio.to_thread(commit_file, source, "later.txt", "later")
-            again = tmp_path / "again"
-            assert await git_clone(found, again, "--branch", "_working", **variables) == (0, "")
-            assert (again / "later.txt").read_text() == "later"
-            assert (again / "new.txt").read_text() == "not committed\n"
-
-    asyncio.run(run())
+async def test_git_clones_and_fetches(tmp_path: Path, protocol: str) -> None:
+    async with serving(tmp_path) as (found, source):
+        place = tmp_path / "clone"
+        variables = PROTOCOLS[protocol]
+        assert await git_clone(found, place, **variables) == (0, "")
+        assert (place / "install.sh").read_text() == "#!/bin/sh\necho installed\n"
+        shown = await asyncio.to_thread(git, place, "show", "origin/_working:install.sh")
+        assert shown.stdout == "#!/bin/sh\necho changed\n"
+        names = await asyncio.to_thread(git, place, "ls-tree", "-r", "--name-only", "origin/_working")
+        assert not {"debug.log", "secrets.yaml"} & set(names.stdout.splitlines())
+        assert (await asyncio.to_thread(git, place, "fsck", "--strict")).returncode == 0
+        await asyncio.to_thread(commit_file, source, "later.txt", "later")
+        again = tmp_path / "again"
+        assert await git_clone(found, again, "--branch", "_working", **variables) == (0, "")
+        assert (again / "later.txt").read_text() == "later"
+        assert (again / "new.txt").read_text() == "not committed\n"
 
 
-def test_a_clone_by_the_smart_protocol_takes_three_requests(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with serving(tmp_path, files=200) as (found, _), asking(found) as client:
-            assert await git_clone(found, tmp_path / "clone") == (0, "")
-            text = (await client("/metrics")).body.decode()
-            # One that tells what the server speaks; then one for the refs and one for all objects.
-            assert 'requests_total{route="git-refs",status="200"} 1\n' in text
-            assert 'requests_total{route="git-pack",status="200"} 2\n' in text
-            assert 'route="file"' not in text
-
-    asyncio.run(run())
+async def test_a_clone_by_the_smart_protocol_takes_three_requests(tmp_path: Path) -> None:
+    async with serving(tmp_path, files=200) as (found, _), asking(found) as client:
+        assert await git_clone(found, tmp_path / "clone") == (0, "")
+        text = (await client("/metrics")).body.decode()
+        # One that tells what the server speaks; then one for the refs and one for all objects.
+        assert 'requests_total{route="git-refs",status="200"} 1\n' in text
+        assert 'requests_total{route="git-pack",status="200"} 2\n' in text
+        assert 'route="file"' not in text
 
 
-def test_a_shallow_clone_and_one_without_contents_work(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with serving(tmp_path) as (found, _):
-            assert await git_clone(found, tmp_path / "shallow", "--depth", "1") == (0, "")
-            count = await asyncio.to_thread(git, tmp_path / "shallow", "rev-list", "--count", "HEAD")
-            assert count.stdout.strip() == "1"
-            partial = ("--filter=blob:none", "--no-checkout")
-            assert await git_clone(found, tmp_path / "partial", *partial) == (0, "")
-
-    asyncio.run(run())
+async def test_a_shallow_clone_and_one_without_contents_work(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (found, _):
+        assert await git_clone(found, tmp_path / "shallow", "--depth", "1") == (0, "")
+        count = await asyncio.to_thread(git, tmp_path / "shallow", "rev-list", "--count", "HEAD")
+        assert count.stdout.strip() == "1"
+        partial = ("--filter=blob:none", "--no-checkout")
+        assert await git_clone(found, tmp_path / "partial", *partial) == (0, "")
 
 
 @pytest.mark.parametrize("protocol", ["version 2", "dumb"])
-def test_git_without_the_right_token_gets_nothing(tmp_path: Path, protocol: str) -> None:
-    async def run() -> None:
-        async with serving(tmp_path) as (found, _):
-            status, errors = await git_clone(found, tmp_path / "clone", token="wrong", **PROTOCOLS[protocol])
-            assert status != 0
-            assert "403" in errors
-            assert not (tmp_path / "clone").exists()
-
-    asyncio.run(run())
+async def test_git_without_the_right_token_gets_nothing(tmp_path: Path, protocol: str) -> None:
+    async with serving(tmp_path) as (found, _):
+        status, errors = await git_clone(found, tmp_path / "clone", token="wrong", **PROTOCOLS[protocol])
+        assert status != 0
+        assert "403" in errors
+        assert not (tmp_path / "clone").exists()
 
 
-def test_git_takes_the_token_as_the_password_of_its_address(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with serving(tmp_path) as (found, _):
-            found.url = found.url.replace("https://", f"https://guest:{REPO_TOKEN}@")
-            # The header of the other tests would win.
-            assert await git_clone(found, tmp_path / "clone", GIT_CONFIG_COUNT="0") == (0, "")
-
-    asyncio.run(run())
+async def test_git_takes_the_token_as_the_password_of_its_address(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (found, _):
+        found.url = found.url.replace("https://", f"https://guest:{REPO_TOKEN}@")
+        # The header of the other tests would win.
+        assert await git_clone(found, tmp_path / "clone", GIT_CONFIG_COUNT="0") == (0, "")
 
 
-def test_git_does_not_trust_another_server(tmp_path: Path) -> None:
+async def test_git_does_not_trust_another_server(tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
 
-    async def run() -> None:
-        async with serving(tmp_path) as (found, _):
-            async with running(make_site(tmp_path / "second"), cert_dir=tmp_path / "cert") as second:
-                other.write_bytes(second.certificate_pem)
-            status, errors = await git_clone(found, tmp_path / "clone", GIT_SSL_CAINFO=str(other))
-            assert (status != 0, "certificate" in errors.lower()) == (True, True)
-
-    asyncio.run(run())
+    async with serving(tmp_path) as (found, _):
+        async with running(make_site(tmp_path / "second"), cert_dir=tmp_path / "cert") as second:
+            other.write_bytes(second.certificate_pem)
+        status, errors = await git_clone(found, tmp_path / "clone", GIT_SSL_CAINFO=str(other))
+        assert (status != 0, "certificate" in errors.lower()) == (True, True)
 
 
 async def clone_many(tmp_path: Path, count: int, *, at_once: int) -> list[tuple[int, str]]:

@@ -208,7 +208,9 @@ async def boot_over_ssh(connection: asyncssh.SSHClientConnection, config: dict[s
     return status
 
 
-def test_a_host_boots_with_the_generated_cloud_init_and_becomes_what_its_spec_says(tmp_path: Path) -> None:
+async def test_a_host_boots_with_the_generated_cloud_init_and_becomes_what_its_spec_says(
+    tmp_path: Path,
+) -> None:
     require("curl")
     site, root = make_site(tmp_path), tmp_path / "host"
     root.mkdir()
@@ -226,27 +228,24 @@ def test_a_host_boots_with_the_generated_cloud_init_and_becomes_what_its_spec_sa
         session.stderr.write(err.decode())
         session.exit(shell.returncode or 0)
 
-    async def run() -> None:
-        key = asyncssh.generate_private_key("ssh-ed25519")
-        async with running(site) as found:
-            # The address of the site's own controller, which is known once it runs.
-            text = (site / "site.yaml").read_text().replace("https://controller:44443", found.url)
-            (site / "site.yaml").write_text(text)
-            config = yaml.safe_load(user_data(site, found, "web1"))
-            server = await asyncssh.listen(
-                "127.0.0.1", 0, server_factory=Host, server_host_keys=[key], process_factory=handle
-            )
-            async with (
-                server,
-                asyncssh.connect("127.0.0.1", server.get_port(), known_hosts=None) as connection,
-            ):
-                assert await boot_over_ssh(connection, config) == 0
-        complete = json.loads((root / "var/lib/stackyard/complete.json").read_text())
-        assert (complete["status"], complete["spec"], complete["users"]) == ("complete", "web1", ["ops"])
-        assert "nginx" in complete["packages"]
-        assert stat.S_IMODE((root / "etc/stackyard/guest.env").stat().st_mode) == 0o600
-
-    asyncio.run(run())
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with running(site) as found:
+        # The address of the site's own controller, which is known once it runs.
+        text = (site / "site.yaml").read_text().replace("https://controller:44443", found.url)
+        (site / "site.yaml").write_text(text)
+        config = yaml.safe_load(user_data(site, found, "web1"))
+        server = await asyncssh.listen(
+            "127.0.0.1", 0, server_factory=Host, server_host_keys=[key], process_factory=handle
+        )
+        async with (
+            server,
+            asyncssh.connect("127.0.0.1", server.get_port(), known_hosts=None) as connection,
+        ):
+            assert await boot_over_ssh(connection, config) == 0
+    complete = json.loads((root / "var/lib/stackyard/complete.json").read_text())
+    assert (complete["status"], complete["spec"], complete["users"]) == ("complete", "web1", ["ops"])
+    assert "nginx" in complete["packages"]
+    assert stat.S_IMODE((root / "etc/stackyard/guest.env").stat().st_mode) == 0o600
 
 
 # --- spec get and spec apply
@@ -257,26 +256,23 @@ def get(found: RunningController, *options: str, token: str = WEB1, identity: st
     return stackyard("spec", "get", *words, env={"STACKYARD_TOKEN": token} if token else None)
 
 
-def test_get_keeps_the_spec_and_the_one_before(tmp_path: Path) -> None:
+async def test_get_keeps_the_spec_and_the_one_before(tmp_path: Path) -> None:
     site, saved = make_site(tmp_path), tmp_path / "kept" / "spec.yaml"
 
-    async def run() -> None:
-        async with running(site) as found:
-            options = ("--pin", found.pin, "--out", str(saved))
-            first = await asyncio.to_thread(get, found, *options)
-            assert (first.status, first.document["changed"]) == (0, True)
-            assert stat.S_IMODE(saved.stat().st_mode) == 0o600
-            again = await asyncio.to_thread(get, found, *options)
-            assert (again.document["changed"], saved.with_name("spec.yaml.prev").exists()) == (False, False)
-            before = saved.read_text()
-            spec = site / "v2/specs/web.yaml"
-            spec.write_text(spec.read_text().replace("[nginx]", "[apache2]", 1))
-            await found.reload()
-            assert (await asyncio.to_thread(get, found, *options)).document["changed"] is True
-            assert saved.with_name("spec.yaml.prev").read_text() == before
-            assert "apache2" in saved.read_text()
-
-    asyncio.run(run())
+    async with running(site) as found:
+        options = ("--pin", found.pin, "--out", str(saved))
+        first = await asyncio.to_thread(get, found, *options)
+        assert (first.status, first.document["changed"]) == (0, True)
+        assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+        again = await asyncio.to_thread(get, found, *options)
+        assert (again.document["changed"], saved.with_name("spec.yaml.prev").exists()) == (False, False)
+        before = saved.read_text()
+        spec = site / "v2/specs/web.yaml"
+        spec.write_text(spec.read_text().replace("[nginx]", "[apache2]", 1))
+        await found.reload()
+        assert (await asyncio.to_thread(get, found, *options)).document["changed"] is True
+        assert saved.with_name("spec.yaml.prev").read_text() == before
+        assert "apache2" in saved.read_text()
 
 
 def test_get_ends_with_the_status_that_says_whose_fault_it_is(tmp_path: Path) -> None:

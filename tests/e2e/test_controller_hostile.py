@@ -94,20 +94,17 @@ CLIMBS = [
 ]
 
 
-def test_no_path_leads_out_of_a_repository(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with attacked(tmp_path) as found:
-            slots = asyncio.Semaphore(40)
+async def test_no_path_leads_out_of_a_repository(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as found:
+        slots = asyncio.Semaphore(40)
 
-            async def climb(path: str) -> None:
-                async with slots:
-                    answer = await sent(found, raw_request(path))
-                assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 404")), (path, answer[:80])
-                assert not [leak for leak in LEAKS if leak in answer], path
+        async def climb(path: str) -> None:
+            async with slots:
+                answer = await sent(found, raw_request(path))
+            assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 404")), (path, answer[:80])
+            assert not [leak for leak in LEAKS if leak in answer], path
 
-            await asyncio.gather(*(climb(path) for path in CLIMBS))
-
-    asyncio.run(run())
+        await asyncio.gather(*(climb(path) for path in CLIMBS))
 
 
 ELSEWHERE = [
@@ -130,15 +127,12 @@ ELSEWHERE = [
 ]
 
 
-def test_no_other_path_leads_anywhere_either(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with attacked(tmp_path) as found:
-            for path in ELSEWHERE:
-                answer = await sent(found, raw_request(path))
-                assert answer[9:10] == b"4", (path, answer[:100])
-                assert not [leak for leak in LEAKS if leak in answer], path
-
-    asyncio.run(run())
+async def test_no_other_path_leads_anywhere_either(tmp_path: Path) -> None:
+    async with attacked(tmp_path) as found:
+        for path in ELSEWHERE:
+            answer = await sent(found, raw_request(path))
+            assert answer[9:10] == b"4", (path, answer[:100])
+            assert not [leak for leak in LEAKS if leak in answer], path
 
 
 MALFORMED = {
@@ -160,59 +154,48 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("what", MALFORMED)
-def test_malformed_http_is_refused_and_the_next_client_served(tmp_path: Path, what: str) -> None:
-    async def run() -> None:
-        async with running(make_site(tmp_path)) as found, asking(found) as client:
-            answer = await sent(found, MALFORMED[what])
-            assert answer == b"" or answer[9:10] == b"4", answer[:200]
-            assert (await client("/health")).status == 200
-
-    asyncio.run(run())
+async def test_malformed_http_is_refused_and_the_next_client_served(tmp_path: Path, what: str) -> None:
+    async with running(make_site(tmp_path)) as found, asking(found) as client:
+        answer = await sent(found, MALFORMED[what])
+        assert answer == b"" or answer[9:10] == b"4", answer[:200]
+        assert (await client("/health")).status == 200
 
 
-def test_silent_and_half_open_clients_delay_nobody(tmp_path: Path) -> None:
+async def test_silent_and_half_open_clients_delay_nobody(tmp_path: Path) -> None:
     """Some never begin the handshake, some stop in the middle of it, some in the middle of a request."""
 
-    async def run() -> None:
-        limits = ServerLimits(max_connections=400)
-        async with running(make_site(tmp_path), limits=limits) as found, asking(found) as client:
-            held = []
-            for number in range(60):
-                sock = socket.create_connection(("127.0.0.1", found.port))
-                if number % 2:
-                    # The first bytes of a TLS handshake, which then never goes on.
-                    sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
-                held.append(sock)
-            slow = [await connect(found) for _ in range(30)]
-            for _, writer in slow:
-                writer.write(b"GET /spec/web1 HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-            answers = await asyncio.wait_for(
-                asyncio.gather(*(client("/health") for _ in range(100))), PATIENCE_S
-            )
-            assert {answer.status for answer in answers} == {200}
-            for sock in held:
-                sock.close()
-            for _, writer in slow:
-                writer.transport.abort()
-
-    asyncio.run(run())
+    limits = ServerLimits(max_connections=400)
+    async with running(make_site(tmp_path), limits=limits) as found, asking(found) as client:
+        held = []
+        for number in range(60):
+            sock = socket.create_connection(("127.0.0.1", found.port))
+            if number % 2:
+                # The first bytes of a TLS handshake, which then never goes on.
+                sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            held.append(sock)
+        slow = [await connect(found) for _ in range(30)]
+        for _, writer in slow:
+            writer.write(b"GET /spec/web1 HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        answers = await asyncio.wait_for(asyncio.gather(*(client("/health") for _ in range(100))), PATIENCE_S)
+        assert {answer.status for answer in answers} == {200}
+        for sock in held:
+            sock.close()
+        for _, writer in slow:
+            writer.transport.abort()
 
 
-def test_a_client_that_does_not_read_its_clone_delays_nobody(tmp_path: Path) -> None:
-    async def run() -> None:
-        source = repository(tmp_path / "bootstrap")
-        (source / "large.bin").write_bytes(bytes(range(256)) * 40_000)
-        async with running(make_site(tmp_path), repos=True) as found, asking(found) as client:
-            silent = [await connect(found) for _ in range(20)]
-            for _, writer in silent:
-                writer.write(raw_request("/bootstrap.git/large.bin"))
-            answer = await asyncio.wait_for(client("/bootstrap.git/large.bin", REPO_TOKEN), PATIENCE_S)
-            assert len(answer.body) == 256 * 40_000
-            assert (await client("/bootstrap.git/install.sh", REPO_TOKEN)).status == 200
-            for _, writer in silent:
-                writer.transport.abort()
-
-    asyncio.run(run())
+async def test_a_client_that_does_not_read_its_clone_delays_nobody(tmp_path: Path) -> None:
+    source = repository(tmp_path / "bootstrap")
+    (source / "large.bin").write_bytes(bytes(range(256)) * 40_000)
+    async with running(make_site(tmp_path), repos=True) as found, asking(found) as client:
+        silent = [await connect(found) for _ in range(20)]
+        for _, writer in silent:
+            writer.write(raw_request("/bootstrap.git/large.bin"))
+        answer = await asyncio.wait_for(client("/bootstrap.git/large.bin", REPO_TOKEN), PATIENCE_S)
+        assert len(answer.body) == 256 * 40_000
+        assert (await client("/bootstrap.git/install.sh", REPO_TOKEN)).status == 200
+        for _, writer in silent:
+            writer.transport.abort()
 
 
 DOCUMENT = openapi()
@@ -256,7 +239,7 @@ def questions(draw: st.DrawFn) -> tuple[str, str, str, str | None]:
     return template, path + query, method, draw(TOKENS)
 
 
-def test_questions_at_random_are_answered_as_the_document_says(tmp_path: Path) -> None:
+async def test_questions_at_random_are_answered_as_the_document_says(tmp_path: Path) -> None:
     """No 5xx, no leak, no status that the document does not name, every error in its one form."""
 
     async def check(client: Asking, asked: tuple[str, str, str, str | None]) -> None:
@@ -279,21 +262,18 @@ def test_questions_at_random_are_answered_as_the_document_says(tmp_path: Path) -
         if answer.status >= 400 and method != "HEAD" and answer.body.startswith(b"{"):
             ERROR.validate(answer.document)
 
-    async def run() -> None:
-        async with attacked(tmp_path) as found, asking(found) as client:
-            loop = asyncio.get_running_loop()
+    async with attacked(tmp_path) as found, asking(found) as client:
+        loop = asyncio.get_running_loop()
 
-            @settings(max_examples=250, suppress_health_check=list(HealthCheck))
-            @given(questions())
-            def fuzz(asked: tuple[str, str, str, str | None]) -> None:
-                asyncio.run_coroutine_threadsafe(check(client, asked), loop).result(PATIENCE_S)
+        @settings(max_examples=250, suppress_health_check=list(HealthCheck))
+        @given(questions())
+        def fuzz(asked: tuple[str, str, str, str | None]) -> None:
+            asyncio.run_coroutine_threadsafe(check(client, asked), loop).result(PATIENCE_S)
 
-            await asyncio.to_thread(fuzz)
-
-    asyncio.run(run())
+        await asyncio.to_thread(fuzz)
 
 
-def test_bytes_at_random_never_bring_it_down(tmp_path: Path) -> None:
+async def test_bytes_at_random_never_bring_it_down(tmp_path: Path) -> None:
     async def check(found: RunningController, data: bytes) -> None:
         answer = await sent(found, data + b"\r\n\r\nGET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert b"HTTP/1.1 5" not in answer
@@ -301,17 +281,14 @@ def test_bytes_at_random_never_bring_it_down(tmp_path: Path) -> None:
     async def check_all(found: RunningController, many: list[bytes]) -> None:
         await asyncio.gather(*(check(found, data) for data in many))
 
-    async def run() -> None:
-        async with running(make_site(tmp_path)) as found, asking(found) as client:
-            loop = asyncio.get_running_loop()
+    async with running(make_site(tmp_path)) as found, asking(found) as client:
+        loop = asyncio.get_running_loop()
 
-            # A refused client is given a second to read why; so they come twenty at a time.
-            @settings(max_examples=6, suppress_health_check=list(HealthCheck))
-            @given(st.lists(st.binary(max_size=300), min_size=20, max_size=20))
-            def fuzz(many: list[bytes]) -> None:
-                asyncio.run_coroutine_threadsafe(check_all(found, many), loop).result(PATIENCE_S)
+        # A refused client is given a second to read why; so they come twenty at a time.
+        @settings(max_examples=6, suppress_health_check=list(HealthCheck))
+        @given(st.lists(st.binary(max_size=300), min_size=20, max_size=20))
+        def fuzz(many: list[bytes]) -> None:
+            asyncio.run_coroutine_threadsafe(check_all(found, many), loop).result(PATIENCE_S)
 
-            await asyncio.to_thread(fuzz)
-            assert (await client("/health")).status == 200
-
-    asyncio.run(run())
+        await asyncio.to_thread(fuzz)
+        assert (await client("/health")).status == 200

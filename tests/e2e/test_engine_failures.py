@@ -215,29 +215,28 @@ def make_mirror(folder: Path, versions: tuple[str, ...]) -> Path:
     return config
 
 
-def test_a_stale_provider_lock_is_explained_and_refreshed_on_request(engine: Engine, tmp_path: Path) -> None:
+async def test_a_stale_provider_lock_is_explained_and_refreshed_on_request(
+    engine: Engine, tmp_path: Path
+) -> None:
     folder = tmp_path / "root"
     write_root(folder, provider_root("0.5.1"))
     config = make_mirror(tmp_path / "mirror", ("0.5.1", "0.6.0"))
     workdir = workdir_in(engine, folder, cli_config=config)
     lock_file = folder / ".terraform.lock.hcl"
 
-    async def renew() -> None:
-        with pytest.raises(failures.ProviderLockError):
-            await tofu.init(workdir, tofu.InitOptions(lockfile=tofu.Lockfile.READONLY))
-        assert not lock_file.exists()
-        await tofu.init(workdir)
+    with pytest.raises(failures.ProviderLockError):
         await tofu.init(workdir, tofu.InitOptions(lockfile=tofu.Lockfile.READONLY))
-        write_root(folder, provider_root("~> 0.6"))
-        locked = lock_file.read_text()
-        with pytest.raises(failures.ProviderLockError) as caught:
-            await tofu.init(workdir)
-        assert "refresh the lock file" in caught.value.remedy
-        assert lock_file.read_text() == locked
-        await tofu.init(workdir, tofu.InitOptions(lockfile=tofu.Lockfile.REFRESH))
-        assert '"0.6.0"' in lock_file.read_text()
-
-    asyncio.run(renew())
+    assert not lock_file.exists()
+    await tofu.init(workdir)
+    await tofu.init(workdir, tofu.InitOptions(lockfile=tofu.Lockfile.READONLY))
+    write_root(folder, provider_root("~> 0.6"))
+    locked = lock_file.read_text()
+    with pytest.raises(failures.ProviderLockError) as caught:
+        await tofu.init(workdir)
+    assert "refresh the lock file" in caught.value.remedy
+    assert lock_file.read_text() == locked
+    await tofu.init(workdir, tofu.InitOptions(lockfile=tofu.Lockfile.REFRESH))
+    assert '"0.6.0"' in lock_file.read_text()
 
 
 def test_a_provider_that_was_never_selected_is_a_provider_lock_error(engine: Engine, tmp_path: Path) -> None:

@@ -71,47 +71,44 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_configuration_lives_from_init_to_destroy(engine: Engine, tmp_path: Path) -> None:
-    async def live() -> None:
-        folder, plans = tmp_path / "root", tmp_path / "plans"
-        write_root(folder, ROOT)
-        seen: list[events.Event] = []
-        small = guest_workdir(engine, folder)
+async def test_a_configuration_lives_from_init_to_destroy(engine: Engine, tmp_path: Path) -> None:
+    folder, plans = tmp_path / "root", tmp_path / "plans"
+    write_root(folder, ROOT)
+    seen: list[events.Event] = []
+    small = guest_workdir(engine, folder)
 
-        await tofu.init(small, emit=seen.append)
-        assert await tofu.validate(small) == ()
-        assert await statefile.state_pull(small) is None
+    await tofu.init(small, emit=seen.append)
+    assert await tofu.validate(small) == ()
+    assert await statefile.state_pull(small) is None
 
-        planned = await tofu.plan(small, plans / "first.tfplan", emit=seen.append)
-        assert planned.outcome is tofu.PlanOutcome.CHANGES
-        assert (mode_of(planned.path), mode_of(plans)) == (0o600, 0o700)
-        assert [path.name for path in plans.iterdir()] == ["first.tfplan"]
-        shown = await tofu.show_plan(small, planned.path)
-        assert {change["address"] for change in shown["resource_changes"]} == {
-            "terraform_data.disk",
-            "terraform_data.guest",
-        }
+    planned = await tofu.plan(small, plans / "first.tfplan", emit=seen.append)
+    assert planned.outcome is tofu.PlanOutcome.CHANGES
+    assert (mode_of(planned.path), mode_of(plans)) == (0o600, 0o700)
+    assert [path.name for path in plans.iterdir()] == ["first.tfplan"]
+    shown = await tofu.show_plan(small, planned.path)
+    assert {change["address"] for change in shown["resource_changes"]} == {
+        "terraform_data.disk",
+        "terraform_data.guest",
+    }
 
-        applied = await tofu.apply(small, planned.path, emit=seen.append)
-        assert (applied.add, applied.change, applied.remove) == (2, 0, 0)
-        outputs = await tofu.output(small)
-        assert outputs["tags"].value == TAGS
-        assert outputs["password"].value == SECRET
-        assert SECRET not in repr(outputs)
-        state = await tofu.show_state(small)
-        assert len(state["values"]["root_module"]["resources"]) == 2
+    applied = await tofu.apply(small, planned.path, emit=seen.append)
+    assert (applied.add, applied.change, applied.remove) == (2, 0, 0)
+    outputs = await tofu.output(small)
+    assert outputs["tags"].value == TAGS
+    assert outputs["password"].value == SECRET
+    assert SECRET not in repr(outputs)
+    state = await tofu.show_state(small)
+    assert len(state["values"]["root_module"]["resources"]) == 2
 
-        again = await tofu.plan(small, plans / "again.tfplan")
-        assert again.outcome is tofu.PlanOutcome.NO_CHANGES
+    again = await tofu.plan(small, plans / "again.tfplan")
+    assert again.outcome is tofu.PlanOutcome.NO_CHANGES
 
-        big = guest_workdir(engine, folder, size="20G")
-        await tofu.plan(big, plans / "bigger.tfplan", emit=seen.append)
-        destroyed = await tofu.destroy(big, emit=seen.append)
-        assert destroyed.remove == 2
-        assert await statefile.state_list(big) == ()
-        assert_told(seen)
-
-    asyncio.run(live())
+    big = guest_workdir(engine, folder, size="20G")
+    await tofu.plan(big, plans / "bigger.tfplan", emit=seen.append)
+    destroyed = await tofu.destroy(big, emit=seen.append)
+    assert destroyed.remove == 2
+    assert await statefile.state_list(big) == ()
+    assert_told(seen)
 
 
 def assert_told(seen: list[events.Event]) -> None:
@@ -135,71 +132,63 @@ def assert_told(seen: list[events.Event]) -> None:
     assert SECRET not in repr(seen)
 
 
-def test_plan_options_reach_the_engine(engine: Engine, tmp_path: Path) -> None:
-    async def check() -> None:
-        folder, plan = tmp_path / "root", tmp_path / "plan"
-        write_root(folder, ROOT)
-        (tmp_path / "size.tfvars").write_text('size = "5G"\n')
-        workdir = workdir_in(engine, folder, variables={"password": SECRET})
-        files = tofu.PlanOptions(var_files=(tmp_path / "size.tfvars",), parallelism=2)
-        await tofu.init(workdir)
-        await tofu.plan(workdir, plan, options=files)
-        await tofu.apply(workdir, plan, parallelism=2)
+async def test_plan_options_reach_the_engine(engine: Engine, tmp_path: Path) -> None:
+    folder, plan = tmp_path / "root", tmp_path / "plan"
+    write_root(folder, ROOT)
+    (tmp_path / "size.tfvars").write_text('size = "5G"\n')
+    workdir = workdir_in(engine, folder, variables={"password": SECRET})
+    files = tofu.PlanOptions(var_files=(tmp_path / "size.tfvars",), parallelism=2)
+    await tofu.init(workdir)
+    await tofu.plan(workdir, plan, options=files)
+    await tofu.apply(workdir, plan, parallelism=2)
 
-        replaced: list[events.Event] = []
-        forced = tofu.PlanOptions(
-            var_files=files.var_files,
-            replace=("terraform_data.guest",),
-            targets=("terraform_data.guest",),
-            refresh=False,
-        )
-        await tofu.plan(workdir, plan, options=forced, emit=replaced.append)
-        changes = [event for event in replaced if isinstance(event, events.ResourcePlanned)]
-        assert [(change.address, change.action) for change in changes] == [
-            ("terraform_data.guest", "replace")
-        ]
+    replaced: list[events.Event] = []
+    forced = tofu.PlanOptions(
+        var_files=files.var_files,
+        replace=("terraform_data.guest",),
+        targets=("terraform_data.guest",),
+        refresh=False,
+    )
+    await tofu.plan(workdir, plan, options=forced, emit=replaced.append)
+    changes = [event for event in replaced if isinstance(event, events.ResourcePlanned)]
+    assert [(change.address, change.action) for change in changes] == [("terraform_data.guest", "replace")]
 
-        only = tofu.PlanOptions(var_files=files.var_files, mode=tofu.PlanMode.REFRESH_ONLY)
-        outcome = (await tofu.plan(workdir, plan, options=only)).outcome
-        assert outcome is tofu.PlanOutcome.NO_CHANGES
-
-    asyncio.run(check())
+    only = tofu.PlanOptions(var_files=files.var_files, mode=tofu.PlanMode.REFRESH_ONLY)
+    outcome = (await tofu.plan(workdir, plan, options=only)).outcome
+    assert outcome is tofu.PlanOutcome.NO_CHANGES
 
 
-def test_the_state_is_listed_moved_removed_and_imported(engine: Engine, tmp_path: Path) -> None:
-    async def check() -> None:
-        folder, plan = tmp_path / "root", tmp_path / "plan"
-        write_root(
-            folder,
-            """
+async def test_the_state_is_listed_moved_removed_and_imported(engine: Engine, tmp_path: Path) -> None:
+    folder, plan = tmp_path / "root", tmp_path / "plan"
+    write_root(
+        folder,
+        """
             resource "terraform_data" "a" { for_each = toset(["x y", "z"]) }
             resource "terraform_data" "b" {}
             """,
-        )
-        workdir = workdir_in(engine, folder)
-        await tofu.init(workdir)
-        await tofu.plan(workdir, plan)
-        await tofu.apply(workdir, plan)
-        assert await statefile.state_list(workdir) == (
-            'terraform_data.a["x y"]',
-            'terraform_data.a["z"]',
-            "terraform_data.b",
-        )
-        await statefile.state_mv(workdir, 'terraform_data.a["x y"]', "module.new.terraform_data.c[0]")
-        await statefile.state_rm(workdir, ("terraform_data.b", 'terraform_data.a["z"]'))
-        assert await statefile.state_list(workdir) == ("module.new.terraform_data.c[0]",)
-        await statefile.import_resource(workdir, "terraform_data.b", "an-id")
-        snapshot = await statefile.state_pull(workdir)
-        assert snapshot is not None
-        assert (snapshot.resources, snapshot.encrypted) == (2, False)
-        statefile.save_snapshot(snapshot, tmp_path / "states" / "now.tfstate")
-        assert mode_of(tmp_path / "states") == 0o700
-        assert mode_of(tmp_path / "states" / "now.tfstate") == 0o600
+    )
+    workdir = workdir_in(engine, folder)
+    await tofu.init(workdir)
+    await tofu.plan(workdir, plan)
+    await tofu.apply(workdir, plan)
+    assert await statefile.state_list(workdir) == (
+        'terraform_data.a["x y"]',
+        'terraform_data.a["z"]',
+        "terraform_data.b",
+    )
+    await statefile.state_mv(workdir, 'terraform_data.a["x y"]', "module.new.terraform_data.c[0]")
+    await statefile.state_rm(workdir, ("terraform_data.b", 'terraform_data.a["z"]'))
+    assert await statefile.state_list(workdir) == ("module.new.terraform_data.c[0]",)
+    await statefile.import_resource(workdir, "terraform_data.b", "an-id")
+    snapshot = await statefile.state_pull(workdir)
+    assert snapshot is not None
+    assert (snapshot.resources, snapshot.encrypted) == (2, False)
+    statefile.save_snapshot(snapshot, tmp_path / "states" / "now.tfstate")
+    assert mode_of(tmp_path / "states") == 0o700
+    assert mode_of(tmp_path / "states" / "now.tfstate") == 0o600
 
-        with pytest.raises(failures.TofuError, match="Invalid source address"):
-            await statefile.state_mv(workdir, "terraform_data.nope", "terraform_data.there")
-
-    asyncio.run(check())
+    with pytest.raises(failures.TofuError, match="Invalid source address"):
+        await statefile.state_mv(workdir, "terraform_data.nope", "terraform_data.there")
 
 
 def test_a_schema_and_the_version_come_as_values(engine: Engine, tmp_path: Path) -> None:

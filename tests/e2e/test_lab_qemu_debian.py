@@ -37,51 +37,48 @@ async def _run(api: LabClient, *command: str) -> dict[str, Any]:
         await asyncio.sleep(0.5)
 
 
-def test_debian_boots_applies_cloud_init_answers_the_agent_and_lets_its_user_in(tmp_path: Path) -> None:
+async def test_debian_boots_applies_cloud_init_answers_the_agent_and_lets_its_user_in(tmp_path: Path) -> None:
     image = debian_image()
     key = asyncssh.generate_private_key("ssh-ed25519")
     public = key.export_public_key().decode().strip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU, ssh_port=0, data=tmp_path / "lab") as api:
-            volume = await upload_image(api, image, "debian-12.qcow2")
-            made = await api.post(
-                "/nodes/pve1/qemu",
-                vmid=100,
-                name="real",
-                memory=768,
-                cores=1,
-                agent=1,
-                scsihw="virtio-scsi-pci",
-                scsi0=f"local-lvm:0,import-from={volume}",
-                scsi1="local-lvm:cloudinit",
-                net0="virtio,bridge=vmbr0",
-                ipconfig0=f"ip={_ADDRESS}/24,gw=10.0.12.1",
-                ciuser="lab",
-                ciupgrade=0,
-                sshkeys=urllib.parse.quote(public, safe=""),
-            )
-            assert await api.done(made) == "OK"
-            assert await api.done(await api.post(f"{_VM}/status/start")) == "OK"
-            guest = api.world.guests.get(100)
-            assert guest is not None
-            machine = await real_machine(api.world, guest)
-            assert machine is not None
-            async with asyncio.timeout(_BOOT_TIMEOUT_S):
-                await machine.boot()
-                done = await _run(api, "cloud-init", "status", "--wait", "--long")
-            assert "status: done" in done["out-data"], done
-            cards = (await api.get(f"{_VM}/agent/network-get-interfaces"))["result"]
-            found = {one["ip-address"] for card in cards for one in card.get("ip-addresses", [])}
-            assert _ADDRESS in found
-            assert (await api.get(f"{_VM}/agent/get-osinfo"))["result"]["id"] == "debian"
-            assert (await _run(api, "uname", "-s"))["out-data"] == "Linux\n"
-            async with ssh_to(api) as jump:
-                login = {**OWN, "username": "lab", "client_keys": [key]}
-                async with asyncssh.connect(_ADDRESS, tunnel=jump, **login) as inside:
-                    assert await said(inside, "hostname; sudo id -u") == (0, "real\n0\n", "")
-            assert await api.done(await api.post(f"{_VM}/status/shutdown", timeout=170)) == "OK"
-            assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
-            assert not machine.is_running
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU, ssh_port=0, data=tmp_path / "lab") as api:
+        volume = await upload_image(api, image, "debian-12.qcow2")
+        made = await api.post(
+            "/nodes/pve1/qemu",
+            vmid=100,
+            name="real",
+            memory=768,
+            cores=1,
+            agent=1,
+            scsihw="virtio-scsi-pci",
+            scsi0=f"local-lvm:0,import-from={volume}",
+            scsi1="local-lvm:cloudinit",
+            net0="virtio,bridge=vmbr0",
+            ipconfig0=f"ip={_ADDRESS}/24,gw=10.0.12.1",
+            ciuser="lab",
+            ciupgrade=0,
+            sshkeys=urllib.parse.quote(public, safe=""),
+        )
+        assert await api.done(made) == "OK"
+        assert await api.done(await api.post(f"{_VM}/status/start")) == "OK"
+        guest = api.world.guests.get(100)
+        assert guest is not None
+        machine = await real_machine(api.world, guest)
+        assert machine is not None
+        async with asyncio.timeout(_BOOT_TIMEOUT_S):
+            await machine.boot()
+            done = await _run(api, "cloud-init", "status", "--wait", "--long")
+        assert "status: done" in done["out-data"], done
+        cards = (await api.get(f"{_VM}/agent/network-get-interfaces"))["result"]
+        found = {one["ip-address"] for card in cards for one in card.get("ip-addresses", [])}
+        assert _ADDRESS in found
+        assert (await api.get(f"{_VM}/agent/get-osinfo"))["result"]["id"] == "debian"
+        assert (await _run(api, "uname", "-s"))["out-data"] == "Linux\n"
+        async with ssh_to(api) as jump:
+            login = {**OWN, "username": "lab", "client_keys": [key]}
+            async with asyncssh.connect(_ADDRESS, tunnel=jump, **login) as inside:
+                assert await said(inside, "hostname; sudo id -u") == (0, "real\n0\n", "")
+        assert await api.done(await api.post(f"{_VM}/status/shutdown", timeout=170)) == "OK"
+        assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
+        assert not machine.is_running

@@ -193,19 +193,16 @@ def test_a_flood_keeps_nobody_from_the_lab(
     tell(capsys, "lab", asyncio.run(run()))
 
 
-def test_a_right_token_is_answered_after_every_limit_was_passed(tmp_path: Path) -> None:
+async def test_a_right_token_is_answered_after_every_limit_was_passed(tmp_path: Path) -> None:
     """The context of a check that the flood itself might miss: the limits were really reached."""
 
-    async def run() -> None:
-        objects = open_objects(tmp_path / "store")
-        try:
-            async with session() as made, serve_embedded(StateService(objects)) as found:
-                wrong = Client(made, found.url, basic(found.username, "guess"))
-                statuses = [(await wrong.get("a")).status for _ in range(11)]
-                assert statuses == [401] * 10 + [429]
-                right = Client(made, found.url, basic(found.username, found.password))
-                assert (await right.get("a")).status == 404
-        finally:
-            objects.close()
-
-    asyncio.run(run())
+    objects = open_objects(tmp_path / "store")
+    try:
+        async with session() as made, serve_embedded(StateService(objects)) as found:
+            wrong = Client(made, found.url, basic(found.username, "guess"))
+            statuses = [(await wrong.get("a")).status for _ in range(11)]
+            assert statuses == [401] * 10 + [429]
+            right = Client(made, found.url, basic(found.username, found.password))
+            assert (await right.get("a")).status == 404
+    finally:
+        objects.close()

@@ -69,50 +69,41 @@ async def state_service(tmp_path: Path) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_path_makes_the_state_service_fail(tmp_path: Path, seed: int) -> None:
-    async def run() -> None:
-        async with state_service(tmp_path) as url:
-            shown = basic("admin", TOKEN)["Authorization"]
-            paths = odd_paths(b"", b"/states/", b"/states/a", seed=seed, count=60)
-            found = await answers(url, paths, credentials=shown, tls=None)
-            # 404 would be "no state yet" to an engine, and only a name that may be one gets it.
-            assert set(found) <= {0, 200, 400, 404, 405, 409, 414, 422, 431}
-            assert found[400] > 100
-
-    asyncio.run(run())
+async def test_no_path_makes_the_state_service_fail(tmp_path: Path, seed: int) -> None:
+    async with state_service(tmp_path) as url:
+        shown = basic("admin", TOKEN)["Authorization"]
+        paths = odd_paths(b"", b"/states/", b"/states/a", seed=seed, count=60)
+        found = await answers(url, paths, credentials=shown, tls=None)
+        # 404 would be "no state yet" to an engine, and only a name that may be one gets it.
+        assert set(found) <= {0, 200, 400, 404, 405, 409, 414, 422, 431}
+        assert found[400] > 100
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_path_makes_the_controller_fail(tmp_path: Path, seed: int) -> None:
+async def test_no_path_makes_the_controller_fail(tmp_path: Path, seed: int) -> None:
     repository(tmp_path / "bootstrap")
 
-    async def run() -> None:
-        async with running(make_site(tmp_path), repos=True, state=tmp_path / "state") as found:
-            prefixes = (
-                b"",
-                b"/state/",
-                b"/state/states/",
-                b"/spec/",
-                b"/bootstrap.git/",
-                b"/bootstrap.git/info/",
-            )
-            paths = odd_paths(*prefixes, seed=seed, count=5)
-            told = await answers(found.url, paths, credentials=f"Bearer {REPO_TOKEN}", tls=unchecked())
-            assert max(told) < 500
-            assert told[400] > 100
-
-    asyncio.run(run())
+    async with running(make_site(tmp_path), repos=True, state=tmp_path / "state") as found:
+        prefixes = (
+            b"",
+            b"/state/",
+            b"/state/states/",
+            b"/spec/",
+            b"/bootstrap.git/",
+            b"/bootstrap.git/info/",
+        )
+        paths = odd_paths(*prefixes, seed=seed, count=5)
+        told = await answers(found.url, paths, credentials=f"Bearer {REPO_TOKEN}", tls=unchecked())
+        assert max(told) < 500
+        assert told[400] > 100
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_path_makes_the_lab_fail(seed: int) -> None:
-    async def run() -> None:
-        async with lab.start() as found:
-            shown = f"PVEAPIToken={found.api_token}"
-            prefixes = (b"", b"/api2/json/", b"/api2/json/nodes/", b"/api2/extjs/cluster/", b"/_lab/")
-            paths = odd_paths(*prefixes, seed=seed, count=5)
-            told = await answers(found.url, paths, credentials=shown, tls=unchecked())
-            # 501 is what Proxmox says of a path that it does not know.
-            assert set(told) & set(range(500, 600)) <= {501}
-
-    asyncio.run(run())
+async def test_no_path_makes_the_lab_fail(seed: int) -> None:
+    async with lab.start() as found:
+        shown = f"PVEAPIToken={found.api_token}"
+        prefixes = (b"", b"/api2/json/", b"/api2/json/nodes/", b"/api2/extjs/cluster/", b"/_lab/")
+        paths = odd_paths(*prefixes, seed=seed, count=5)
+        told = await answers(found.url, paths, credentials=shown, tls=unchecked())
+        # 501 is what Proxmox says of a path that it does not know.
+        assert set(told) & set(range(500, 600)) <= {501}

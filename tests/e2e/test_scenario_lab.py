@@ -28,12 +28,12 @@ def jump(api: LabClient, folder: Path) -> ssh.Host:
     )
 
 
-def test_a_user_made_in_a_guest_logs_in_and_becomes_root(tmp_path: Path) -> None:
+async def test_a_user_made_in_a_guest_logs_in_and_becomes_root(tmp_path: Path) -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
     own = key.export_private_key().decode()
     public = key.export_public_key().decode()
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, 100, ciuser="deb", sshkeys=public)
         write_site(
             tmp_path, secrets=f"ssh_keys:\n  own: {public}  one: {KEY}\n", nodes__father=None, nodes__pve=None
@@ -52,11 +52,9 @@ def test_a_user_made_in_a_guest_logs_in_and_becomes_root(tmp_path: Path) -> None
         assert (await made.run(MachineCommand(script="whoami", as_root=False))).strip() == "homestak"
         await made.close()
 
-    with_sandbox(test)
 
-
-def test_a_node_is_set_up_and_its_token_opens_its_api(tmp_path: Path) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_node_is_set_up_and_its_token_opens_its_api(tmp_path: Path) -> None:
+    async with with_sandbox() as api:
         await make_node(api, 101, ipconfig0="ip=10.31.2.101/16,gw=10.31.0.1")
         write_site(tmp_path)
         there = ssh.Host(
@@ -80,12 +78,10 @@ def test_a_node_is_set_up_and_its_token_opens_its_api(tmp_path: Path) -> None:
             assert [one["node"] for one in await inner.get("/nodes")] == ["inner101"]
             await inner.done(await inner.post("/nodes/inner101/qemu", vmid=500, memory=512))
 
-    with_sandbox(test)
-
 
 @pytest.mark.soak
-def test_stackyard_is_installed_in_a_guest_that_reaches_nothing_and_runs_there(tmp_path: Path) -> None:
-    async def test(api: LabClient) -> None:
+async def test_stackyard_is_installed_in_a_guest_that_reaches_nothing_and_runs_there(tmp_path: Path) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, 100, ciuser="root", cipassword=PASSWORD)
         there = ssh.Host(
             address="10.31.2.100",
@@ -96,5 +92,3 @@ def test_stackyard_is_installed_in_a_guest_that_reaches_nothing_and_runs_there(t
         outcome = await run_on(Remote(there), "bootstrap-install", options=ScenarioOptions(user="ops"))
         assert outcome.error is None, outcome.error.detail
         assert outcome.context["engine"].startswith(("tofu ", "terraform "))
-
-    with_sandbox(test)

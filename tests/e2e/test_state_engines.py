@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -28,22 +29,18 @@ ME = Actor(principal="tests")
 NAME = "prod/network"
 
 
-def serve(
-    folder: Path, work: Callable[[StateService, Embedded], Awaitable[None]], policy: Policy | None = None
-) -> None:
+@contextlib.asynccontextmanager
+async def serve(folder: Path, policy: Policy | None = None) -> AsyncIterator[tuple[StateService, Embedded]]:
     """Run something against an embedded service over a store in a folder."""
 
-    async def run() -> None:
-        service = StateService(open_objects(folder / "store"), policy)
-        async with serve_embedded(service) as running:
-            await work(service, running)
-        service.objects.close()
-
-    asyncio.run(run())
+    service = StateService(open_objects(folder / "store"), policy)
+    async with serve_embedded(service) as running:
+        yield (service, running)
+    service.objects.close()
 
 
-def test_an_engine_goes_through_its_whole_life(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_an_engine_goes_through_its_whole_life(engine: Engine, tmp_path: Path) -> None:
+    async with serve(tmp_path) as (service, running):
         folder = await make_folder(engine, tmp_path / "root", running.environment(NAME))
         assert (await folder.apply("first")).status == 0
         assert (await folder.run("plan", "-detailed-exitcode")).status == 0
@@ -64,11 +61,9 @@ def test_an_engine_goes_through_its_whole_life(engine: Engine, tmp_path: Path) -
         for path in (folder.folder / ".terraform").rglob("*"):
             assert not path.is_file() or running.password.encode() not in path.read_bytes()
 
-    serve(tmp_path, work)
 
-
-def test_an_engine_waits_for_the_lock_and_is_told_of_its_holder(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_an_engine_waits_for_the_lock_and_is_told_of_its_holder(engine: Engine, tmp_path: Path) -> None:
+    async with serve(tmp_path) as (service, running):
         folder = await make_folder(engine, tmp_path / "root", running.environment(NAME))
         held = service.locks.lock(NAME, lock_body(who="alice@desk"), ME)
         refused = await folder.apply("first")
@@ -82,11 +77,11 @@ def test_an_engine_waits_for_the_lock_and_is_told_of_its_holder(engine: Engine, 
         assert (await ended(waiting)).status == 0
         assert service.head(NAME).serial == 1
 
-    serve(tmp_path, work)
 
-
-def test_force_unlock_breaks_the_lock_in_the_words_of_each_engine(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_force_unlock_breaks_the_lock_in_the_words_of_each_engine(
+    engine: Engine, tmp_path: Path
+) -> None:
+    async with serve(tmp_path) as (service, running):
         folder = await make_folder(engine, tmp_path / "root", running.environment(NAME))
         lock = lock_body()
         service.locks.lock(NAME, lock, ME)
@@ -98,11 +93,9 @@ def test_force_unlock_breaks_the_lock_in_the_words_of_each_engine(engine: Engine
         assert [entry.lock_id for entry in broken] == [lock_id_of(lock)]
         assert (await folder.apply("first")).status == 0
 
-    serve(tmp_path, work)
 
-
-def test_a_zombie_cannot_overwrite_what_came_after_it(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_a_zombie_cannot_overwrite_what_came_after_it(engine: Engine, tmp_path: Path) -> None:
+    async with serve(tmp_path) as (service, running):
         environment = running.environment(NAME)
         zombie = await make_folder(engine, tmp_path / "zombie", environment, root=ROOT + SLOW)
         other = await make_folder(engine, tmp_path / "other", environment)
@@ -122,11 +115,9 @@ def test_a_zombie_cannot_overwrite_what_came_after_it(engine: Engine, tmp_path: 
         assert "slow" in {row["name"] for row in json.loads(body)["resources"]}
         assert service.head(NAME).lock is None
 
-    serve(tmp_path, work)
 
-
-def test_no_mistake_and_no_fault_looks_like_an_empty_state(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_no_mistake_and_no_fault_looks_like_an_empty_state(engine: Engine, tmp_path: Path) -> None:
+    async with serve(tmp_path, Policy(create_states=False)) as (service, running):
         service.register(NAME, ME)
         environment = {**running.environment(NAME), "TF_HTTP_RETRY_MAX": "0"}
         folder = await make_folder(engine, tmp_path / "root", environment)
@@ -153,11 +144,9 @@ def test_no_mistake_and_no_fault_looks_like_an_empty_state(engine: Engine, tmp_p
             path.unlink()
         await plan()
 
-    serve(tmp_path, work, Policy(create_states=False))
 
-
-def test_an_engine_goes_on_from_an_earlier_version(engine: Engine, tmp_path: Path) -> None:
-    async def work(service: StateService, running: Embedded) -> None:
+async def test_an_engine_goes_on_from_an_earlier_version(engine: Engine, tmp_path: Path) -> None:
+    async with serve(tmp_path) as (service, running):
         folder = await make_folder(engine, tmp_path / "root", running.environment(NAME))
         for value in ("first", "second", "third"):
             assert (await folder.apply(value)).status == 0
@@ -167,11 +156,9 @@ def test_an_engine_goes_on_from_an_earlier_version(engine: Engine, tmp_path: Pat
         assert (await folder.apply("fourth")).status == 0
         assert service.head(NAME).serial == 5
 
-    serve(tmp_path, work)
-
 
 @pytest.mark.tofu
-def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(tmp_path: Path) -> None:
+async def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(tmp_path: Path) -> None:
     # Terraform does not encrypt states.
     engine = real_engine(Flavour.TOFU)
     encryption = """
@@ -188,7 +175,7 @@ def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(tmp_path:
     }
     """
 
-    async def work(service: StateService, running: Embedded) -> None:
+    async with serve(tmp_path) as (service, running):
         environment = {**running.environment(NAME), "TF_ENCRYPTION": encryption}
         folder = await make_folder(engine, tmp_path / "root", environment)
         for value in ("first", "second"):
@@ -201,8 +188,6 @@ def test_an_encrypted_state_is_ordered_and_rolled_back_without_its_key(tmp_path:
         assert (await folder.run("plan", "-detailed-exitcode", "-var=value=first")).status == 0
         assert (await folder.apply("third")).status == 0
         assert service.head(NAME).serial == 2
-
-    serve(tmp_path, work)
 
 
 HOLDER = """

@@ -94,67 +94,63 @@ def test_fifty_clients_write_in_turn_and_lose_no_write(tmp_path: Path) -> None:
     assert check_history(tmp_path) == 50
 
 
-def test_a_full_disk_refuses_writes_keeps_what_is_there_and_recovers(tmp_path: Path) -> None:
+async def test_a_full_disk_refuses_writes_keeps_what_is_there_and_recovers(tmp_path: Path) -> None:
     noise = random.Random(5)
 
     def large(serial: int) -> bytes:
         return state_body(serial, note=noise.randbytes(100_000).hex())
 
-    async def run() -> None:
-        # A file may grow to two megabytes: the system itself then refuses to write, as with a full disk.
-        full = await start_service("--plain-http", data=tmp_path, largest_bytes=2_048_000)
-        lock, stored, body, serial = lock_body(), b"", b"", 0
-        async with aiohttp.ClientSession() as session:
-            client = Client(session, full.url, basic(full.ready["username"], full.ready["password"]))
-            assert (await client.lock("a", lock)).status == 200
-            while True:
-                serial += 1
-                stored, body = body, large(serial)
-                reply = await client.post("a", body, lock_id_of(lock))
-                if reply.status != 200:
-                    break
-            assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
-            assert serial > 3
-            assert (await client.get("a")).body == stored
-            await full.kill()
-            roomy = await start_service("--plain-http", data=tmp_path)
-            client = Client(session, roomy.url, basic(roomy.ready["username"], roomy.ready["password"]))
-            assert (await client.get("a")).body == stored
-            assert (await client.post("a", body, lock_id_of(lock))).status == 200
-            assert (await client.unlock("a", lock)).status == 200
-            await roomy.stop()
-        assert check_history(tmp_path) == serial
-
-    asyncio.run(run())
+    # A file may grow to two megabytes: the system itself then refuses to write, as with a full disk.
+    full = await start_service("--plain-http", data=tmp_path, largest_bytes=2_048_000)
+    lock, stored, body, serial = lock_body(), b"", b"", 0
+    async with aiohttp.ClientSession() as session:
+        client = Client(session, full.url, basic(full.ready["username"], full.ready["password"]))
+        assert (await client.lock("a", lock)).status == 200
+        while True:
+            serial += 1
+            stored, body = body, large(serial)
+            reply = await client.post("a", body, lock_id_of(lock))
+            if reply.status != 200:
+                break
+        assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+        assert serial > 3
+        assert (await client.get("a")).body == stored
+        await full.kill()
+        roomy = await start_service("--plain-http", data=tmp_path)
+        client = Client(session, roomy.url, basic(roomy.ready["username"], roomy.ready["password"]))
+        assert (await client.get("a")).body == stored
+        assert (await client.post("a", body, lock_id_of(lock))).status == 200
+        assert (await client.unlock("a", lock)).status == 200
+        await roomy.stop()
+    assert check_history(tmp_path) == serial
 
 
-def test_health_says_that_no_write_is_possible_and_that_it_is_again_without_a_restart(tmp_path: Path) -> None:
+async def test_health_says_that_no_write_is_possible_and_that_it_is_again_without_a_restart(
+    tmp_path: Path,
+) -> None:
     noise = random.Random(6)
     lock = lock_body()
 
-    async def run() -> None:
-        service = await start_service("--plain-http", data=tmp_path)
-        pid, roomy = service.process.pid, resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
-        async with aiohttp.ClientSession() as session:
-            client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
-            assert (await client.request("GET", "/health")).document == {"status": "ok"}
-            assert (await client.lock("a", lock)).status == 200
-            # No file of the service may grow: the system itself refuses it, as with a full disk.
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, roomy[1]))
-            body = state_body(1, note=noise.randbytes(100_000).hex())
-            assert (await client.post("a", body, lock_id_of(lock))).status == 503
-            ill = await client.request("GET", "/health")
-            assert (ill.status, ill.document["status"]) == (503, "failed")
-            assert ill.document["code"].startswith("E-STORE")
-            assert str(tmp_path) not in ill.body.decode()
-            assert (await client.get("a")).status == 404
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, roomy)
-            while (await client.request("GET", "/health")).status != 200:
-                await asyncio.sleep(0.05)
-            assert (await client.post("a", body, lock_id_of(lock))).status == 200
-        await service.stop()
-
-    asyncio.run(run())
+    service = await start_service("--plain-http", data=tmp_path)
+    pid, roomy = service.process.pid, resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+    async with aiohttp.ClientSession() as session:
+        client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
+        assert (await client.request("GET", "/health")).document == {"status": "ok"}
+        assert (await client.lock("a", lock)).status == 200
+        # No file of the service may grow: the system itself refuses it, as with a full disk.
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, roomy[1]))
+        body = state_body(1, note=noise.randbytes(100_000).hex())
+        assert (await client.post("a", body, lock_id_of(lock))).status == 503
+        ill = await client.request("GET", "/health")
+        assert (ill.status, ill.document["status"]) == (503, "failed")
+        assert ill.document["code"].startswith("E-STORE")
+        assert str(tmp_path) not in ill.body.decode()
+        assert (await client.get("a")).status == 404
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, roomy)
+        while (await client.request("GET", "/health")).status != 200:
+            await asyncio.sleep(0.05)
+        assert (await client.post("a", body, lock_id_of(lock))).status == 200
+    await service.stop()
 
 
 @pytest.mark.soak
@@ -182,30 +178,27 @@ def test_soak_two_processes_five_hundred_cycles_each(
         sys.stdout.write(f"\nstate: 2 processes, {versions} of 1000 writes there, one holder at any time\n")
 
 
-def test_a_reader_beside_writers_always_sees_a_whole_state(tmp_path: Path) -> None:
-    async def run() -> None:
-        service = await start_service("--plain-http", data=tmp_path)
-        async with aiohttp.ClientSession() as session:
-            client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
-            await client.cycle("a", 1)
-            stop, seen = threading.Event(), []
+async def test_a_reader_beside_writers_always_sees_a_whole_state(tmp_path: Path) -> None:
+    service = await start_service("--plain-http", data=tmp_path)
+    async with aiohttp.ClientSession() as session:
+        client = Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
+        await client.cycle("a", 1)
+        stop, seen = threading.Event(), []
 
-            async def read() -> None:
-                while not stop.is_set():
-                    found = await client.get("a")
-                    assert found.status == 200
-                    seen.append(json.loads(found.body)["serial"])
+        async def read() -> None:
+            while not stop.is_set():
+                found = await client.get("a")
+                assert found.status == 200
+                seen.append(json.loads(found.body)["serial"])
 
-            reading = asyncio.create_task(read())
-            for serial in range(2, 22):
-                await client.cycle("a", serial)
-            stop.set()
-            await reading
-            assert seen == sorted(seen)
-            assert seen[-1] >= 20
-        await service.stop()
-
-    asyncio.run(run())
+        reading = asyncio.create_task(read())
+        for serial in range(2, 22):
+            await client.cycle("a", serial)
+        stop.set()
+        await reading
+        assert seen == sorted(seen)
+        assert seen[-1] >= 20
+    await service.stop()
 
 
 @pytest.mark.soak

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,10 @@ NO_LOCKS = {
 ENDLESS_S = 100.0
 
 
-def serve(folder: Path, work: Callable[[RunningDaemon], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with daemon(DaemonOptions(data=folder / "store", plain_http=True)) as running:
-            await work(running)
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def serve(folder: Path) -> AsyncIterator[RunningDaemon]:
+    async with daemon(DaemonOptions(data=folder / "store", plain_http=True)) as running:
+        yield running
 
 
 def settings(running: RunningDaemon, layout: tuple[str, str, str]) -> Mapping[str, str]:
@@ -61,10 +60,10 @@ def settings(running: RunningDaemon, layout: tuple[str, str, str]) -> Mapping[st
 
 
 @pytest.mark.parametrize("layout", SUPPORTED.values(), ids=SUPPORTED)
-def test_an_engine_works_with_every_layout(
+async def test_an_engine_works_with_every_layout(
     engine: Engine, tmp_path: Path, layout: tuple[str, str, str]
 ) -> None:
-    async def work(running: RunningDaemon) -> None:
+    async with serve(tmp_path) as running:
         service = running.service
         folder = await make_folder(engine, tmp_path / "root", settings(running, layout))
         assert (await folder.run("plan", "-detailed-exitcode")).status == 2
@@ -93,25 +92,21 @@ def test_an_engine_works_with_every_layout(
         ]
         assert list(service.names()) == [NAME]
 
-    serve(tmp_path, work)
-
 
 @pytest.mark.parametrize("layout", NO_STATES.values(), ids=NO_STATES)
-def test_an_address_that_is_no_state_is_refused_by_init(
+async def test_an_address_that_is_no_state_is_refused_by_init(
     engine: Engine, tmp_path: Path, layout: tuple[str, str, str]
 ) -> None:
-    async def work(running: RunningDaemon) -> None:
+    async with serve(tmp_path) as running:
         folder = await make_folder(engine, tmp_path / "root", settings(running, SUPPORTED["worker"]))
         wrong = Folder(engine, folder.folder, settings(running, layout))
         refused = await wrong.run("init", "-reconfigure")
         assert (refused.status, "400" in refused.text) == (1, True), refused.text
         assert list(running.service.names()) == []
 
-    serve(tmp_path, work)
-
 
 @pytest.mark.parametrize("layout", NO_LOCKS.values(), ids=NO_LOCKS)
-def test_a_lock_address_of_another_state_is_refused_before_anything_is_made(
+async def test_a_lock_address_of_another_state_is_refused_before_anything_is_made(
     engine: Engine, tmp_path: Path, layout: tuple[str, str, str]
 ) -> None:
     root = """
@@ -126,7 +121,7 @@ def test_a_lock_address_of_another_state_is_refused_before_anything_is_made(
     }
     """
 
-    async def work(running: RunningDaemon) -> None:
+    async with serve(tmp_path) as running:
         folder = await make_folder(engine, tmp_path / "root", settings(running, layout), root=root)
         for verb in (["plan"], ["apply", "-auto-approve"]):
             refused = await folder.run(*verb)
@@ -135,16 +130,16 @@ def test_a_lock_address_of_another_state_is_refused_before_anything_is_made(
         # Nothing is left behind that keeps somebody else out.
         assert list(running.service.locks.report()) == []
 
-    serve(tmp_path, work)
-
 
 def without_locks(running: RunningDaemon) -> Mapping[str, str]:
     given = settings(running, SUPPORTED["worker"])
     return {name: value for name, value in given.items() if "LOCK_ADDRESS" not in name}
 
 
-def test_an_engine_without_a_lock_address_never_loses_what_it_made(engine: Engine, tmp_path: Path) -> None:
-    async def work(running: RunningDaemon) -> None:
+async def test_an_engine_without_a_lock_address_never_loses_what_it_made(
+    engine: Engine, tmp_path: Path
+) -> None:
+    async with serve(tmp_path) as running:
         service = running.service
         folder = await make_folder(engine, tmp_path / "root", without_locks(running))
         assert (await folder.apply("first")).status == 0
@@ -161,5 +156,3 @@ def test_an_engine_without_a_lock_address_never_loses_what_it_made(engine: Engin
         assert refused.status == 1
         assert [one.serial for one in service.contents.list_quarantined(NAME)] == [3]
         assert (folder.folder / "errored.tfstate").exists()
-
-    serve(tmp_path, work)

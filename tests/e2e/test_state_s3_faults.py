@@ -32,60 +32,54 @@ def connected(session: aiohttp.ClientSession, service: StateProcess) -> Client:
     return Client(session, service.url, basic(service.ready["username"], service.ready["password"]))
 
 
-def test_a_bucket_that_goes_away_in_the_middle_of_an_apply_loses_nothing(
+async def test_a_bucket_that_goes_away_in_the_middle_of_an_apply_loses_nothing(
     own_seaweed: Seaweed, tmp_path: Path
 ) -> None:
     address = own_seaweed.address("states")
 
-    async def run() -> None:
-        environment = {"XDG_DATA_HOME": str(tmp_path)}
-        service = await start_service("--plain-http", "--store", address, environment=environment)
-        async with aiohttp.ClientSession() as session:
-            client, lock = connected(session, service), lock_body()
-            await client.cycle("a", 1)
-            await client.lock("a", lock)
-            await asyncio.to_thread(own_seaweed.kill)
-            for reply in (
-                await client.get("a"),
-                await client.get("never"),
-                await client.post("a", state_body(2), lock_id_of(lock)),
-                await client.unlock("a", lock),
-            ):
-                assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
-            await asyncio.to_thread(own_seaweed.start)
-            # As an engine repeats what was not answered.
-            while (await client.post("a", state_body(2), lock_id_of(lock))).status == 503:
-                await asyncio.sleep(0.5)
-            assert (await client.get("a")).body == state_body(2)
-            assert (await client.unlock("a", lock)).status == 200
-        await service.stop()
-        objects = open_objects(address)
-        states = StateService(objects)
-        assert states.audit.verify("a").is_whole
-        assert [version.serial for version in states.versions.newest_first("a")] == [2, 1]
-        objects.close()
-
-    asyncio.run(run())
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    service = await start_service("--plain-http", "--store", address, environment=environment)
+    async with aiohttp.ClientSession() as session:
+        client, lock = connected(session, service), lock_body()
+        await client.cycle("a", 1)
+        await client.lock("a", lock)
+        await asyncio.to_thread(own_seaweed.kill)
+        for reply in (
+            await client.get("a"),
+            await client.get("never"),
+            await client.post("a", state_body(2), lock_id_of(lock)),
+            await client.unlock("a", lock),
+        ):
+            assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+        await asyncio.to_thread(own_seaweed.start)
+        # As an engine repeats what was not answered.
+        while (await client.post("a", state_body(2), lock_id_of(lock))).status == 503:
+            await asyncio.sleep(0.5)
+        assert (await client.get("a")).body == state_body(2)
+        assert (await client.unlock("a", lock)).status == 200
+    await service.stop()
+    objects = open_objects(address)
+    states = StateService(objects)
+    assert states.audit.verify("a").is_whole
+    assert [version.serial for version in states.versions.newest_first("a")] == [2, 1]
+    objects.close()
 
 
-def test_a_bucket_that_hangs_does_not_keep_the_service_from_stopping(
+async def test_a_bucket_that_hangs_does_not_keep_the_service_from_stopping(
     own_seaweed: Seaweed, tmp_path: Path
 ) -> None:
-    async def run() -> None:
-        environment = {"XDG_DATA_HOME": str(tmp_path)}
-        address = own_seaweed.address("states")
-        service = await start_service("--plain-http", "--store", address, environment=environment)
-        async with aiohttp.ClientSession() as session:
-            client = connected(session, service)
-            await client.cycle("a", 1)
-            own_seaweed.pause()
-            hanging = asyncio.create_task(client.get("a"))
-            await client.request("GET", "/metrics")
-            began = time.monotonic()
-            assert await service.stop() == 0
-            # The promise is two seconds; the rest is for a machine that is busy with other tests.
-            assert time.monotonic() - began < 15
-            await asyncio.gather(hanging, return_exceptions=True)
-        own_seaweed.resume()
-
-    asyncio.run(run())
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    address = own_seaweed.address("states")
+    service = await start_service("--plain-http", "--store", address, environment=environment)
+    async with aiohttp.ClientSession() as session:
+        client = connected(session, service)
+        await client.cycle("a", 1)
+        own_seaweed.pause()
+        hanging = asyncio.create_task(client.get("a"))
+        await client.request("GET", "/metrics")
+        began = time.monotonic()
+        assert await service.stop() == 0
+        # The promise is two seconds; the rest is for a machine that is busy with other tests.
+        assert time.monotonic() - began < 15
+        await asyncio.gather(hanging, return_exceptions=True)
+    own_seaweed.resume()

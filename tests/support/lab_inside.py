@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +46,7 @@ class Inside:
 
 def need_sandbox() -> Bubblewrap:
     """Skip the test where no sandbox works, by name."""
-    found = asyncio.run(find_bubblewrap())
+    found = _find_sandbox()
     if isinstance(found, str):
         pytest.skip(found)
     return found
@@ -52,7 +54,13 @@ def need_sandbox() -> Bubblewrap:
 
 def has_sandbox() -> bool:
     """Tell whether guests of a lab can run programs here."""
-    return not isinstance(asyncio.run(find_bubblewrap()), str)
+    return not isinstance(_find_sandbox(), str)
+
+
+def _find_sandbox() -> Bubblewrap | str:
+    """Look for it in a thread: the caller may be in an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(find_bubblewrap())).result()
 
 
 async def make_guest(
@@ -90,12 +98,9 @@ async def open_guest(api: LabClient, vmid: int = 100) -> Inside:
     return Inside(machine=machine)
 
 
-def with_sandbox(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    """Run a test against a lab with sandboxed guests, or skip it."""
+@contextlib.asynccontextmanager
+async def with_sandbox(**options: Any) -> AsyncIterator[LabClient]:
+    """Run a lab with sandboxed guests for a test, or skip the test."""
     need_sandbox()
-
-    async def main() -> None:
-        async with lab_client(**{"guests": Kind.SANDBOX, "ssh_port": 0, **options}) as api:
-            await test(api)
-
-    asyncio.run(main())
+    async with lab_client(**{"guests": Kind.SANDBOX, "ssh_port": 0, **options}) as api:
+        yield api

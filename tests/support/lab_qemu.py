@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from tests.support.lab import LabClient, lab_client
@@ -13,14 +13,11 @@ __all__ = ["Q", "change", "done", "failed", "make", "used", "with_lab"]
 Q = "/nodes/pve1/qemu"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    """Run a test against a lab of its own, with two nodes unless it says otherwise."""
-
-    async def main() -> None:
-        async with lab_client(**{"nodes": ("pve1", "pve2"), **options}) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    """Run a lab for a test, with two nodes unless it says otherwise."""
+    async with lab_client(**{"nodes": ("pve1", "pve2"), **options}) as api:
+        yield api
 
 
 async def done(api: LabClient, upid: str) -> None:

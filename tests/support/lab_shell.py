@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from tests.support.lab import LabClient, lab_client
@@ -17,16 +17,13 @@ __all__ = ["Say", "with_shell"]
 Say = Callable[..., Awaitable[tuple[int | None, str, str]]]
 
 
-def with_shell(test: Callable[[LabClient, Say], Awaitable[None]], **options: Any) -> None:
-    """Run a test with a lab full of guests and a shell of its first node."""
+@contextlib.asynccontextmanager
+async def with_shell(**options: Any) -> AsyncIterator[tuple[LabClient, Say]]:
+    """Run a lab full of guests for a test, with a shell of its first node."""
+    chosen = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0, **options}
+    async with lab_client(**chosen) as api, ssh_to(api) as ssh:
 
-    async def main() -> None:
-        chosen = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0, **options}
-        async with lab_client(**chosen) as api, ssh_to(api) as ssh:
+        async def say(command: str, stdin: bytes = b"") -> tuple[int | None, str, str]:
+            return await said(ssh, command, stdin)
 
-            async def say(command: str, stdin: bytes = b"") -> tuple[int | None, str, str]:
-                return await said(ssh, command, stdin)
-
-            await test(api, say)
-
-    asyncio.run(main())
+        yield api, say

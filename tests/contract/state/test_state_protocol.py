@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from tests.support.state_client import LINEAGE, Client, lock_body, lock_id_of, served, state_body
@@ -65,27 +66,22 @@ TRICKS = [
 ]
 
 
-def serve(
-    store: Store,
-    work: Callable[[Client, StateService], Awaitable[None]],
-    policy: Policy | None = None,
-    **options: Any,
-) -> None:
+@contextlib.asynccontextmanager
+async def serve(
+    store: Store, policy: Policy | None = None, **options: Any
+) -> AsyncIterator[tuple[Client, StateService]]:
     """Run something against a service of its own."""
 
-    async def run() -> None:
-        service = StateService(store.open(), policy)
-        async with served(service, **options) as client:
-            await work(client, service)
-
-    asyncio.run(run())
+    service = StateService(store.open(), policy)
+    async with served(service, **options) as client:
+        yield (client, service)
 
 
 # --- Reading
 
 
-def test_only_a_state_that_was_never_written_is_not_found(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_only_a_state_that_was_never_written_is_not_found(store: Store) -> None:
+    async with serve(store) as (client, service):
         assert (await client.get("prod/net")).status == 404
         lock = lock_body()
         await client.lock("prod/net", lock)
@@ -100,13 +96,11 @@ def test_only_a_state_that_was_never_written_is_not_found(store: Store) -> None:
         await asyncio.to_thread(service.restore, "prod/net", ME)
         assert (await client.get("prod/net")).body == state_body(1)
 
-    serve(store, work)
 
-
-def test_a_large_state_comes_back_byte_by_byte_compressed_or_not(store: Store) -> None:
+async def test_a_large_state_comes_back_byte_by_byte_compressed_or_not(store: Store) -> None:
     body = state_body(1, resources=4000)
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         del service
         lock = lock_body()
         await client.lock("big", lock)
@@ -116,16 +110,14 @@ def test_a_large_state_comes_back_byte_by_byte_compressed_or_not(store: Store) -
             assert (found.status, found.body) == (200, body)
             assert (found.headers.get("Content-Encoding") == "gzip") == (encoding == "gzip")
 
-    serve(store, work)
-
 
 # --- Locking
 
 
-def test_the_same_id_locks_and_unlocks_again_and_another_is_shown_the_holder(store: Store) -> None:
+async def test_the_same_id_locks_and_unlocks_again_and_another_is_shown_the_holder(store: Store) -> None:
     mine, theirs = lock_body(who="me@here"), lock_body(who="them@there")
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         del service
         assert (await client.lock("a", mine)).status == 200
         assert (await client.lock("a", mine)).status == 200
@@ -139,11 +131,9 @@ def test_the_same_id_locks_and_unlocks_again_and_another_is_shown_the_holder(sto
         assert (await client.unlock("a", mine)).status == 200
         assert (await client.lock("a", lock_body())).status == 423
 
-    serve(store, work)
 
-
-def test_of_fifty_who_lock_at_once_one_gets_it(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_of_fifty_who_lock_at_once_one_gets_it(store: Store) -> None:
+    async with serve(store) as (client, service):
         count = 8 if store.kind == "s3" else 50
         replies = await asyncio.gather(*(client.lock("a", lock_body()) for _ in range(count)))
         assert sorted(reply.status for reply in replies) == [200] + [423] * (count - 1)
@@ -152,24 +142,20 @@ def test_of_fifty_who_lock_at_once_one_gets_it(store: Store) -> None:
         head = await asyncio.to_thread(service.head, "a")
         assert head.epoch == 1
 
-    serve(store, work)
 
-
-def test_an_id_is_granted_once_so_that_a_late_duplicate_locks_nothing(store: Store) -> None:
+async def test_an_id_is_granted_once_so_that_a_late_duplicate_locks_nothing(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         await client.lock("a", lock)
         await client.unlock("a", lock)
         late = await client.lock("a", lock)
         assert (late.status, late.document["ID"]) == (409, lock_id_of(lock))
         assert (await asyncio.to_thread(service.head, "a")).lock is None
 
-    serve(store, work)
 
-
-def test_both_forms_of_force_unlock_break_the_lock_and_fence_its_holder(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_both_forms_of_force_unlock_break_the_lock_and_fence_its_holder(store: Store) -> None:
+    async with serve(store) as (client, service):
         for number, form in enumerate(("id", "empty")):
             name, lock = f"s{number}", lock_body()
             await client.cycle(name, 1)
@@ -186,35 +172,29 @@ def test_both_forms_of_force_unlock_break_the_lock_and_fence_its_holder(store: S
             _, body = await asyncio.to_thread(service.contents.read_quarantined, name, kept[-1].id)
             assert body == state_body(2, note="mine")
 
-    serve(store, work)
 
-
-def test_an_unlock_without_an_id_is_refused_where_the_service_says_so(store: Store) -> None:
+async def test_an_unlock_without_an_id_is_refused_where_the_service_says_so(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store, Policy(empty_unlock=False)) as (client, service):
         del service
         await client.lock("a", lock)
         assert (await client.unlock("a", b"")).status == 409
         assert (await client.lock("a", lock_body())).status == 423
 
-    serve(store, work, Policy(empty_unlock=False))
 
-
-def test_a_lock_that_could_never_be_unlocked_is_refused(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_a_lock_that_could_never_be_unlocked_is_refused(store: Store) -> None:
+    async with serve(store) as (client, service):
         del service
         for body in NO_LOCKS:
             assert (await client.lock("a", body)).status in (400, 413), body[:50]
         await client.cycle("a", 1)
 
-    serve(store, work)
 
-
-def test_a_frozen_state_tells_clients_why_and_lets_the_holder_finish(store: Store) -> None:
+async def test_a_frozen_state_tells_clients_why_and_lets_the_holder_finish(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         await client.cycle("a", 1)
         await client.lock("a", lock)
         await asyncio.to_thread(service.locks.freeze, "a", ME, reason="moving house")
@@ -226,16 +206,14 @@ def test_a_frozen_state_tells_clients_why_and_lets_the_holder_finish(store: Stor
         await asyncio.to_thread(service.locks.thaw, "a", ME)
         await client.cycle("a", 3)
 
-    serve(store, work)
-
 
 # --- Writing
 
 
-def test_what_is_no_state_is_refused_and_changes_nothing(store: Store) -> None:
+async def test_what_is_no_state_is_refused_and_changes_nothing(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         del service
         await client.cycle("a", 1)
         await client.lock("a", lock)
@@ -243,26 +221,22 @@ def test_what_is_no_state_is_refused_and_changes_nothing(store: Store) -> None:
             assert (await client.post("a", body, lock_id_of(lock))).status == 400, body[:50]
         assert (await client.get("a")).body == state_body(1)
 
-    serve(store, work)
 
-
-def test_a_wrong_checksum_is_refused(store: Store) -> None:
+async def test_a_wrong_checksum_is_refused(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         del service
         await client.lock("a", lock)
         for md5 in ("AAAAAAAAAAAAAAAAAAAAAA==", "not base64"):
             assert (await client.post("a", state_body(1), lock_id_of(lock), Content_MD5=md5)).status == 400
         assert (await client.get("a")).status == 404
 
-    serve(store, work)
 
-
-def test_writes_follow_the_stored_state_or_are_kept_aside(store: Store) -> None:
+async def test_writes_follow_the_stored_state_or_are_kept_aside(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         await client.cycle("a", 5)
         await client.lock("a", lock)
         mine = lock_id_of(lock)
@@ -280,11 +254,9 @@ def test_writes_follow_the_stored_state_or_are_kept_aside(store: Store) -> None:
         assert [one.serial for one in kept] == [4, 5, 6]
         assert [version.serial for version in service.versions.newest_first("a")] == [6, 5]
 
-    serve(store, work)
 
-
-def test_a_grant_lifts_the_rules_it_names_for_one_write(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_a_grant_lifts_the_rules_it_names_for_one_write(store: Store) -> None:
+    async with serve(store) as (client, service):
         await client.cycle("a", 5)
         other = str(uuid.uuid4())
         lock = lock_body()
@@ -302,13 +274,11 @@ def test_a_grant_lifts_the_rules_it_names_for_one_write(store: Store) -> None:
         version = next(iter(service.versions.newest_first("a")))
         assert "migration" in version.note
 
-    serve(store, work)
 
-
-def test_a_write_without_the_lock_is_refused_whoever_holds_it(store: Store) -> None:
+async def test_a_write_without_the_lock_is_refused_whoever_holds_it(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         del service
         assert (await client.post("a", state_body(1), "unknown")).status == 409
         await client.lock("a", lock)
@@ -317,13 +287,11 @@ def test_a_write_without_the_lock_is_refused_whoever_holds_it(store: Store) -> N
         assert (await client.post("a", state_body(1), "unknown")).status == 409
         assert (await client.get("a")).status == 404
 
-    serve(store, work)
 
-
-def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(store: Store) -> None:
+async def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store) as (client, service):
         assert (await client.post("a", state_body(1))).status == 200
         # Of two that began with the same content, the second is kept and not stored.
         assert (await client.post("a", state_body(1, note="other"))).status == 409
@@ -334,34 +302,28 @@ def test_a_write_without_a_lock_is_taken_where_nobody_holds_it_and_it_follows(st
         written = [one for one in service.audit.entries("a") if one.action is AuditAction.WRITTEN]
         assert {one.detail for one in written} == {"written without a lock"}
 
-    serve(store, work)
 
-
-def test_writes_without_a_lock_can_be_refused(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_writes_without_a_lock_can_be_refused(store: Store) -> None:
+    async with serve(store, Policy(unlocked_writes=False)) as (client, service):
         assert (await client.post("a", state_body(1))).status == 409
         assert [one.serial for one in service.contents.list_quarantined("a")] == [1]
 
-    serve(store, work, Policy(unlocked_writes=False))
 
-
-def test_a_write_that_drops_most_resources_needs_a_grant_where_that_is_the_rule(store: Store) -> None:
+async def test_a_write_that_drops_most_resources_needs_a_grant_where_that_is_the_rule(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store, Policy(max_drop_percent=50)) as (client, service):
         await client.cycle("a", 1, resources=10)
         await client.lock("a", lock)
         assert (await client.post("a", state_body(2, resources=4), lock_id_of(lock))).status == 409
         await asyncio.to_thread(service.grant, "a", (Override.DROP,), ME, reason="destroy")
         assert (await client.post("a", state_body(2, resources=4), lock_id_of(lock))).status == 200
 
-    serve(store, work, Policy(max_drop_percent=50))
 
-
-def test_a_compressed_body_is_taken_and_a_bomb_is_not(store: Store) -> None:
+async def test_a_compressed_body_is_taken_and_a_bomb_is_not(store: Store) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(store, max_body_bytes=2_000_000) as (client, service):
         del service
         await client.lock("a", lock)
         mine = lock_id_of(lock)
@@ -375,14 +337,12 @@ def test_a_compressed_body_is_taken_and_a_bomb_is_not(store: Store) -> None:
         assert (await client.post("a", bomb, mine, Content_Encoding="gzip")).status == 413
         assert (await client.post("a", b"x" * 2_000_001, mine)).status == 413
 
-    serve(store, work, max_body_bytes=2_000_000)
-
 
 # --- Names
 
 
-def test_names_have_slashes_and_do_not_run_into_one_another(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_names_have_slashes_and_do_not_run_into_one_another(store: Store) -> None:
+    async with serve(store) as (client, service):
         names = ["a", "a/b", "a/b/c", "a-b", "env:/x".replace("/", ""), "a.b"]
         for serial, name in enumerate(names, 1):
             await client.cycle(name, serial)
@@ -391,21 +351,17 @@ def test_names_have_slashes_and_do_not_run_into_one_another(store: Store) -> Non
         assert sorted(service.names()) == sorted(names)
         assert list(service.names("a/b")) == ["a/b", "a/b/c"]
 
-    serve(store, work)
 
-
-def test_a_trick_with_the_path_is_refused_and_never_looks_like_an_empty_state(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_a_trick_with_the_path_is_refused_and_never_looks_like_an_empty_state(store: Store) -> None:
+    async with serve(store) as (client, service):
         for path in TRICKS:
             for method, body in (("GET", None), ("LOCK", lock_body()), ("POST", state_body(1))):
                 assert (await client.request(method, f"/states/{path}", body)).status == 400, path
         assert list(service.names()) == []
 
-    serve(store, work)
 
-
-def test_an_address_that_is_not_ours_is_never_answered_with_not_found(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_an_address_that_is_not_ours_is_never_answered_with_not_found(store: Store) -> None:
+    async with serve(store) as (client, service):
         del service
         for path in ("/", "/state/a", "/states", "/v1/states/a"):
             for method, body in (("GET", None), ("LOCK", lock_body()), ("POST", state_body(1))):
@@ -414,16 +370,12 @@ def test_an_address_that_is_not_ours_is_never_answered_with_not_found(store: Sto
                 assert "/tfstate" in refused.document["error"]["detail"]
         assert (await client.request("DELETE", "/states/a")).status == 405
 
-    serve(store, work)
 
-
-def test_a_mistyped_name_is_an_error_where_states_are_registered(store: Store) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_a_mistyped_name_is_an_error_where_states_are_registered(store: Store) -> None:
+    async with serve(store, Policy(create_states=False)) as (client, service):
         assert (await client.get("prdo")).status == 409
         assert (await client.lock("prdo", lock_body())).status == 422
         assert (await client.post("prdo", state_body(1))).status == 409
         await asyncio.to_thread(service.register, "prod", ME)
         assert (await client.get("prod")).status == 404
         await client.cycle("prod", 1)
-
-    serve(store, work, Policy(create_states=False))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -12,12 +12,10 @@ from tests.support.lab import LabClient, Refused, lab_client
 ACL = "/access/acl"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -35,8 +33,8 @@ async def user(api: LabClient, name: str, *grants: tuple[str, str], **params: An
     return await api.with_password(userid, "secret123")
 
 
-def test_entries_read_back_by_path_and_go_one_role_at_a_time() -> None:
-    async def test(api: LabClient) -> None:
+async def test_entries_read_back_by_path_and_go_one_role_at_a_time() -> None:
+    async with with_lab() as api:
         await api.post("/access/groups", groupid="ops")
         await api.post("/access/users", userid="bob@pve")
         await api.post("/access/users/bob@pve/token/t1")
@@ -59,8 +57,6 @@ def test_entries_read_back_by_path_and_go_one_role_at_a_time() -> None:
             ("/vms/100", "PVEAuditor"),
         ]
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("params", "status", "text"),
@@ -75,40 +71,34 @@ def test_entries_read_back_by_path_and_go_one_role_at_a_time() -> None:
         ({"path": "/", "roles": "PVEAdmin", "tokens": "root@pam!no"}, 500, "no such token 'no' for user"),
     ],
 )
-def test_entries_that_cannot_be_are_refused(params: dict[str, str], status: int, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_entries_that_cannot_be_are_refused(params: dict[str, str], status: int, text: str) -> None:
+    async with with_lab() as api:
         refused = await refusal(api.put(ACL, **params))
         assert refused.status == status
         assert text in (refused.reason if status == 500 else "".join(refused.errors.values()))
         assert status == 400 or refused.reason.startswith("ACL update failed: ")
         assert await api.get(ACL) == []
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     "path",
     ["/pool/a/b/c", "/sdn/zones/z1/vmbr0/100", "/sdn/fabrics/f1", "/mapping/pci/gpu", "/access/realm/pve"],
 )
-def test_every_path_of_the_access_tree_can_have_entries(path: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_every_path_of_the_access_tree_can_have_entries(path: str) -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="bob@pve")
         await api.put(ACL, path=path, roles="PVEAuditor", users="bob@pve")
         assert [row["path"] for row in await api.get(ACL)] == [path]
 
-    with_lab(test)
 
-
-def test_root_needs_no_entry_and_gets_none() -> None:
-    async def test(api: LabClient) -> None:
+async def test_root_needs_no_entry_and_gets_none() -> None:
+    async with with_lab() as api:
         await api.put(ACL, path="/", roles="PVEAuditor", users="root@pam")
         assert await api.get(ACL) == []
 
-    with_lab(test)
 
-
-def test_who_owns_an_object_shares_no_more_than_they_have() -> None:
-    async def test(api: LabClient) -> None:
+async def test_who_owns_an_object_shares_no_more_than_they_have() -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="friend@pve")
         await api.post("/access/roles", roleid="Owner", privs="VM.Allocate,VM.Audit")
         owner = await user(api, "owner", ("/vms/100", "Owner"))
@@ -126,11 +116,9 @@ def test_who_owns_an_object_shares_no_more_than_they_have() -> None:
         assert str(elsewhere) == "403 Permission check failed (/vms/200, Permissions.Modify|VM.Allocate)"
         assert {row["ugid"] for row in await owner.get(ACL)} == {"owner@pve", "friend@pve"}
 
-    with_lab(test)
 
-
-def test_what_is_inherited_without_propagation_cannot_be_shared_with_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_is_inherited_without_propagation_cannot_be_shared_with_it() -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="friend@pve")
         await api.post("/access/roles", roleid="Owner", privs="VM.Allocate")
         owner = await user(api, "owner")
@@ -140,11 +128,9 @@ def test_what_is_inherited_without_propagation_cannot_be_shared_with_it() -> Non
         assert b"Cannot add role 'Owner' with propagation" in refused.reply.body
         await owner.put(ACL, **share, propagate=0)
 
-    with_lab(test)
 
-
-def test_helpers_manage_the_users_of_their_realm_and_group_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_helpers_manage_the_users_of_their_realm_and_group_alone() -> None:
+    async with with_lab() as api:
         for group in ("ours", "theirs"):
             await api.post("/access/groups", groupid=group)
         await api.post("/access/roles", roleid="Helper", privs="User.Modify,Realm.AllocateUser")
@@ -168,11 +154,9 @@ def test_helpers_manage_the_users_of_their_realm_and_group_alone() -> None:
         await api.with_password("new@pve", "secret456")
         await helper.delete("/access/users/new@pve")
 
-    with_lab(test)
 
-
-def test_everybody_keeps_their_own_tokens() -> None:
-    async def test(api: LabClient) -> None:
+async def test_everybody_keeps_their_own_tokens() -> None:
+    async with with_lab() as api:
         bob, eve = await user(api, "bob"), await user(api, "eve")
         made = await bob.post("/access/users/bob@pve/token/mine", privsep=0)
         assert [row["tokenid"] for row in await bob.get("/access/users/bob@pve/token")] == ["mine"]
@@ -185,11 +169,9 @@ def test_everybody_keeps_their_own_tokens() -> None:
         token = api.with_token(f"bob@pve!mine={made['value']}")
         assert await token.get("/access/permissions") == {}
 
-    with_lab(test)
 
-
-def test_a_separated_token_has_what_it_and_its_user_both_have() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_separated_token_has_what_it_and_its_user_both_have() -> None:
+    async with with_lab() as api:
         await user(api, "bob", ("/vms", "PVEVMUser"))
         made = await api.post("/access/users/bob@pve/token/t1")
         token = api.with_token(f"bob@pve!t1={made['value']}")
@@ -203,15 +185,11 @@ def test_a_separated_token_has_what_it_and_its_user_both_have() -> None:
         of_token = await api.get("/access/permissions", userid="bob@pve!t1")
         assert set(of_token) == {"/vms/100"}
 
-    with_lab(test)
 
-
-def test_without_quorum_nobody_changes_access_but_all_can_read_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_without_quorum_nobody_changes_access_but_all_can_read_it() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         with api.world.store.transaction(), api.world.store.edit("cluster", "state") as state:
             state["quorum"] = "lost"
         refused = await refusal(api.post("/access/groups", groupid="ops"))
         assert refused.reason == "create group failed: cfs-lock 'file-user_cfg' error: no quorum!"
         assert await api.get("/access/groups") == []
-
-    with_lab(test, nodes=("pve1", "pve2"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -14,12 +14,10 @@ LDAP = {"type": "ldap", "server1": "ldap.example.com", "base_dn": "dc=example,dc
 OPENID = {"type": "openid", "issuer-url": "https://id.example.com", "client-id": "pve"}
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -34,8 +32,8 @@ async def realm(api: LabClient, name: str) -> dict[str, Any]:
     return found
 
 
-def test_the_list_of_realms_is_open_to_the_login_page() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_list_of_realms_is_open_to_the_login_page() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="corp", default=1, **LDAP)
         await api.post(REALMS, realm="id", comment="single sign-on", **OPENID)
         assert await api.with_headers({}).get(REALMS) == [
@@ -45,11 +43,9 @@ def test_the_list_of_realms_is_open_to_the_login_page() -> None:
             {"realm": "id", "type": "openid", "comment": "single sign-on"},
         ]
 
-    with_lab(test)
 
-
-def test_a_directory_realm_keeps_its_bind_password_to_itself() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_directory_realm_keeps_its_bind_password_to_itself() -> None:
+    async with with_lab() as api:
         await api.post(
             REALMS, realm="corp", bind_dn="cn=x", password="bind-secret", port=636, verify=1, **LDAP
         )
@@ -58,39 +54,31 @@ def test_a_directory_realm_keeps_its_bind_password_to_itself() -> None:
         await api.put(f"{REALMS}/corp", delete="password")
         assert api.world.store.get("realm_secrets", "corp") is None
 
-    with_lab(test)
 
-
-def test_options_are_set_and_unset_and_an_empty_text_is_unset() -> None:
-    async def test(api: LabClient) -> None:
+async def test_options_are_set_and_unset_and_an_empty_text_is_unset() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="id", scopes="email", comment="x", **OPENID)
         await api.put(f"{REALMS}/id", scopes="", autocreate=1, delete="comment")
         assert await realm(api, "id") == {**OPENID, "autocreate": 1}
 
-    with_lab(test)
 
-
-def test_there_is_one_default_realm() -> None:
-    async def test(api: LabClient) -> None:
+async def test_there_is_one_default_realm() -> None:
+    async with with_lab() as api:
         await api.put(f"{REALMS}/pve", default=1)
         await api.post(REALMS, realm="corp", default=1, **LDAP)
         assert [row["realm"] for row in await api.get(REALMS) if row.get("default")] == ["corp"]
 
-    with_lab(test)
 
-
-def test_old_words_for_what_a_sync_removes_are_kept_as_the_new_ones() -> None:
-    async def test(api: LabClient) -> None:
+async def test_old_words_for_what_a_sync_removes_are_kept_as_the_new_ones() -> None:
+    async with with_lab() as api:
         options = {"sync-defaults-options": "scope=users,full=1,purge=1"}
         await api.post(REALMS, realm="corp", **options, **LDAP)
         kept = (await realm(api, "corp"))["sync-defaults-options"]
         assert kept == "remove-vanished=entry;properties;acl,scope=users"
 
-    with_lab(test)
 
-
-def test_a_change_of_another_state_than_the_one_seen_is_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_change_of_another_state_than_the_one_seen_is_refused() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="corp", **LDAP)
         digest = (await api.get(f"{REALMS}/corp"))["digest"]
         await api.put(f"{REALMS}/corp", comment="first", digest=digest)
@@ -99,8 +87,6 @@ def test_a_change_of_another_state_than_the_one_seen_is_refused() -> None:
             "update auth server failed: "
             "detected modified configuration - file changed by other user? Try again."
         )
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -114,19 +100,17 @@ def test_a_change_of_another_state_than_the_one_seen_is_refused() -> None:
         ({"realm": "corp", **LDAP, "check-connection": "1"}, "Bad hostname 'ldap.example.com'"),
     ],
 )
-def test_realms_that_cannot_be_are_refused(params: dict[str, str], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_realms_that_cannot_be_are_refused(params: dict[str, str], text: str) -> None:
+    async with with_lab() as api:
         refused = await refusal(api.post(REALMS, **params))
         assert refused.status == 500
         assert refused.reason.startswith("add auth server failed: ")
         assert text in refused.reason
         assert len(await api.get(REALMS)) == 2
 
-    with_lab(test)
 
-
-def test_a_realm_goes_without_its_users_and_a_built_in_one_comes_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_realm_goes_without_its_users_and_a_built_in_one_comes_back() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="corp", **LDAP)
         await api.post("/access/users", userid="bob@corp")
         await api.delete(f"{REALMS}/corp")
@@ -141,11 +125,9 @@ def test_a_realm_goes_without_its_users_and_a_built_in_one_comes_back() -> None:
         await api.delete(f"{REALMS}/pve")
         assert await realm(api, "pve") == {"type": "pve", "comment": "Proxmox VE authentication server"}
 
-    with_lab(test)
 
-
-def test_a_sync_is_a_task_that_fails_for_want_of_a_server() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_sync_is_a_task_that_fails_for_want_of_a_server() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="corp", **LDAP)
         scope = await refusal(api.post(f"{REALMS}/corp/sync"))
         assert "defined in realm default sync options" in scope.errors["scope"]
@@ -160,16 +142,12 @@ def test_a_sync_is_a_task_that_fails_for_want_of_a_server() -> None:
         missing = await refusal(api.post(f"{REALMS}/nope/sync", scope="users"))
         assert missing.errors == {"realm": "Realm does not exist."}
 
-    with_lab(test)
 
-
-def test_users_of_realms_without_passwords_here_get_none() -> None:
-    async def test(api: LabClient) -> None:
+async def test_users_of_realms_without_passwords_here_get_none() -> None:
+    async with with_lab() as api:
         await api.post(REALMS, realm="corp", case__sensitive=0, **LDAP)
         refused = await refusal(api.post("/access/users", userid="bob@corp", password="secret123"))
         assert refused.reason == "create user failed: can't set password on auth type 'ldap'"
         await api.post("/access/users", userid="Bob@corp")
         same = await refusal(api.post("/access/users", userid="bob@corp"))
         assert same.reason == "create user failed: user 'Bob@corp' already exists"
-
-    with_lab(test)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -13,12 +13,10 @@ USERS = "/access/users"
 ROLES = "/access/roles"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -32,8 +30,8 @@ async def root_ticket(api: LabClient) -> LabClient:
     return await api.with_password(api.running.username, api.running.password)
 
 
-def test_a_user_reads_back_what_was_set_and_nothing_else() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_user_reads_back_what_was_set_and_nothing_else() -> None:
+    async with with_lab() as api:
         assert await api.post(USERS, userid="bob@pve") is None
         assert await api.get(f"{USERS}/bob@pve") == {"enable": 1, "expire": 0, "groups": [], "tokens": None}
         await api.post("/access/groups", groupid="ops")
@@ -50,11 +48,9 @@ def test_a_user_reads_back_what_was_set_and_nothing_else() -> None:
         # Proxmox shows the empty e-mail address that stands before a comment in its file.
         assert ("firstname" in user, user["comment"], user["email"]) == (False, "a comment", "")
 
-    with_lab(test)
 
-
-def test_lists_of_users_have_groups_and_tokens_only_in_full() -> None:
-    async def test(api: LabClient) -> None:
+async def test_lists_of_users_have_groups_and_tokens_only_in_full() -> None:
+    async with with_lab() as api:
         await api.post("/access/groups", groupid="b")
         await api.post("/access/groups", groupid="a")
         await api.post(USERS, userid="bob@pve", groups="b,a", comment="x", email="bob@example.com")
@@ -69,11 +65,9 @@ def test_lists_of_users_have_groups_and_tokens_only_in_full() -> None:
         assert (full["off@pve"]["groups"], full["off@pve"]["tokens"]) == ("", None)
         assert [row["userid"] for row in await api.get(USERS, enabled=0)] == ["off@pve"]
 
-    with_lab(test)
 
-
-def test_refusals_of_user_changes_say_what_failed_first() -> None:
-    async def test(api: LabClient) -> None:
+async def test_refusals_of_user_changes_say_what_failed_first() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve")
         again = await refusal(api.post(USERS, userid="bob@pve"))
         assert str(again) == "500 create user failed: user 'bob@pve' already exists"
@@ -89,11 +83,9 @@ def test_refusals_of_user_changes_say_what_failed_first() -> None:
         name = await refusal(api.get(f"{USERS}/nobody"))
         assert name.reason == "value 'nobody' does not look like a valid user name"
 
-    with_lab(test)
 
-
-def test_removing_a_user_takes_tokens_memberships_and_acl_entries_along() -> None:
-    async def test(api: LabClient) -> None:
+async def test_removing_a_user_takes_tokens_memberships_and_acl_entries_along() -> None:
+    async with with_lab() as api:
         await api.post("/access/groups", groupid="ops")
         await api.post(USERS, userid="bob@pve", groups="ops", password="secret123")
         token = await api.post(f"{USERS}/bob@pve/token/t1", privsep=0)
@@ -110,11 +102,9 @@ def test_removing_a_user_takes_tokens_memberships_and_acl_entries_along() -> Non
         # To root@pam itself no permission is checked, and that is where a missing user would be noticed.
         assert await (await root_ticket(api)).delete(f"{USERS}/bob@pve") is None
 
-    with_lab(test)
 
-
-def test_a_token_tells_its_secret_once_and_works_until_it_expires() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_token_tells_its_secret_once_and_works_until_it_expires() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve")
         expiry = int(api.world.clock.now()) + 60
         made = await api.post(f"{USERS}/bob@pve/token/ci", expire=expiry, privsep=0, comment="for CI")
@@ -128,11 +118,9 @@ def test_a_token_tells_its_secret_once_and_works_until_it_expires() -> None:
         await api.pass_time(61)
         assert (await bob.raw("GET", "/version")).status == 401
 
-    with_lab(test)
 
-
-def test_a_regenerated_token_has_a_new_secret_and_the_old_one_is_dead() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_regenerated_token_has_a_new_secret_and_the_old_one_is_dead() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve")
         made = await api.post(f"{USERS}/bob@pve/token/ci", comment="x")
         changed = await api.put(f"{USERS}/bob@pve/token/ci", privsep=0, delete="comment")
@@ -144,11 +132,9 @@ def test_a_regenerated_token_has_a_new_secret_and_the_old_one_is_dead() -> None:
         await api.delete(f"{USERS}/bob@pve/token/ci")
         assert await api.get(f"{USERS}/bob@pve/token") == []
 
-    with_lab(test)
 
-
-def test_refusals_of_tokens_are_proxmoxs() -> None:
-    async def test(api: LabClient) -> None:
+async def test_refusals_of_tokens_are_proxmoxs() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve")
         await api.post(f"{USERS}/bob@pve/token/ci")
         again = await refusal(api.post(f"{USERS}/bob@pve/token/ci"))
@@ -162,11 +148,9 @@ def test_refusals_of_tokens_are_proxmoxs() -> None:
         )
         assert b"delete: unknown option 'expire'" in wrong.reply.body
 
-    with_lab(test)
 
-
-def test_groups_list_their_members_and_go_with_their_memberships() -> None:
-    async def test(api: LabClient) -> None:
+async def test_groups_list_their_members_and_go_with_their_memberships() -> None:
+    async with with_lab() as api:
         await api.post("/access/groups", groupid="ops", comment="operators")
         await api.post(USERS, userid="b@pve", groups="ops")
         await api.post(USERS, userid="a@pve")
@@ -183,11 +167,9 @@ def test_groups_list_their_members_and_go_with_their_memberships() -> None:
         missing = await refusal(api.get("/access/groups/ops"))
         assert missing.reason == "group 'ops' does not exist"
 
-    with_lab(test)
 
-
-def test_roles_have_known_privileges_and_shipped_ones_stay_as_they_are() -> None:
-    async def test(api: LabClient) -> None:
+async def test_roles_have_known_privileges_and_shipped_ones_stay_as_they_are() -> None:
+    async with with_lab() as api:
         await api.post(ROLES, roleid="Viewer", privs="VM.Audit,Sys.Audit")
         assert await api.get(f"{ROLES}/Viewer") == {"Sys.Audit": 1, "VM.Audit": 1}
         await api.put(f"{ROLES}/Viewer", privs="VM.Console", append=1)
@@ -209,22 +191,18 @@ def test_roles_have_known_privileges_and_shipped_ones_stay_as_they_are() -> None
             assert shipped.reason == f"auto-generated role 'PVEAdmin' cannot be {done}"
         assert (await refusal(api.get(f"{ROLES}/nope"))).reason == "role 'nope' does not exist"
 
-    with_lab(test)
 
-
-def test_a_removed_role_leaves_no_acl_entry() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_removed_role_leaves_no_acl_entry() -> None:
+    async with with_lab() as api:
         await api.post(ROLES, roleid="Viewer", privs="VM.Audit")
         await api.post(USERS, userid="bob@pve")
         await api.put("/access/acl", path="/", roles="Viewer,PVEAuditor", users="bob@pve")
         await api.delete(f"{ROLES}/Viewer")
         assert [row["roleid"] for row in await api.get("/access/acl")] == ["PVEAuditor"]
 
-    with_lab(test)
 
-
-def test_users_change_their_own_password_with_the_old_one() -> None:
-    async def test(api: LabClient) -> None:
+async def test_users_change_their_own_password_with_the_old_one() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve", password="first-secret")
         bob = await api.with_password("bob@pve", "first-secret")
         change = {"userid": "bob@pve", "password": "second-secret"}
@@ -242,11 +220,9 @@ def test_users_change_their_own_password_with_the_old_one() -> None:
         )
         assert str(root) == "403 Permission check failed"
 
-    with_lab(test)
 
-
-def test_the_password_of_root_is_the_one_that_was_set_last() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_password_of_root_is_the_one_that_was_set_last() -> None:
+    async with with_lab() as api:
         root = await root_ticket(api)
         await root.put("/access/password", userid="root@pam", password="another-one")
         await api.with_password("root@pam", "another-one")
@@ -254,11 +230,9 @@ def test_the_password_of_root_is_the_one_that_was_set_last() -> None:
         missing = await refusal(root.put("/access/password", userid="no@pve", password="whatever1"))
         assert missing.reason == "no such user ('no@pve')"
 
-    with_lab(test)
 
-
-def test_the_ticket_of_root_opens_the_door_for_others_and_nobody_elses_does() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_ticket_of_root_opens_the_door_for_others_and_nobody_elses_does() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve", password="first-secret")
         nobody = api.with_headers({})
         root = await nobody.post("/access/ticket", username="root@pam", password=api.running.password)
@@ -267,11 +241,9 @@ def test_the_ticket_of_root_opens_the_door_for_others_and_nobody_elses_does() ->
         refused = await refusal(nobody.post("/access/ticket", username="root@pam", password=bob["ticket"]))
         assert str(refused) == "401 authentication failure"
 
-    with_lab(test)
 
-
-def test_asking_about_a_privilege_gives_no_ticket() -> None:
-    async def test(api: LabClient) -> None:
+async def test_asking_about_a_privilege_gives_no_ticket() -> None:
+    async with with_lab() as api:
         await api.post(USERS, userid="bob@pve", password="first-secret")
         await api.put("/access/acl", path="/vms", roles="PVEVMUser", users="bob@pve")
         ask = {"username": "bob", "realm": "pve", "password": "first-secret", "path": "/vms/100/"}
@@ -280,16 +252,12 @@ def test_asking_about_a_privilege_gives_no_ticket() -> None:
         refused = await refusal(api.with_headers({}).post("/access/ticket", **ask, privs="VM.Allocate"))
         assert refused.status == 401
 
-    with_lab(test)
 
-
-def test_nobody_has_a_second_factor() -> None:
-    async def test(api: LabClient) -> None:
+async def test_nobody_has_a_second_factor() -> None:
+    async with with_lab() as api:
         assert await api.get("/access/tfa") == []
         assert await api.get("/access/tfa/root@pam") == []
         assert await api.get(f"{USERS}/root@pam/tfa", multiple=1) == {"user": []}
         missing = await refusal(api.get("/access/tfa/root@pam/totp:1"))
         assert (missing.status, missing.reason) == (404, "No such tfa entry 'totp:1'")
         assert {"subdir": "users"} in await api.get("/access")
-
-    with_lab(test)

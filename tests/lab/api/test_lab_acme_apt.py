@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,16 +14,14 @@ ACME = "/cluster/acme"
 REPOSITORIES = "/nodes/pve1/apt/repositories"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
-def test_an_account_is_registered_changed_and_given_up_in_tasks() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_account_is_registered_changed_and_given_up_in_tasks() -> None:
+    async with with_lab() as api:
         root = await api.with_password(api.running.username, api.running.password)
         (directory, *_) = [row["url"] for row in await root.get(f"{ACME}/directories")]
         terms = await root.get(f"{ACME}/tos", directory=directory)
@@ -46,19 +44,15 @@ def test_an_account_is_registered_changed_and_given_up_in_tasks() -> None:
         with pytest.raises(Refused, match=r"400 .*ACME account config file 'acc' does not exist"):
             await root.get(f"{ACME}/account/acc")
 
-    with_lab(test)
 
-
-def test_accounts_are_for_root_with_a_ticket_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_accounts_are_for_root_with_a_ticket_alone() -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=r"403 Permission check failed \(user != root@pam\)"):
             await api.post(f"{ACME}/account", contact="a@example.test")
 
-    with_lab(test)
 
-
-def test_the_data_of_a_plugin_is_sent_encoded_and_shown_as_text() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_data_of_a_plugin_is_sent_encoded_and_shown_as_text() -> None:
+    async with with_lab() as api:
         data = "CF_Token=x\nCF_Zone=y\n"
         encoded = base64.b64encode(data.encode()).decode()
         given = {"id": "cloud", "type": "dns", "api": "cf", "data": encoded, "validation-delay": 10}
@@ -78,11 +72,9 @@ def test_the_data_of_a_plugin_is_sent_encoded_and_shown_as_text() -> None:
         with pytest.raises(Refused, match="500 ACME plugin 'cloud' not defined"):
             await api.get(f"{ACME}/plugins/cloud")
 
-    with_lab(test)
 
-
-def test_repositories_are_enabled_and_disabled_by_file_and_index() -> None:
-    async def test(api: LabClient) -> None:
+async def test_repositories_are_enabled_and_disabled_by_file_and_index() -> None:
+    async with with_lab() as api:
         found = await api.get(REPOSITORIES)
         path = "/etc/apt/sources.list.d/debian.sources"
         (file,) = [file for file in found["files"] if file["path"] == path]
@@ -99,11 +91,10 @@ def test_repositories_are_enabled_and_disabled_by_file_and_index() -> None:
             with pytest.raises(Refused, match=f"500 {text}"):
                 await api.post(REPOSITORIES, **params)
 
-    with_lab(test)
 
+async def test_a_standard_repository_is_added_once_and_then_enabled() -> None:
+    async with with_lab() as api:
 
-def test_a_standard_repository_is_added_once_and_then_enabled() -> None:
-    async def test(api: LabClient) -> None:
         async def status() -> dict[str, Any]:
             standard = (await api.get(REPOSITORIES))["standard-repos"]
             return {row["handle"]: row.get("status") for row in standard}
@@ -121,5 +112,3 @@ def test_a_standard_repository_is_added_once_and_then_enabled() -> None:
         assert (await status())["no-subscription"] == 1
         with pytest.raises(Refused, match="500 no standard repository for handle 'nope'"):
             await api.put(REPOSITORIES, handle="nope")
-
-    with_lab(test)

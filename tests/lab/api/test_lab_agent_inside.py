@@ -43,8 +43,8 @@ async def run(api: LabClient, *command: str, **params: Any) -> dict[str, Any]:
         ("POST", "suspend-ram", {}),
     ],
 )
-def test_agent_that_cannot_answer_says_why(method: str, path: str, params: dict[str, Any]) -> None:
-    async def main(api: LabClient) -> None:
+async def test_agent_that_cannot_answer_says_why(method: str, path: str, params: dict[str, Any]) -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await make(api)
         with pytest.raises(Refused, match="500 No QEMU guest agent configured"):
             await api.call(method, f"{AGENT}/{path}", params)
@@ -52,11 +52,9 @@ def test_agent_that_cannot_answer_says_why(method: str, path: str, params: dict[
         with pytest.raises(Refused, match="500 VM 100 is not running"):
             await api.call(method, f"{AGENT}/{path}", params)
 
-    with_lab(main, guests=Kind.RECORDED)
 
-
-def test_program_runs_and_its_end_is_told_once() -> None:
-    async def main(api: LabClient) -> None:
+async def test_program_runs_and_its_end_is_told_once() -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await boot(api)
         ended = await run(api, "echo", "hello")
         assert ended["exitcode"] == 0
@@ -66,11 +64,9 @@ def test_program_runs_and_its_end_is_told_once() -> None:
         with pytest.raises(Refused, match="Agent error: PID 700 does not exist"):
             await api.get(f"{AGENT}/exec-status", pid=700)
 
-    with_lab(main, guests=Kind.RECORDED)
 
-
-def test_files_of_records_are_read_and_not_written() -> None:
-    async def main(api: LabClient) -> None:
+async def test_files_of_records_are_read_and_not_written() -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await boot(api)
         whole = await api.get(f"{AGENT}/file-read", file="/etc/os-release")
         assert "Debian" in whole["content"]
@@ -84,11 +80,9 @@ def test_files_of_records_are_read_and_not_written() -> None:
         with pytest.raises(Refused, match="Invalid parameter 'buf-b64'"):
             await api.post(f"{AGENT}/file-write", file="/x", content="%%%", encode=0)
 
-    with_lab(main, guests=Kind.RECORDED)
 
-
-def test_sleeping_is_refused_and_commands_are_listed() -> None:
-    async def main(api: LabClient) -> None:
+async def test_sleeping_is_refused_and_commands_are_listed() -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await boot(api)
         for path, params in ((f"{AGENT}/suspend-disk", {}), (AGENT, {"command": "suspend-ram"})):
             with pytest.raises(Refused, match="the requested suspend mode is not supported by the guest"):
@@ -99,11 +93,9 @@ def test_sleeping_is_refused_and_commands_are_listed() -> None:
         known = {command["name"] for command in info["result"]["supported_commands"]}
         assert {"guest-exec", "guest-file-open", "guest-ping"} <= known
 
-    with_lab(main, guests=Kind.RECORDED)
 
-
-def test_running_programs_in_guests_needs_its_own_privilege() -> None:
-    async def main(api: LabClient) -> None:
+async def test_running_programs_in_guests_needs_its_own_privilege() -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await boot(api)
         await api.post("/access/users", userid="ann@pve", password="secret-word")
         await api.put("/access/acl", path="/vms/100", users="ann@pve", roles="PVEAuditor")
@@ -113,14 +105,12 @@ def test_running_programs_in_guests_needs_its_own_privilege() -> None:
         with pytest.raises(Refused, match=r"403 .*VM\.GuestAgent\.FileRead"):
             await ann.get(f"{AGENT}/file-read", file="/etc/hostname")
 
-    with_lab(main, guests=Kind.RECORDED)
 
-
-def test_sandboxed_guest_really_runs_programs_and_keeps_files() -> None:
+async def test_sandboxed_guest_really_runs_programs_and_keeps_files() -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
 
-    async def main(api: LabClient) -> None:
+    async with with_lab() as api:
         await boot(api)
         if await api.world.machines.kind() is not Kind.SANDBOX:
             pytest.skip("bubblewrap does not work here")
@@ -131,5 +121,3 @@ def test_sandboxed_guest_really_runs_programs_and_keeps_files() -> None:
         assert (given["exitcode"], given["out-data"]) == (3, "fed")
         await api.post(f"{AGENT}/set-user-password", username="root", password="another-word")
         assert (await run(api, "grep", "-c", "^root:[$]", "/etc/shadow"))["out-data"] == "1\n"
-
-    with_lab(main)

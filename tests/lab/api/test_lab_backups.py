@@ -27,8 +27,8 @@ async def back_up(api: LabClient, **params: Any) -> str:
 @pytest.mark.parametrize(
     ("compress", "ending"), [("zstd", "vma.zst"), ("gzip", "vma.gz"), ("lzo", "vma.lzo"), ("0", "vma")]
 )
-def test_backup_is_a_volume_with_size_notes_and_protection(compress: str, ending: str) -> None:
-    async def main(api: LabClient) -> None:
+async def test_backup_is_a_volume_with_size_notes_and_protection(compress: str, ending: str) -> None:
+    async with with_lab() as api:
         await make(api, name="web", scsi0="local-lvm:4")
         volid = await back_up(
             api, compress=compress, notes__template="{{guestname}} on {{node}}\\nsecond", protected=1
@@ -45,11 +45,9 @@ def test_backup_is_a_volume_with_size_notes_and_protection(compress: str, ending
         assert (await api.get(f"{CONTENT}/{volid}"))["notes"] == "web on pve1\nsecond"
         assert "protected" in await failed(api, await api.delete(f"{CONTENT}/{volid}"))
 
-    with_lab(main)
 
-
-def test_archive_holds_the_configuration_and_its_disk_map() -> None:
-    async def main(api: LabClient) -> None:
+async def test_archive_holds_the_configuration_and_its_disk_map() -> None:
+    async with with_lab() as api:
         await make(
             api, name="web", scsi0="local-lvm:1", scsi1="local-lvm:1,backup=0", description="two\nlines"
         )
@@ -61,11 +59,9 @@ def test_archive_holds_the_configuration_and_its_disk_map() -> None:
         assert "map:scsi1" not in text
         assert "lock" not in text
 
-    with_lab(main)
 
-
-def test_running_vm_keeps_running_and_stop_mode_starts_it_again() -> None:
-    async def main(api: LabClient) -> None:
+async def test_running_vm_keeps_running_and_stop_mode_starts_it_again() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/status/start"))
         for mode in ("snapshot", "suspend", "stop"):
@@ -77,11 +73,9 @@ def test_running_vm_keeps_running_and_stop_mode_starts_it_again() -> None:
             assert "lock" not in status
             await api.pass_time(1)
 
-    with_lab(main)
 
-
-def test_guest_carries_the_backup_lock_meanwhile() -> None:
-    async def main(api: LabClient) -> None:
+async def test_guest_carries_the_backup_lock_meanwhile() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         api.world.latency.overrides_s = {Work.BACKUP: 600.0}
         upid = await api.post(DUMP, vmid=100)
@@ -92,11 +86,9 @@ def test_guest_carries_the_backup_lock_meanwhile() -> None:
         assert "interrupt" in await api.done(upid)
         assert "lock" not in await api.get(f"{Q}/100/status/current")
 
-    with_lab(main)
 
-
-def test_one_failing_guest_ends_the_task_with_job_errors() -> None:
-    async def main(api: LabClient) -> None:
+async def test_one_failing_guest_ends_the_task_with_job_errors() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         upid = await api.post(DUMP, vmid="100,555")
         assert await failed(api, upid) == "job errors"
@@ -104,19 +96,15 @@ def test_one_failing_guest_ends_the_task_with_job_errors() -> None:
         assert any("Backup of VM 555 failed - unable to find VM '555'" in line for line in log)
         assert len(await api.get(CONTENT, content="backup")) == 1
 
-    with_lab(main)
 
-
-def test_all_skips_the_guests_of_other_nodes() -> None:
-    async def main(api: LabClient) -> None:
+async def test_all_skips_the_guests_of_other_nodes() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post("/nodes/pve2/qemu", vmid=101))
         upid = await api.post(DUMP, all=1)
         await done(api, upid)
         assert "INFO: skip external VMs: 101" in await api.log(upid)
         assert await api.post(DUMP, vmid=101) == "OK"
-
-    with_lab(main)
 
 
 @pytest.mark.parametrize(
@@ -140,27 +128,23 @@ def test_all_skips_the_guests_of_other_nodes() -> None:
         ({"vmid": 100, "mode": "fast"}, "mode", "value 'fast' does not have a value in the enumeration"),
     ],
 )
-def test_wrong_backup_parameters_are_refused(params: dict[str, Any], field: str, text: str) -> None:
-    async def main(api: LabClient) -> None:
+async def test_wrong_backup_parameters_are_refused(params: dict[str, Any], field: str, text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused) as refused:
             await api.post(DUMP, **params)
         assert refused.value.reply.status == 400
         assert text in refused.value.reply.json["errors"][field]
 
-    with_lab(main)
 
-
-def test_storage_without_backups_fails_the_task() -> None:
-    async def main(api: LabClient) -> None:
+async def test_storage_without_backups_fails_the_task() -> None:
+    async with with_lab() as api:
         await make(api)
         status = await failed(api, await api.post(DUMP, vmid=100, storage="local-lvm"))
         assert "can't use storage 'local-lvm' for backups - wrong content type" in status
 
-    with_lab(main)
 
-
-def test_backup_needs_the_privileges_on_guest_and_storage() -> None:
-    async def main(api: LabClient) -> None:
+async def test_backup_needs_the_privileges_on_guest_and_storage() -> None:
+    async with with_lab() as api:
         await make(api)
         await api.post("/access/users", userid="ann@pve", password="secret-word")
         ann = await api.with_password("ann@pve", "secret-word")
@@ -174,11 +158,9 @@ def test_backup_needs_the_privileges_on_guest_and_storage() -> None:
         with pytest.raises(Refused, match=r"/storage/local, Datastore.Allocate"):
             await ann.post(DUMP, vmid=100, prune__backups="keep-last=1")
 
-    with_lab(main)
 
-
-def test_old_backups_are_pruned_after_the_new_one() -> None:
-    async def main(api: LabClient) -> None:
+async def test_old_backups_are_pruned_after_the_new_one() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         first = await back_up(api, protected=1)
         for _ in range(3):
@@ -190,11 +172,9 @@ def test_old_backups_are_pruned_after_the_new_one() -> None:
         status = await failed(api, await api.post(DUMP, vmid=100, prune__backups="keep-last=1", remove=0))
         assert status == "job errors"
 
-    with_lab(main)
 
-
-def test_vm_is_restored_under_a_new_number_with_addresses_of_its_own() -> None:
-    async def main(api: LabClient) -> None:
+async def test_vm_is_restored_under_a_new_number_with_addresses_of_its_own() -> None:
+    async with with_lab() as api:
         before = await make(
             api, name="web", scsi0="local-lvm:2", net0="virtio,bridge=vmbr0", ide2="local-lvm:cloudinit"
         )
@@ -210,11 +190,9 @@ def test_vm_is_restored_under_a_new_number_with_addresses_of_its_own() -> None:
         assert after["vmgenid"] != before["vmgenid"]
         assert "lock" not in after
 
-    with_lab(main)
 
-
-def test_restore_over_a_vm_needs_force_and_brings_back_what_was_there() -> None:
-    async def main(api: LabClient) -> None:
+async def test_restore_over_a_vm_needs_force_and_brings_back_what_was_there() -> None:
+    async with with_lab() as api:
         await make(api, name="old", scsi0="local-lvm:1")
         volid = await back_up(api)
         await api.put(f"{Q}/100/config", name="new", scsi1="local-lvm:1")
@@ -232,8 +210,6 @@ def test_restore_over_a_vm_needs_force_and_brings_back_what_was_there() -> None:
         assert await failed(api, upid) == "unable to restore VM 100 - vm is running"
         assert "lock" not in await api.get(f"{Q}/100/config")
 
-    with_lab(main)
-
 
 @pytest.mark.parametrize(
     ("params", "text"),
@@ -247,16 +223,14 @@ def test_restore_over_a_vm_needs_force_and_brings_back_what_was_there() -> None:
         ),
     ],
 )
-def test_unusable_archives_are_refused_at_once(params: dict[str, Any], text: str) -> None:
-    async def main(api: LabClient) -> None:
+async def test_unusable_archives_are_refused_at_once(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await api.post(Q, vmid=200, **params)
 
-    with_lab(main)
 
-
-def test_container_goes_through_backup_and_restore() -> None:
-    async def main(api: LabClient) -> None:
+async def test_container_goes_through_backup_and_restore() -> None:
+    async with with_lab() as api:
         root = await lab_lxc.as_root(api)
         net = "name=eth0,bridge=vmbr0,ip=dhcp"
         before = await lab_lxc.make(
@@ -284,20 +258,16 @@ def test_container_goes_through_backup_and_restore() -> None:
         assert copy["net0"] != before["net0"]
         assert "mp0" not in copy
 
-    with_lab(main)
 
-
-def test_archive_of_the_other_kind_is_not_restored() -> None:
-    async def main(api: LabClient) -> None:
+async def test_archive_of_the_other_kind_is_not_restored() -> None:
+    async with with_lab() as api:
         await lab_lxc.make(api)
         volid = await back_up(api)
         assert "no valid archive" in await failed(api, await api.post(Q, vmid=200, archive=volid))
 
-    with_lab(main)
 
-
-def test_backup_server_holds_snapshots_that_live_restore_takes() -> None:
-    async def main(api: LabClient) -> None:
+async def test_backup_server_holds_snapshots_that_live_restore_takes() -> None:
+    async with with_lab() as api:
         await api.post(
             "/storage", storage="safe", type="pbs", server="10.0.0.5", datastore="d", username="u@pbs"
         )
@@ -319,11 +289,9 @@ def test_backup_server_holds_snapshots_that_live_restore_takes() -> None:
         assert marked["mark"] == "keep"
         assert marked["type"] == "qemu"
 
-    with_lab(main)
 
-
-def test_guests_without_a_backup_job_and_volumes_of_a_job_are_listed() -> None:
-    async def main(api: LabClient) -> None:
+async def test_guests_without_a_backup_job_and_volumes_of_a_job_are_listed() -> None:
+    async with with_lab() as api:
         await make(api, name="a", scsi0="local-lvm:1,backup=0", scsi1="local-lvm:1")
         await make(api, 101, name="b")
         await api.post("/cluster/backup", id="night", storage="local", vmid="100,999", schedule="02:00")
@@ -339,22 +307,18 @@ def test_guests_without_a_backup_job_and_volumes_of_a_job_are_listed() -> None:
         with pytest.raises(Refused):
             await api.get("/cluster/backup/none/included_volumes")
 
-    with_lab(main)
 
-
-def test_defaults_tell_a_plain_user_less() -> None:
-    async def main(api: LabClient) -> None:
+async def test_defaults_tell_a_plain_user_less() -> None:
+    async with with_lab() as api:
         whole = await api.get(f"{DUMP}/defaults")
         assert whole["storage"] == "local"
         assert whole["dumpdir"] == "/var/lib/vz/dump"
         with pytest.raises(Refused, match="wrong content type"):
             await api.get(f"{DUMP}/defaults", storage="local-lvm")
 
-    with_lab(main)
 
-
-def test_backup_job_runs_at_its_time_on_every_node_of_its_guests() -> None:
-    async def main(api: LabClient) -> None:
+async def test_backup_job_runs_at_its_time_on_every_node_of_its_guests() -> None:
+    async with with_lab() as api:
         await make(api, name="a")
         await done(api, await api.post("/nodes/pve2/qemu", vmid=101))
         await api.post(
@@ -379,11 +343,9 @@ def test_backup_job_runs_at_its_time_on_every_node_of_its_guests() -> None:
         again = [task for task in await api.get("/cluster/tasks") if task["type"] == "vzdump"]
         assert len(again) == 4
 
-    with_lab(main)
 
-
-def test_guest_that_was_stopped_for_a_failing_backup_runs_again() -> None:
-    async def main(api: LabClient) -> None:
+async def test_guest_that_was_stopped_for_a_failing_backup_runs_again() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/status/start"))
         await api.put("/storage/local", content="iso,vztmpl")
@@ -395,5 +357,3 @@ def test_guest_that_was_stopped_for_a_failing_backup_runs_again() -> None:
         assert any("No space left on device" in line for line in await api.log(upid))
         status = await api.get(f"{Q}/100/status/current")
         assert (status["status"], "lock" in status) == ("running", False)
-
-    with_lab(main)

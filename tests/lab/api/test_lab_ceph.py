@@ -24,8 +24,8 @@ async def build(api: LabClient, osds: int = 1) -> LabClient:
     return root
 
 
-def test_nothing_answers_before_ceph_is_set_up() -> None:
-    async def main(api: LabClient) -> None:
+async def test_nothing_answers_before_ceph_is_set_up() -> None:
+    async with with_lab(nodes=NODES) as api:
         for path in ("/cluster/ceph/status", f"{C}/status", f"{C}/pool", f"{C}/mon"):
             with pytest.raises(Refused, match="500 pveceph configuration not enabled"):
                 await api.get(path)
@@ -34,11 +34,9 @@ def test_nothing_answers_before_ceph_is_set_up() -> None:
             await api.get("/cluster/ceph/status")
         assert await api.get(f"{C}/mon") == []
 
-    with_lab(main, nodes=NODES)
 
-
-def test_whole_cluster_is_healthy_and_adds_up() -> None:
-    async def main(api: LabClient) -> None:
+async def test_whole_cluster_is_healthy_and_adds_up() -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         status = await api.get("/cluster/ceph/status")
         assert status["health"]["status"] == "HEALTH_OK"
@@ -56,11 +54,9 @@ def test_whole_cluster_is_healthy_and_adds_up() -> None:
         [used] = [row for row in await api.get("/nodes/pve1/disks/list") if row["devpath"] == "/dev/sda"]
         assert (used["osdid"], used["used"]) == (0, "LVM")
 
-    with_lab(main, nodes=NODES)
 
-
-def test_stopped_services_and_dead_nodes_show_in_health_and_quorum() -> None:
-    async def main(api: LabClient) -> None:
+async def test_stopped_services_and_dead_nodes_show_in_health_and_quorum() -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         await done(api, await api.post("/nodes/pve2/ceph/stop", service="osd.1"))
         health = (await api.get(f"{C}/status"))["health"]
@@ -76,11 +72,9 @@ def test_stopped_services_and_dead_nodes_show_in_health_and_quorum() -> None:
         assert (await api.get(f"{C}/status"))["health"]["status"] == "HEALTH_OK"
         assert "exit code 5" in await failed(api, await api.post(f"{C}/start", service="osd.9"))
 
-    with_lab(main, nodes=NODES)
 
-
-def test_pool_with_a_storage_holds_disks_and_is_kept_while_it_does() -> None:
-    async def main(api: LabClient) -> None:
+async def test_pool_with_a_storage_holds_disks_and_is_kept_while_it_does() -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         await done(
             api, await api.post(f"{C}/pool", name="vms", pg_num=64, add_storages=1, target_size_ratio=0.2)
@@ -102,19 +96,15 @@ def test_pool_with_a_storage_holds_disks_and_is_kept_while_it_does() -> None:
         with pytest.raises(Refused, match="does not exist"):
             await api.get("/storage/vms")
 
-    with_lab(main, nodes=NODES)
 
-
-def test_erasure_coded_pool_is_two_pools() -> None:
-    async def main(api: LabClient) -> None:
+async def test_erasure_coded_pool_is_two_pools() -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         await done(api, await api.post(f"{C}/pool", name="ec", erasure__coding="k=2,m=1", add_storages=1))
         kinds = {row["pool_name"]: (row["type"], row["size"]) for row in await api.get(f"{C}/pool")}
         assert kinds == {"ec-metadata": ("replicated", 3), "ec-data": ("erasure", 3)}
         storage = await api.get("/storage/ec")
         assert (storage["pool"], storage["data-pool"]) == ("ec-metadata", "ec-data")
-
-    with_lab(main, nodes=NODES)
 
 
 @pytest.mark.parametrize(
@@ -126,17 +116,15 @@ def test_erasure_coded_pool_is_two_pools() -> None:
         (f"{C}/osd/99/out", {}, "no such OSD '99'"),
     ],
 )
-def test_impossible_changes_are_refused(path: str, params: dict[str, Any], text: str) -> None:
-    async def main(api: LabClient) -> None:
+async def test_impossible_changes_are_refused(path: str, params: dict[str, Any], text: str) -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         with pytest.raises(Refused, match=text):
             await api.post(path, **params)
 
-    with_lab(main, nodes=NODES)
 
-
-def test_osd_leaves_only_when_out_and_down() -> None:
-    async def main(api: LabClient) -> None:
+async def test_osd_leaves_only_when_out_and_down() -> None:
+    async with with_lab(nodes=NODES) as api:
         root = await build(api)
         with pytest.raises(Refused, match=r"osd is in use \(in == 1\)"):
             await root.delete(f"{C}/osd/0")
@@ -153,11 +141,9 @@ def test_osd_leaves_only_when_out_and_down() -> None:
         with pytest.raises(Refused, match="403"):
             await api.post(f"{C}/osd", dev="/dev/sdb")
 
-    with_lab(main, nodes=NODES)
 
-
-def test_last_monitor_stays_and_monitors_belong_to_their_node() -> None:
-    async def main(api: LabClient) -> None:
+async def test_last_monitor_stays_and_monitors_belong_to_their_node() -> None:
+    async with with_lab(nodes=NODES) as api:
         await build(api)
         with pytest.raises(Refused, match="no such monitor id 'x'"):
             await api.delete(f"{C}/mon/x")
@@ -167,5 +153,3 @@ def test_last_monitor_stays_and_monitors_belong_to_their_node() -> None:
             await done(api, await api.delete(f"/nodes/{node}/ceph/mon/{node}"))
         with pytest.raises(Refused, match="can't remove last monitor"):
             await api.delete(f"{C}/mon/pve1")
-
-    with_lab(main, nodes=NODES)

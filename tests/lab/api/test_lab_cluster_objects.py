@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,12 +12,10 @@ from tests.support.lab import LabClient, Refused, lab_client
 from pvelab import Work
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 GPU = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12,subsystem-id=10de:0001"
@@ -31,8 +29,8 @@ GPU = "node=pve1,path=0000:01:00.0,id=10de:1eb8,iommugroup=12,subsystem-id=10de:
         ("dir", "node=pve1,path=/srv/share", "node=pve2,path=/srv/share"),
     ],
 )
-def test_a_mapping_is_a_list_of_property_strings(kind: str, device: str, other: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_mapping_is_a_list_of_property_strings(kind: str, device: str, other: str) -> None:
+    async with with_lab() as api:
         path = f"/cluster/mapping/{kind}"
         await api.post(path, id="thing", map=device, description="a thing")
         found = await api.get(f"{path}/thing")
@@ -49,11 +47,9 @@ def test_a_mapping_is_a_list_of_property_strings(kind: str, device: str, other: 
         with pytest.raises(Refused, match="500 mapping 'thing' not found"):
             await api.get(f"{path}/thing")
 
-    with_lab(test)
 
-
-def test_mappings_are_compared_with_the_devices_of_the_node() -> None:
-    async def test(api: LabClient) -> None:
+async def test_mappings_are_compared_with_the_devices_of_the_node() -> None:
+    async with with_lab() as api:
         await api.post("/cluster/mapping/pci", id="good", map=GPU)
         await api.post("/cluster/mapping/pci", id="gone", map="node=pve1,path=0000:09:00.0,id=10de:1eb8")
         await api.post("/cluster/mapping/pci", id="else", map="node=pve9,path=0000:01:00.0,id=10de:1eb8")
@@ -69,19 +65,15 @@ def test_mappings_are_compared_with_the_devices_of_the_node() -> None:
         (key,) = await api.get("/cluster/mapping/usb", **{"check-node": "pve1"})
         assert "'id' does not match for 'key' (1050:0407 != 1050:0000)" in key["errors"][0]["message"]
 
-    with_lab(test)
 
-
-def test_a_directory_is_mapped_once_a_node() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_directory_is_mapped_once_a_node() -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=r"500 Node 'pve1' is specified 2 times\."):
             await api.post("/cluster/mapping/dir", id="share", map=["node=pve1,path=/a", "node=pve1,path=/b"])
 
-    with_lab(test)
 
-
-def test_pci_devices_are_listed_without_bridges_unless_asked_for() -> None:
-    async def test(api: LabClient) -> None:
+async def test_pci_devices_are_listed_without_bridges_unless_asked_for() -> None:
+    async with with_lab() as api:
         path = "/nodes/pve1/hardware/pci"
         shown = {device["id"]: device for device in await api.get(path)}
         assert "0000:00:00.0" not in shown
@@ -90,11 +82,9 @@ def test_pci_devices_are_listed_without_bridges_unless_asked_for() -> None:
         assert everything[0]["id"] == "0000:00:00.0"
         assert "vendor_name" not in everything[0]
 
-    with_lab(test)
 
-
-def test_the_token_of_a_metric_server_is_never_shown() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_token_of_a_metric_server_is_never_shown() -> None:
+    async with with_lab() as api:
         path = "/cluster/metrics/server/influx"
         place: dict[str, Any] = {"server": "192.0.2.9", "port": 8089}
         given = {**place, "type": "influxdb", "token": "secret", "mtu": 1000}
@@ -116,11 +106,9 @@ def test_the_token_of_a_metric_server_is_never_shown() -> None:
         with pytest.raises(Refused, match="500 status server entry 'influx' does not exist"):
             await api.get(path)
 
-    with_lab(test)
 
-
-def test_a_backup_job_keeps_texts_of_several_values_as_objects() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_backup_job_keeps_texts_of_several_values_as_objects() -> None:
+    async with with_lab() as api:
         await api.post(
             "/cluster/backup",
             **{
@@ -152,8 +140,6 @@ def test_a_backup_job_keeps_texts_of_several_values_as_objects() -> None:
         with pytest.raises(Refused, match=r"400 .*No such job 'nightly'"):
             await api.get("/cluster/backup/nightly")
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("given", "text"),
@@ -165,23 +151,19 @@ def test_a_backup_job_keeps_texts_of_several_values_as_objects() -> None:
         ("id=job1 all=1 schedule=daily script=/x", "Only root may set this option"),
     ],
 )
-def test_backup_jobs_that_do_not_fit_are_refused(given: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_backup_jobs_that_do_not_fit_are_refused(given: str, text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused) as refused:
             await api.post("/cluster/backup", **dict(pair.split("=", 1) for pair in given.split()))
         assert text in str(refused.value)
 
-    with_lab(test)
 
-
-def test_old_start_times_become_a_schedule() -> None:
-    async def test(api: LabClient) -> None:
+async def test_old_start_times_become_a_schedule() -> None:
+    async with with_lab() as api:
         await api.post("/cluster/backup", id="job1", all=1, starttime="02:00", dow="mon,tue")
         await api.post("/cluster/backup", id="job2", all=1, starttime="03:00")
         schedules = [job["schedule"] for job in await api.get("/cluster/backup")]
         assert schedules == ["mon,tue 02:00", "03:00"]
-
-    with_lab(test)
 
 
 async def replicated(api: LabClient) -> None:
@@ -190,8 +172,8 @@ async def replicated(api: LabClient) -> None:
     assert await api.done(upid) == "OK"
 
 
-def test_a_replication_job_needs_volumes_that_can_be_replicated() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_replication_job_needs_volumes_that_can_be_replicated() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         await api.done(await api.post("/nodes/pve1/qemu", vmid=101, scsi0="local-lvm:1"))
         await api.done(await api.post("/nodes/pve1/qemu", vmid=102))
         await replicated(api)
@@ -215,11 +197,9 @@ def test_a_replication_job_needs_volumes_that_can_be_replicated() -> None:
         await api.put("/cluster/replication/100-0", schedule="*/30", delete="comment")
         assert "comment" not in await api.get("/cluster/replication/100-0")
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_a_replicated_guest_is_removed_only_with_its_jobs() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_replicated_guest_is_removed_only_with_its_jobs() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         await replicated(api)
         await api.post("/cluster/replication", id="100-0", type="local", target="pve2")
         with pytest.raises(Refused, match="500 There is a replication job '100-0' for guest '100'"):
@@ -227,11 +207,9 @@ def test_a_replicated_guest_is_removed_only_with_its_jobs() -> None:
         assert await api.done(await api.delete("/nodes/pve1/qemu/100", purge=1)) == "OK"
         assert await api.get("/cluster/replication") == []
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_a_replication_job_is_marked_and_removed_a_little_later() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_replication_job_is_marked_and_removed_a_little_later() -> None:
+    async with with_lab(nodes=("pve1", "pve2"), latency_s={Work.REPLICATE: 60.0}) as api:
         await replicated(api)
         await api.post("/cluster/replication", id="100-0", type="local", target="pve2")
         await api.delete("/cluster/replication/100-0")
@@ -239,5 +217,3 @@ def test_a_replication_job_is_marked_and_removed_a_little_later() -> None:
         # The run that goes on comes to its end first.
         await api.pass_time(125)
         assert await api.get("/cluster/replication") == []
-
-    with_lab(test, nodes=("pve1", "pve2"), latency_s={Work.REPLICATE: 60.0})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -13,12 +13,10 @@ OPTIONS = "/cluster/options"
 UNSET = {"mac_prefix": "BC:24:11", "description": "", "allowed-tags": []}
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -27,14 +25,12 @@ async def refusal(call: Awaitable[Any]) -> Refused:
     return caught.value
 
 
-def test_only_what_is_set_is_told() -> None:
-    async def test(api: LabClient) -> None:
+async def test_only_what_is_set_is_told() -> None:
+    async with with_lab() as api:
         assert await api.get(OPTIONS) == UNSET
         await api.put(OPTIONS, keyboard="de", max_workers=5, http_proxy="http://proxy:3128")
         await api.put(OPTIONS, language="en", delete="http_proxy,console")
         assert await api.get(OPTIONS) == {**UNSET, "keyboard": "de", "max_workers": "5", "language": "en"}
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +49,16 @@ def test_only_what_is_set_is_told() -> None:
         ("description", "two\nlines", "two\nlines\n"),
     ],
 )
-def test_property_strings_read_back_as_objects(name: str, text: str, value: Any) -> None:
-    async def test(api: LabClient) -> None:
+async def test_property_strings_read_back_as_objects(name: str, text: str, value: Any) -> None:
+    async with with_lab() as api:
         await api.put(OPTIONS, **{name: text})
         assert (await api.get(OPTIONS))[name] == value
         await api.put(OPTIONS, delete=name)
         assert await api.get(OPTIONS) == UNSET
 
-    with_lab(test)
 
-
-def test_the_range_of_free_numbers_is_kept_to() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_range_of_free_numbers_is_kept_to() -> None:
+    async with with_lab() as api:
         await api.put(OPTIONS, **{"next-id": "lower=500,upper=502"})
         assert await api.get("/cluster/nextid") == "500"
         crossed = await refusal(api.put(OPTIONS, **{"next-id": "lower=9,upper=2"}))
@@ -74,22 +68,18 @@ def test_the_range_of_free_numbers_is_kept_to() -> None:
         full = await refusal(api.get("/cluster/nextid"))
         assert full.reason == "unable to get any free VMID in range [500, 502]"
 
-    with_lab(test)
 
-
-def test_new_network_cards_begin_with_the_prefix_of_the_cluster() -> None:
-    async def test(api: LabClient) -> None:
+async def test_new_network_cards_begin_with_the_prefix_of_the_cluster() -> None:
+    async with with_lab() as api:
         await api.put(OPTIONS, mac_prefix="02:AB")
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100, net0="virtio,bridge=vmbr0"))
         assert (await api.get("/nodes/pve1/qemu/100/config"))["net0"].startswith("virtio=02:AB:")
         await api.put(OPTIONS, mac_prefix="bc:24:11")
         assert (await api.get(OPTIONS))["mac_prefix"] == "BC:24:11"
 
-    with_lab(test)
 
-
-def test_users_without_audit_see_the_looks_and_their_tags_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_users_without_audit_see_the_looks_and_their_tags_alone() -> None:
+    async with with_lab() as api:
         await api.put(OPTIONS, console="html5", keyboard="de", **{"registered-tags": "prod"})
         await api.put(OPTIONS, **{"user-tag-access": "user-allow=list,user-allow-list=web;db"})
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100, tags="seen;prod"))
@@ -100,19 +90,15 @@ def test_users_without_audit_see_the_looks_and_their_tags_alone() -> None:
         refused = await refusal(bob.put(OPTIONS, keyboard="fr"))
         assert str(refused) == "403 Permission check failed (/, Sys.Modify)"
 
-    with_lab(test)
 
-
-def test_a_wrong_option_is_named() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_wrong_option_is_named() -> None:
+    async with with_lab() as api:
         refused = await refusal(api.put(OPTIONS, keyboard="xx", migration="type=maybe", nope=1))
         assert set(refused.errors) == {"keyboard", "migration", "nope"}
 
-    with_lab(test)
 
-
-def test_a_cluster_tells_its_nodes_and_how_to_join() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cluster_tells_its_nodes_and_how_to_join() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         nodes = await api.get("/cluster/config/nodes")
         assert [(node["node"], node["nodeid"], node["quorum_votes"]) for node in nodes] == [
             ("pve1", "1", "1"),
@@ -126,20 +112,16 @@ def test_a_cluster_tells_its_nodes_and_how_to_join() -> None:
         assert unknown.reason == "unknown node 'pve9'"
         assert {"name": "options"} in await api.get("/cluster")
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_a_node_alone_has_nothing_to_join() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_node_alone_has_nothing_to_join() -> None:
+    async with with_lab() as api:
         assert await api.get("/cluster/config/nodes") == []
         refused = await refusal(api.get("/cluster/config/join"))
         assert str(refused) == "424 node is not in a cluster, no join info available!"
 
-    with_lab(test)
 
-
-def test_guests_are_not_highly_available_until_somebody_makes_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_guests_are_not_highly_available_until_somebody_makes_them() -> None:
+    async with with_lab() as api:
         assert await api.get("/cluster/ha/resources") == []
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100))
         for sid in ("vm:100", "100"):
@@ -147,5 +129,3 @@ def test_guests_are_not_highly_available_until_somebody_makes_them() -> None:
             assert str(refused) == "500 no such resource 'vm:100'"
         missing = await refusal(api.get("/cluster/ha/resources/999"))
         assert missing.reason == "unable to detect SID from VMID - VM/CT 999 does not exist"
-
-    with_lab(test)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.lab import LabClient, Refused, lab_client
@@ -11,17 +11,15 @@ from tests.support.lab import LabClient, Refused, lab_client
 MODELS = "/cluster/qemu/custom-cpu-models"
 
 
-def run(test: Callable[[LabClient], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with lab_client(nodes=("pve1", "pve2")) as api:
-            api.world.clock.hold()
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[LabClient]:
+    async with lab_client(nodes=("pve1", "pve2")) as api:
+        api.world.clock.hold()
+        yield api
 
 
-def test_the_log_tells_of_logins_and_tasks_and_of_others_only_to_who_may_know() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_log_tells_of_logins_and_tasks_and_of_others_only_to_who_may_know() -> None:
+    async with run() as api:
         await api.post("/access/users", userid="bob@pve", password="secret123")
         bob = await api.with_password("bob@pve", "secret123")
         upid = await api.post("/nodes/pve1/qemu", vmid=100)
@@ -38,11 +36,9 @@ def test_the_log_tells_of_logins_and_tasks_and_of_others_only_to_who_may_know() 
         with pytest.raises(Refused, match="400 Parameter verification failed"):
             await api.get("/cluster/log", max=0)
 
-    run(test)
 
-
-def test_a_cpu_model_is_kept_and_offered_to_vms() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cpu_model_is_kept_and_offered_to_vms() -> None:
+    async with run() as api:
         await api.post(
             MODELS, cputype="lab", flags="+aes;-pcid", **{"reported-model": "Haswell", "hidden": 1}
         )
@@ -71,8 +67,6 @@ def test_a_cpu_model_is_kept_and_offered_to_vms() -> None:
         with pytest.raises(Refused, match="custom CPU model 'lab' does not exist"):
             await api.delete(f"{MODELS}/lab")
 
-    run(test)
-
 
 @pytest.mark.parametrize(
     "params",
@@ -83,17 +77,15 @@ def test_a_cpu_model_is_kept_and_offered_to_vms() -> None:
         {"cputype": "1", "reported-model": "Haswell"},
     ],
 )
-def test_wrong_cpu_models_are_refused(params: dict[str, str]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_wrong_cpu_models_are_refused(params: dict[str, str]) -> None:
+    async with run() as api:
         with pytest.raises(Refused, match="400 Parameter verification failed"):
             await api.post(MODELS, **params)
         assert await api.get(MODELS) == []
 
-    run(test)
 
-
-def test_cpu_flags_and_models_are_for_who_may_see_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_cpu_flags_and_models_are_for_who_may_see_them() -> None:
+    async with run() as api:
         await api.post(MODELS, cputype="lab", **{"reported-model": "Haswell"})
         await api.post("/access/users", userid="bob@pve", password="secret123")
         bob = await api.with_password("bob@pve", "secret123")
@@ -105,5 +97,3 @@ def test_cpu_flags_and_models_are_for_who_may_see_them() -> None:
         flags = await api.get("/cluster/qemu/cpu-flags")
         assert {"name": "aes", "supported-on": ["pve1", "pve2"]} in flags
         assert await api.get("/cluster/qemu/cpu-flags", arch="aarch64") == []
-
-    run(test)

@@ -50,8 +50,8 @@ def put_backup(api: LabClient, name: str, **fields: Any) -> str:
     return volid
 
 
-def test_an_upload_keeps_its_bytes_and_their_size() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_upload_keeps_its_bytes_and_their_size() -> None:
+    async with with_lab() as api:
         data = bytes(range(256)) * 4000
         upid = await upload(api, data, filename="my image.iso")
         await done(api, upid)
@@ -72,20 +72,16 @@ def test_an_upload_keeps_its_bytes_and_their_size() -> None:
         assert await api.get(f"{S}/local/content/iso%2Fmy_image.iso") == one
         assert await api.get("/nodes/pve2/storage/local/content") == []
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256", "sha512"])
-def test_an_upload_is_compared_with_its_checksum(algorithm: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_upload_is_compared_with_its_checksum(algorithm: str) -> None:
+    async with with_lab() as api:
         right = hashlib.new(algorithm, b"content").hexdigest()
         await done(api, await upload(api, b"content", checksum=right.upper(), checksum__algorithm=algorithm))
         wrong = "0" * len(right)
         upid = await upload(api, b"content", filename="b.iso", checksum=wrong, checksum__algorithm=algorithm)
         assert await failed(api, upid) == f"checksum mismatch: got '{right}' != expect '{wrong}'"
         assert [row["volid"] for row in await api.get(f"{S}/local/content")] == ["local:iso/test.iso"]
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +96,17 @@ def test_an_upload_is_compared_with_its_checksum(algorithm: str) -> None:
         ({"storage": "nowhere"}, "500 storage 'nowhere' does not exist"),
     ],
 )
-def test_an_upload_that_cannot_be_is_refused_and_kept_nowhere(fields: dict[str, str], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_upload_that_cannot_be_is_refused_and_kept_nowhere(
+    fields: dict[str, str], text: str
+) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await upload(api, b"content", **fields)
         assert await api.get(f"{S}/local/content") == []
 
-    with_lab(test)
 
-
-def test_a_file_of_the_server_cannot_be_named_as_the_upload() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_file_of_the_server_cannot_be_named_as_the_upload() -> None:
+    async with with_lab() as api:
         params = {"content": "iso", "filename": "x.iso"}
         with pytest.raises(Refused, match="500 temporary file '/var/tmp/pveupload-0a' does not exist"):
             await api.post(f"{S}/local/upload", tmpfilename="/var/tmp/pveupload-0a", **params)
@@ -119,11 +115,9 @@ def test_a_file_of_the_server_cannot_be_named_as_the_upload() -> None:
         with pytest.raises(Refused, match=r"400 .*value does not match the regex pattern"):
             await api.post(f"{S}/local/upload", tmpfilename="/etc/passwd", **params)
 
-    with_lab(test)
 
-
-def test_an_image_that_is_none_is_refused_by_its_content() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_image_that_is_none_is_refused_by_its_content() -> None:
+    async with with_lab() as api:
         upid = await upload(api, b"no image", content="import", filename="disk.qcow2")
         assert await failed(api, upid) == "failed to query file information with qemu-img"
         header = b"QFI\xfb" + bytes(20) + (5 * GIB).to_bytes(8, "big") + bytes(480)
@@ -133,11 +127,9 @@ def test_an_image_that_is_none_is_refused_by_its_content() -> None:
         row = (await api.get(f"{S}/local/content", content="import"))[0]
         assert (row["size"], row["format"]) == (512, "qcow2")
 
-    with_lab(test)
 
-
-def test_a_file_of_the_same_name_is_replaced_and_its_bytes_go(tmp_path: Path) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_file_of_the_same_name_is_replaced_and_its_bytes_go(tmp_path: Path) -> None:
+    async with with_lab(data=tmp_path) as api:
         await done(api, await upload(api, b"first"))
         await done(api, await upload(api, b"second one"))
         assert kept_bytes(api, "local:iso/test.iso") == b"second one"
@@ -149,10 +141,8 @@ def test_a_file_of_the_same_name_is_replaced_and_its_bytes_go(tmp_path: Path) ->
         await done(api, await api.delete(f"{S}/local/content/local:iso/same.iso"))
         assert files_in(tmp_path / "files") == []
 
-    with_lab(test, data=tmp_path)
 
-
-def test_files_outlive_the_lab_and_leftovers_do_not(tmp_path: Path) -> None:
+async def test_files_outlive_the_lab_and_leftovers_do_not(tmp_path: Path) -> None:
     async def first(api: LabClient) -> None:
         await done(api, await upload(api, b"content"))
         (tmp_path / "files" / "new-left-behind").write_bytes(b"half an upload")
@@ -162,12 +152,14 @@ def test_files_outlive_the_lab_and_leftovers_do_not(tmp_path: Path) -> None:
         assert files_in(tmp_path / "files") == [hashlib.sha256(b"content").hexdigest()]
         assert await used(api, "local") == 7
 
-    with_lab(first, data=tmp_path)
-    with_lab(second, data=tmp_path)
+    async with with_lab(data=tmp_path) as api:
+        await first(api)
+    async with with_lab(data=tmp_path) as api:
+        await second(api)
 
 
-def test_a_file_that_does_not_fit_fails_its_task(tmp_path: Path) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_file_that_does_not_fit_fails_its_task(tmp_path: Path) -> None:
+    async with with_lab(data=tmp_path) as api:
         with api.world.store.transaction():
             api.world.store.put("capacities", "pve1|local", {"total": 100})
         await done(api, await upload(api, b"x" * 60))
@@ -179,11 +171,9 @@ def test_a_file_that_does_not_fit_fails_its_task(tmp_path: Path) -> None:
         assert await used(api, "local") == 90
         assert len(files_in(tmp_path / "files")) == 1
 
-    with_lab(test, data=tmp_path)
 
-
-def test_removing_a_missing_file_succeeds_and_a_missing_disk_does_not() -> None:
-    async def test(api: LabClient) -> None:
+async def test_removing_a_missing_file_succeeds_and_a_missing_disk_does_not() -> None:
+    async with with_lab() as api:
         for volume in ("local:iso/gone.iso", "iso%2Fgone.iso", "iso/gone.iso"):
             upid = await api.delete(f"{S}/local/content/{volume}")
             await done(api, upid)
@@ -197,22 +187,18 @@ def test_removing_a_missing_file_succeeds_and_a_missing_disk_does_not() -> None:
             with pytest.raises(Refused, match=text):
                 await api.delete(f"{S}/local/content/{volume}")
 
-    with_lab(test)
 
-
-def test_a_removal_with_a_delay_answers_when_it_is_done() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_removal_with_a_delay_answers_when_it_is_done() -> None:
+    async with with_lab() as api:
         await done(api, await upload(api, b"content"))
         assert await api.delete(f"{S}/local/content/iso/test.iso", delay=5) is None
         assert await api.get(f"{S}/local/content") == []
         with pytest.raises(Refused, match="500 lvremove 'pve/vm-1-disk-0' error:"):
             await api.delete(f"{S}/local-lvm/content/vm-1-disk-0", delay=5)
 
-    with_lab(test)
 
-
-def test_volumes_are_allocated_by_name() -> None:
-    async def test(api: LabClient) -> None:
+async def test_volumes_are_allocated_by_name() -> None:
+    async with with_lab() as api:
         volid = await api.post(f"{S}/local-lvm/content", filename="vm-100-data", vmid=100, size="512M")
         assert volid == "local-lvm:vm-100-data"
         volid = await api.post(f"{S}/local/content", filename="vm-100-disk-3.qcow2", vmid=100, size="2G")
@@ -233,11 +219,9 @@ def test_volumes_are_allocated_by_name() -> None:
                     f"{S}/{storage}/content", **{"filename": name, "vmid": 100, "size": "1G", **more}
                 )
 
-    with_lab(test)
 
-
-def test_a_volume_is_copied_to_another_node_by_root_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_volume_is_copied_to_another_node_by_root_alone() -> None:
+    async with with_lab() as api:
         await done(api, await upload(api, b"content"))
         with pytest.raises(Refused, match="403 Permission check failed"):
             await api.post(f"{S}/local/content/iso/test.iso", target="iso/copy.iso", target_node="pve2")
@@ -247,11 +231,9 @@ def test_a_volume_is_copied_to_another_node_by_root_alone() -> None:
         assert kept_bytes(api, "local:iso/copy.iso", "pve2") == b"content"
         assert (await api.get("/nodes/pve2/storage/local/content"))[0]["size"] == 7
 
-    with_lab(test)
 
-
-def test_backups_have_notes_and_can_be_protected() -> None:
-    async def test(api: LabClient) -> None:
+async def test_backups_have_notes_and_can_be_protected() -> None:
+    async with with_lab() as api:
         volid = put_backup(api, "vzdump-qemu-100-2026_01_02-03_04_05.vma.zst")
         path = f"{S}/local/content/{volid}"
         assert (await api.get(path))["notes"] == ""
@@ -269,11 +251,9 @@ def test_backups_have_notes_and_can_be_protected() -> None:
         with pytest.raises(Refused, match="500 only backups can have notes"):
             await api.put(f"{S}/local/content/iso/test.iso", notes="x")
 
-    with_lab(test)
 
-
-def test_pruning_keeps_what_the_rules_say_and_what_is_protected() -> None:
-    async def test(api: LabClient) -> None:
+async def test_pruning_keeps_what_the_rules_say_and_what_is_protected() -> None:
+    async with with_lab() as api:
         days = [f"vzdump-qemu-100-2026_01_0{day}-03_00_00.vma.zst" for day in range(1, 6)]
         volids = [put_backup(api, name) for name in days]
         put_backup(api, "vzdump-qemu-100-my-own.vma.zst")
@@ -286,11 +266,9 @@ def test_pruning_keeps_what_the_rules_say_and_what_is_protected() -> None:
         left = {row["volid"] for row in await api.get(f"{S}/local/content", content="backup")}
         assert left == {volids[0], volids[3], volids[4], "local:backup/vzdump-qemu-100-my-own.vma.zst"}
 
-    with_lab(test)
 
-
-def test_only_who_may_use_a_storage_sees_and_changes_its_files() -> None:
-    async def test(api: LabClient) -> None:
+async def test_only_who_may_use_a_storage_sees_and_changes_its_files() -> None:
+    async with with_lab() as api:
         await done(api, await upload(api, b"content"))
         await api.post("/access/users", userid="eve@pve", password="password")
         eve = await api.with_password("eve@pve", "password")
@@ -305,5 +283,3 @@ def test_only_who_may_use_a_storage_sees_and_changes_its_files() -> None:
             await eve.delete(f"{S}/local/content/iso/test.iso")
         with pytest.raises(Refused, match="403 Permission check failed"):
             await upload(eve, b"content")
-
-    with_lab(test)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,10 @@ from pvelab.seeds import SeedError, load_seed, parse_seed, seed_names
 from stackyard import lab
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def steer(api: LabClient, method: str, path: str, **body: Any) -> Reply:
@@ -36,8 +35,8 @@ async def vmids(api: LabClient) -> list[int]:
 
 @pytest.mark.parametrize("name", seed_names())
 @pytest.mark.parametrize("nodes", [None, ("only",), ("a", "b", "c", "d")])
-def test_a_shipped_seed_fills_a_lab_of_any_nodes(name: str, nodes: tuple[str, ...] | None) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_shipped_seed_fills_a_lab_of_any_nodes(name: str, nodes: tuple[str, ...] | None) -> None:
+    async with with_lab(seed=load_seed(name), nodes=nodes, speed=lab.Speed.REAL) as api:
         status = (await steer(api, "GET", "/status")).json
         assert (
             status["guests"]
@@ -50,18 +49,14 @@ def test_a_shipped_seed_fills_a_lab_of_any_nodes(name: str, nodes: tuple[str, ..
         failed = [task for task in await api.get("/cluster/tasks") if task["status"] != "OK"]
         assert failed == []
 
-    with_lab(test, seed=load_seed(name), nodes=nodes, speed=lab.Speed.REAL)
 
-
-def test_a_seed_says_who_may_log_in() -> None:
+async def test_a_seed_says_who_may_log_in() -> None:
     seed = {"nodes": ["pve"], "password": "my-password", "token": "0000-1111"}
 
-    async def test(api: LabClient) -> None:
+    async with with_lab(seed=parse_seed(seed)) as api:
         assert api.running.api_token == "root@pam!lab=0000-1111"
         assert api.running.nodes == ("pve",)
         assert await (await api.with_password("root@pam", "my-password")).get("/version")
-
-    with_lab(test, seed=parse_seed(seed))
 
 
 @pytest.mark.parametrize(
@@ -94,19 +89,16 @@ def test_a_seed_that_the_lab_refuses_stops_the_start_and_leaves_nothing(
     assert asyncio.run(start()) == []
 
 
-def test_a_lab_that_was_killed_while_it_was_filled_begins_anew(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
-            await api.done(await api.delete("/nodes/pve1/qemu/9000"))
-            with api.world.store.transaction():
-                api.world.store.put("lab", "seeding", {"seed": "small"})
-        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
-            assert await vmids(api) == [100, 9000]
-            await api.done(await api.delete("/nodes/pve1/qemu/9000"))
-        async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
-            assert await vmids(api) == [100]
-
-    asyncio.run(main())
+async def test_a_lab_that_was_killed_while_it_was_filled_begins_anew(tmp_path: Path) -> None:
+    async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+        await api.done(await api.delete("/nodes/pve1/qemu/9000"))
+        with api.world.store.transaction():
+            api.world.store.put("lab", "seeding", {"seed": "small"})
+    async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+        assert await vmids(api) == [100, 9000]
+        await api.done(await api.delete("/nodes/pve1/qemu/9000"))
+    async with lab_client(data=tmp_path, seed=load_seed("small")) as api:
+        assert await vmids(api) == [100]
 
 
 def test_everything_that_is_wrong_with_a_seed_is_found_at_once() -> None:
@@ -142,8 +134,8 @@ def test_a_seed_is_found_by_name_or_in_a_file(tmp_path: Path) -> None:
 # --- Reset
 
 
-def test_a_reset_makes_the_lab_new_and_keeps_who_has_logged_in() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reset_makes_the_lab_new_and_keeps_who_has_logged_in() -> None:
+    async with with_lab(seed=load_seed("small"), ssh_port=0) as api:
         ticket = await api.with_password("root@pam", api.running.password)
         fingerprint = (await api.get("/cluster/status"))[0]
         await api.done(await api.post("/nodes/pve1/qemu", vmid=500, scsi0="local-lvm:4"))
@@ -161,11 +153,9 @@ def test_a_reset_makes_the_lab_new_and_keeps_who_has_logged_in() -> None:
         calls = (await steer(api, "GET", "/journal")).json["calls"]
         assert "/nodes/pve1/qemu" not in {call["path"] for call in calls}
 
-    with_lab(test, seed=load_seed("small"), ssh_port=0)
 
-
-def test_a_reset_interrupts_tasks_and_waits_for_nothing() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reset_interrupts_tasks_and_waits_for_nothing() -> None:
+    async with with_lab(latency_s={lab.Work.CREATE: 1000.0, lab.Work.ALLOCATE: 1000.0}) as api:
         api.world.clock.hold()
         upid = await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4")
         assert api.world.tasks.is_running(upid)
@@ -174,11 +164,9 @@ def test_a_reset_interrupts_tasks_and_waits_for_nothing() -> None:
         assert await vmids(api) == []
         assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 0
 
-    with_lab(test, latency_s={lab.Work.CREATE: 1000.0, lab.Work.ALLOCATE: 1000.0})
 
-
-def test_a_reset_takes_another_seed_by_name_or_as_an_object() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reset_takes_another_seed_by_name_or_as_an_object() -> None:
+    async with with_lab() as api:
         assert (await steer(api, "POST", "/reset", seed="demo")).json["guests"] == 5
         call = {"path": "/nodes/{node1}/qemu", "parameters": {"vmid": 777}}
         assert (await steer(api, "POST", "/reset", seed={"calls": [call]})).json["guests"] == 1
@@ -190,45 +178,40 @@ def test_a_reset_takes_another_seed_by_name_or_as_an_object() -> None:
         for wrong in ("nothing", {"x": 1}, "../../etc/passwd.json"):
             assert (await steer(api, "POST", "/reset", seed=wrong)).status == 400
 
-    with_lab(test)
-
 
 # --- Snapshots
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_snapshot_brings_back_everything_with_the_bytes_of_files(kept: bool, tmp_path: Path) -> None:
-    async def main() -> None:
-        options: dict[str, Any] = {"data": tmp_path} if kept else {}
-        async with lab_client(ssh_port=0, **options) as api, ssh_to(api) as ssh:
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4", name="first"))
-            await said(ssh, "echo before > /var/lib/vz/snippets/x")
-            digest = (await api.get("/nodes/pve1/qemu/100/config"))["digest"]
-            assert (await steer(api, "POST", "/snapshots/one")).json == {"saved": "one"}
-            await api.done(await api.delete("/nodes/pve1/qemu/100"))
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=200))
-            await said(ssh, "echo after > /var/lib/vz/snippets/x; rm /var/lib/vz/snippets/x")
-            await steer(api, "POST", "/reset")
-            if kept:
-                await steer(api, "POST", "/snapshots/two")
-        if not kept:
-            return
-        async with lab_client(ssh_port=0, **options) as api, ssh_to(api) as ssh:
-            names = [saved["name"] for saved in (await steer(api, "GET", "/snapshots")).json["snapshots"]]
-            assert names == ["one", "two"]
-            assert (await steer(api, "POST", "/snapshots/one/restore")).json == {"restored": "one"}
-            assert await vmids(api) == [100]
-            assert (await api.get("/nodes/pve1/qemu/100/config"))["digest"] == digest
-            assert (await said(ssh, "cat /var/lib/vz/snippets/x"))[1] == "before\n"
-            assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 4 * 2**30
-            assert (await steer(api, "DELETE", "/snapshots/two")).json == {"removed": ["two"]}
-            assert (await steer(api, "POST", "/snapshots/two/restore")).status == 404
-
-    asyncio.run(main())
+async def test_a_snapshot_brings_back_everything_with_the_bytes_of_files(kept: bool, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"data": tmp_path} if kept else {}
+    async with lab_client(ssh_port=0, **options) as api, ssh_to(api) as ssh:
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4", name="first"))
+        await said(ssh, "echo before > /var/lib/vz/snippets/x")
+        digest = (await api.get("/nodes/pve1/qemu/100/config"))["digest"]
+        assert (await steer(api, "POST", "/snapshots/one")).json == {"saved": "one"}
+        await api.done(await api.delete("/nodes/pve1/qemu/100"))
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=200))
+        await said(ssh, "echo after > /var/lib/vz/snippets/x; rm /var/lib/vz/snippets/x")
+        await steer(api, "POST", "/reset")
+        if kept:
+            await steer(api, "POST", "/snapshots/two")
+    if not kept:
+        return
+    async with lab_client(ssh_port=0, **options) as api, ssh_to(api) as ssh:
+        names = [saved["name"] for saved in (await steer(api, "GET", "/snapshots")).json["snapshots"]]
+        assert names == ["one", "two"]
+        assert (await steer(api, "POST", "/snapshots/one/restore")).json == {"restored": "one"}
+        assert await vmids(api) == [100]
+        assert (await api.get("/nodes/pve1/qemu/100/config"))["digest"] == digest
+        assert (await said(ssh, "cat /var/lib/vz/snippets/x"))[1] == "before\n"
+        assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 4 * 2**30
+        assert (await steer(api, "DELETE", "/snapshots/two")).json == {"removed": ["two"]}
+        assert (await steer(api, "POST", "/snapshots/two/restore")).status == 404
 
 
-def test_a_restore_works_at_once_in_a_lab_in_memory() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_restore_works_at_once_in_a_lab_in_memory() -> None:
+    async with with_lab(ssh_port=0) as api:
         async with ssh_to(api) as ssh:
             await said(ssh, "echo before > /var/lib/vz/snippets/x")
             await steer(api, "POST", "/snapshots/one")
@@ -239,24 +222,23 @@ def test_a_restore_works_at_once_in_a_lab_in_memory() -> None:
             assert (await said(ssh, "cat /var/lib/vz/snippets/x"))[1] == "before\n"
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100))
 
-    with_lab(test, ssh_port=0)
-
 
 @pytest.mark.parametrize("name", ["..%2Fup", "a%20b", "-", "x" * 100])
-def test_a_name_that_is_none_saves_nothing(name: str, tmp_path: Path) -> None:
+async def test_a_name_that_is_none_saves_nothing(name: str, tmp_path: Path) -> None:
     async def test(api: LabClient) -> None:
         assert (await steer(api, "POST", f"/snapshots/{name}")).status in (400, 404)
         assert (await steer(api, "GET", "/snapshots")).json == {"snapshots": []}
 
-    with_lab(test, data=tmp_path / "data")
+    async with with_lab(data=tmp_path / "data") as api:
+        await test(api)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 # --- Time
 
 
-def test_time_passes_at_once_and_a_ticket_expires() -> None:
-    async def test(api: LabClient) -> None:
+async def test_time_passes_at_once_and_a_ticket_expires() -> None:
+    async with with_lab() as api:
         ticket = await api.with_password("root@pam", api.running.password)
         before = (await steer(api, "GET", "/clock")).json["time"]
         after = (await steer(api, "POST", "/clock", advance=7201)).json
@@ -264,11 +246,9 @@ def test_time_passes_at_once_and_a_ticket_expires() -> None:
         with pytest.raises(Refused, match="401"):
             await ticket.get("/version")
 
-    with_lab(test)
 
-
-def test_the_pace_of_work_is_changed_while_the_lab_runs() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_pace_of_work_is_changed_while_the_lab_runs() -> None:
+    async with with_lab() as api:
         await steer(api, "POST", "/clock", held=True, speed="real", latency="create=100")
         upid = await api.post("/nodes/pve1/qemu", vmid=100)
         assert (await api.get(f"/nodes/pve1/tasks/{upid}/status"))["status"] == "running"
@@ -281,17 +261,13 @@ def test_the_pace_of_work_is_changed_while_the_lab_runs() -> None:
         assert (shown["held"], shown["latency"]["create"]) == (False, 0)
         assert await api.done(await api.post("/nodes/pve1/qemu", vmid=101)) == "OK"
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     "told", [{"advance": -1}, {"advance": "x"}, {"speed": "warp"}, {"latency": "x=1"}, {"other": 1}, {}]
 )
-def test_the_clock_refuses_what_it_does_not_understand(told: dict[str, Any]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_clock_refuses_what_it_does_not_understand(told: dict[str, Any]) -> None:
+    async with with_lab() as api:
         assert (await steer(api, "POST", "/clock", **told)).status == 400
-
-    with_lab(test)
 
 
 # --- Journal
@@ -315,8 +291,8 @@ def test_the_clock_refuses_what_it_does_not_understand(told: dict[str, Any]) -> 
         ("?method=GET&status=2xx&limit=5", ["GET /version"]),
     ],
 )
-def test_the_journal_is_filtered(query: str, found: list[str]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_journal_is_filtered(query: str, found: list[str]) -> None:
+    async with with_lab() as api:
         await api.get("/version")
         await api.post("/pools", poolid="a", comment="first")
         for path, call in (("/pools", api.post), ("/nodes/x/qemu", api.get)):
@@ -326,15 +302,11 @@ def test_the_journal_is_filtered(query: str, found: list[str]) -> None:
         assert [f"{call['method']} {call['path']}" for call in reply.json["calls"]] == found
         assert reply.json["count"] == 4
 
-    with_lab(test)
 
-
-def test_the_journal_refuses_a_filter_that_it_does_not_have_and_can_be_cleared() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_journal_refuses_a_filter_that_it_does_not_have_and_can_be_cleared() -> None:
+    async with with_lab() as api:
         await api.get("/version")
         assert (await api.raw("GET", "/journal?methd=GET", base="/_lab")).status == 400
         assert (await api.raw("GET", "/journal?after=x", base="/_lab")).status == 400
         await steer(api, "DELETE", "/journal")
         assert (await steer(api, "GET", "/journal")).json["calls"] == []
-
-    with_lab(test)

@@ -20,8 +20,8 @@ async def disk(api: LabClient, path: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_list_tells_used_and_unused_disks_apart() -> None:
-    async def main(api: LabClient) -> None:
+async def test_list_tells_used_and_unused_disks_apart() -> None:
+    async with with_lab() as api:
         everything = await api.get(f"{D}/list")
         unused = await api.get(f"{D}/list", type="unused")
         assert {row["devpath"] for row in everything} - {row["devpath"] for row in unused} == {"/dev/nvme0n1"}
@@ -32,28 +32,25 @@ def test_list_tells_used_and_unused_disks_apart() -> None:
             f"/dev/nvme0n1p{number}" for number in (1, 2, 3)
         ]
 
-    with_lab(main)
 
-
-def test_a_node_can_have_other_disks() -> None:
-    async def main(api: LabClient) -> None:
+async def test_a_node_can_have_other_disks() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             declare_disks(api.world.store, "pve1", [Disk(path="/dev/vda", size=10**10, serial="S1")])
         [row] = await api.get(f"{D}/list")
         assert (row["devpath"], row["serial"], row["size"]) == ("/dev/vda", "S1", 10**10)
         assert len(await api.get("/nodes/pve2/disks/list")) > 1
 
-    with_lab(main)
 
-
-def test_a_seed_says_which_disks_a_node_has() -> None:
+async def test_a_seed_says_which_disks_a_node_has() -> None:
     given = {"path": "/dev/sdx", "size": 10**12, "type": "hdd", "serial": "S7"}
 
     async def main(api: LabClient) -> None:
         [row] = await api.get("/nodes/pve1/disks/list")
         assert (row["devpath"], row["type"], row["serial"]) == ("/dev/sdx", "hdd", "S7")
 
-    with_lab(main, nodes=None, seed=parse_seed({"nodes": [{"name": "pve1", "disks": [given]}]}))
+    async with with_lab(nodes=None, seed=parse_seed({"nodes": [{"name": "pve1", "disks": [given]}]})) as api:
+        await main(api)
     for wrong in (
         {**given, "size": 0},
         {**given, "path": "sdx"},
@@ -76,8 +73,8 @@ def test_a_seed_says_which_disks_a_node_has() -> None:
         ("raidz", "/dev/sda;/dev/sdb;/dev/sdc", 2),
     ],
 )
-def test_zfs_pool_comes_with_its_storage_and_goes_with_it(level: str, devices: str, size: int) -> None:
-    async def main(api: LabClient) -> None:
+async def test_zfs_pool_comes_with_its_storage_and_goes_with_it(level: str, devices: str, size: int) -> None:
+    async with with_lab() as api:
         one = (await disk(api, "/dev/sda"))["size"]
         await done(
             api, await api.post(f"{D}/zfs", name="tank", raidlevel=level, devices=devices, add_storage=1)
@@ -97,8 +94,6 @@ def test_zfs_pool_comes_with_its_storage_and_goes_with_it(level: str, devices: s
         assert "used" not in await disk(api, "/dev/sda")
         with pytest.raises(Refused, match="storage 'tank' does not exist"):
             await api.get("/storage/tank")
-
-    with_lab(main)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +117,15 @@ def test_zfs_pool_comes_with_its_storage_and_goes_with_it(level: str, devices: s
         ),
     ],
 )
-def test_impossible_pools_are_refused(params: dict[str, Any], text: str) -> None:
-    async def main(api: LabClient) -> None:
+async def test_impossible_pools_are_refused(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await api.post(f"{D}/zfs", **{"name": "tank", **params})
         assert await api.get(f"{D}/zfs") == []
 
-    with_lab(main)
 
-
-def test_second_node_joins_the_storage_of_a_pool_of_the_same_name() -> None:
-    async def main(api: LabClient) -> None:
+async def test_second_node_joins_the_storage_of_a_pool_of_the_same_name() -> None:
+    async with with_lab() as api:
         for node in ("pve1", "pve2"):
             path = f"/nodes/{node}/disks/zfs"
             given = {"name": "tank", "raidlevel": "single", "devices": "/dev/sda", "add_storage": 1}
@@ -141,11 +134,9 @@ def test_second_node_joins_the_storage_of_a_pool_of_the_same_name() -> None:
         await done(api, await api.delete("/nodes/pve2/disks/zfs/tank", cleanup__config=1))
         assert (await api.get("/storage/tank"))["nodes"] == "pve1"
 
-    with_lab(main)
 
-
-def test_changing_disks_needs_the_privilege() -> None:
-    async def main(api: LabClient) -> None:
+async def test_changing_disks_needs_the_privilege() -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="ann@pve", password="secret-word")
         ann = await api.with_password("ann@pve", "secret-word")
         with pytest.raises(Refused, match=r"403 Permission check failed \(/, Sys.Modify\)"):
@@ -155,5 +146,3 @@ def test_changing_disks_needs_the_privilege() -> None:
         await api.put("/access/acl", path="/", users="ann@pve", roles="PVESysAdmin")
         with pytest.raises(Refused, match="403"):
             await ann.post(f"{D}/zfs", name="tank", raidlevel="single", devices="/dev/sda", add_storage=1)
-
-    with_lab(main)

@@ -52,26 +52,23 @@ async def sizes(api: LabClient) -> dict[str, int]:
     return {row["volid"]: row["size"] for row in await api.get(f"{S}/local/content")}
 
 
-def test_a_url_of_this_machine_is_really_fetched() -> None:
-    async def test(api: LabClient) -> None:
-        async with file_server(disk_img=b"content " * 1000, told_img=b"abc") as base:
-            upid = await download(api, f"{base}/disk.img", verify__certificates="1")
-            await done(api, upid)
-            assert upid.split(":")[5:7] == ["download", "x.img"]
-            assert f"download of '{base}/disk.img' to '{PATH}' finished" in await api.log(upid)
-            assert await sizes(api) == {"local:iso/x.img": 8000}
-            metadata = await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/disk.img")
-            assert metadata == {"filename": "disk.img", "size": 8000, "mimetype": "application/x-test"}
-            metadata = await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/told.img?x=1")
-            assert metadata["filename"] == "told.img"
-            with pytest.raises(Refused, match="500 invalid server response: '404 Not Found'"):
-                await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/gone.img")
-
-    with_lab(test)
+async def test_a_url_of_this_machine_is_really_fetched() -> None:
+    async with with_lab() as api, file_server(disk_img=b"content " * 1000, told_img=b"abc") as base:
+        upid = await download(api, f"{base}/disk.img", verify__certificates="1")
+        await done(api, upid)
+        assert upid.split(":")[5:7] == ["download", "x.img"]
+        assert f"download of '{base}/disk.img' to '{PATH}' finished" in await api.log(upid)
+        assert await sizes(api) == {"local:iso/x.img": 8000}
+        metadata = await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/disk.img")
+        assert metadata == {"filename": "disk.img", "size": 8000, "mimetype": "application/x-test"}
+        metadata = await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/told.img?x=1")
+        assert metadata["filename"] == "told.img"
+        with pytest.raises(Refused, match="500 invalid server response: '404 Not Found'"):
+            await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/gone.img")
 
 
-def test_a_file_that_cannot_be_had_fails_the_task_with_what_wget_says() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_file_that_cannot_be_had_fails_the_task_with_what_wget_says() -> None:
+    async with with_lab() as api:
         async with file_server() as base:
             assert (await failed(api, await download(api, f"{base}/gone.img"))).endswith(
                 "ERROR 404: Not Found."
@@ -83,42 +80,35 @@ def test_a_file_that_cannot_be_had_fails_the_task_with_what_wget_says() -> None:
             await api.get("/nodes/pve1/query-url-metadata", url=f"{base}/gone.img")
         assert await sizes(api) == {}
 
-    with_lab(test)
 
-
-def test_a_certificate_that_nobody_signed_is_believed_only_when_told_so() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_certificate_that_nobody_signed_is_believed_only_when_told_so() -> None:
+    async with with_lab() as api:
         url = f"{api.running.url}/x.img"
         text = await failed(api, await download(api, url))
         assert text == "download failed: To connect to 127.0.0.1 insecurely, use `--no-check-certificate'."
         text = await failed(api, await download(api, url, verify__certificates="0"))
         assert text.endswith("ERROR 501: no such uri.")
 
-    with_lab(test)
+
+async def test_a_download_is_compared_with_its_checksum() -> None:
+    async with with_lab() as api, file_server(disk_img=b"content") as base:
+        right = hashlib.sha256(b"content").hexdigest()
+        checked = {"checksum__algorithm": "sha256", "checksum": right}
+        wrong = {**checked, "checksum": "0" * 64}
+        text = await failed(api, await download(api, f"{base}/disk.img", **wrong))
+        assert text == f"checksum mismatch: got '{right}' != expect '{'0' * 64}'"
+        await done(api, await download(api, f"{base}/disk.img", **checked))
+        upid = await download(api, f"{base}/disk.img", **checked)
+        await done(api, upid)
+        assert any("no need to download" in line for line in await api.log(upid))
+        text = await failed(api, await download(api, f"{base}/disk.img", **wrong))
+        assert text == f"checksum mismatch: got '{right}' != expect '{'0' * 64}', aborting"
+        text = await failed(api, await download(api, f"{base}/disk.img"))
+        assert text == f"refusing to override existing file '{PATH}'"
 
 
-def test_a_download_is_compared_with_its_checksum() -> None:
-    async def test(api: LabClient) -> None:
-        async with file_server(disk_img=b"content") as base:
-            right = hashlib.sha256(b"content").hexdigest()
-            checked = {"checksum__algorithm": "sha256", "checksum": right}
-            wrong = {**checked, "checksum": "0" * 64}
-            text = await failed(api, await download(api, f"{base}/disk.img", **wrong))
-            assert text == f"checksum mismatch: got '{right}' != expect '{'0' * 64}'"
-            await done(api, await download(api, f"{base}/disk.img", **checked))
-            upid = await download(api, f"{base}/disk.img", **checked)
-            await done(api, upid)
-            assert any("no need to download" in line for line in await api.log(upid))
-            text = await failed(api, await download(api, f"{base}/disk.img", **wrong))
-            assert text == f"checksum mismatch: got '{right}' != expect '{'0' * 64}', aborting"
-            text = await failed(api, await download(api, f"{base}/disk.img"))
-            assert text == f"refusing to override existing file '{PATH}'"
-
-    with_lab(test)
-
-
-def test_packed_files_are_unpacked() -> None:
-    async def test(api: LabClient) -> None:
+async def test_packed_files_are_unpacked() -> None:
+    async with with_lab() as api:
         plain = b"content " * 1000
         files = {"a_gz": gzip.compress(plain), "b_bz2": bz2.compress(plain), "c_gz": b"no gzip at all"}
         async with file_server(**files) as base:
@@ -138,11 +128,9 @@ def test_packed_files_are_unpacked() -> None:
             ):
                 assert text in await failed(api, await download(api, f"{base}/c.gz", **params))
 
-    with_lab(test)
 
-
-def test_a_url_of_another_machine_gets_a_stand_in_of_the_size_that_was_told() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_url_of_another_machine_gets_a_stand_in_of_the_size_that_was_told() -> None:
+    async with with_lab() as api:
         metadata = await api.get("/nodes/pve1/query-url-metadata", url=PUBLIC)
         assert metadata["filename"] == "noble-server-cloudimg-amd64.img"
         assert metadata == await api.get("/nodes/pve1/query-url-metadata", url=PUBLIC)
@@ -154,11 +142,9 @@ def test_a_url_of_another_machine_gets_a_stand_in_of_the_size_that_was_told() ->
         wrong = {**checked, "checksum": "b" * 64}
         assert "checksum mismatch" in await failed(api, await download(api, PUBLIC, **wrong))
 
-    with_lab(test)
 
-
-def test_a_download_that_does_not_fit_fails() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_download_that_does_not_fit_fails() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             api.world.store.put("capacities", "pve1|local", {"total": 1000})
         text = f"download failed: Cannot write to '{PATH}' (No space left on device)."
@@ -166,8 +152,6 @@ def test_a_download_that_does_not_fit_fails() -> None:
         async with file_server(disk_img=b"x" * 1001) as base:
             assert await failed(api, await download(api, f"{base}/disk.img")) == text
         assert await sizes(api) == {}
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +163,16 @@ def test_a_download_that_does_not_fit_fails() -> None:
         ("one", {}, "500 storage 'one' is not configured for content-type 'iso'"),
     ],
 )
-def test_a_download_that_cannot_be_is_refused(path: str, params: dict[str, str], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_download_that_cannot_be_is_refused(path: str, params: dict[str, str], text: str) -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="one", type="dir", path="/srv", content="backup")
         given = {"content": "iso", "filename": "x.iso", "url": PUBLIC, **params}
         with pytest.raises(Refused, match=text):
             await api.post(f"{S}/{path}/download-url", **given)
 
-    with_lab(test)
 
-
-def test_templates_of_the_list_can_be_had() -> None:
-    async def test(api: LabClient) -> None:
+async def test_templates_of_the_list_can_be_had() -> None:
+    async with with_lab() as api:
         names = [row["template"] for row in await api.get("/nodes/pve1/aplinfo")]
         assert "debian-13-standard_13.1-2_amd64.tar.zst" in names
         for _ in range(2):
@@ -199,11 +181,9 @@ def test_templates_of_the_list_can_be_had() -> None:
         with pytest.raises(Refused, match=r"400 .*no such template"):
             await api.post("/nodes/pve1/aplinfo", storage="local", template="nonsense")
 
-    with_lab(test)
 
-
-def test_images_of_registries_are_pulled_once() -> None:
-    async def test(api: LabClient) -> None:
+async def test_images_of_registries_are_pulled_once() -> None:
+    async with with_lab() as api:
         params = {"reference": "registry.example.org/team/app:1.0"}
         await done(api, await api.post(f"{S}/local/oci-registry-pull", **params))
         await done(api, await api.post(f"{S}/local/oci-registry-pull", filename="mine", **params))
@@ -212,5 +192,3 @@ def test_images_of_registries_are_pulled_once() -> None:
             await api.post(f"{S}/local/oci-registry-pull", filename="mine", **params)
         with pytest.raises(Refused, match=r"400 .*value does not match the regex pattern"):
             await api.post(f"{S}/local/oci-registry-pull", reference="no tag")
-
-    with_lab(test)

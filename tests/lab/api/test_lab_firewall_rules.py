@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -17,12 +17,10 @@ GROUPS = f"{CLUSTER}/groups"
 SCOPES = [f"{CLUSTER}/rules", f"{NODE}/rules", f"{VM}/rules", f"{CT}/rules", f"{GROUPS}/web"]
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -42,8 +40,8 @@ async def add(api: LabClient, rules: str, *names: str) -> None:
 
 
 @pytest.mark.parametrize("rules", SCOPES)
-def test_rules_are_added_first_moved_changed_and_removed(rules: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_rules_are_added_first_moved_changed_and_removed(rules: str) -> None:
+    async with with_lab() as api:
         await api.post(GROUPS, group="web")
         assert await api.get(rules) == []
         await add(api, rules, "a", "b", "c")
@@ -76,11 +74,9 @@ def test_rules_are_added_first_moved_changed_and_removed(rules: str) -> None:
         for call in (api.get(f"{rules}/7"), api.put(f"{rules}/7", enable=1), api.delete(f"{rules}/7")):
             assert str(await refusal(call)) == "500 no rule at position 7"
 
-    with_lab(test)
 
-
-def test_a_rule_reads_back_as_its_line_in_the_file() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_rule_reads_back_as_its_line_in_the_file() -> None:
+    async with with_lab() as api:
         rules = f"{CLUSTER}/rules"
         await api.post(rules, type="in", action="ACCEPT", macro="ssh", source="10.0.0.0/8", comment=" x \ny")
         rule = (await api.get(rules))[0]
@@ -89,8 +85,6 @@ def test_a_rule_reads_back_as_its_line_in_the_file() -> None:
         rule = (await api.get(rules))[0]
         assert (rule["enable"], rule["iface"]) == (1, "vmbr0")
         assert "source" not in rule
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -118,15 +112,15 @@ def test_a_rule_reads_back_as_its_line_in_the_file() -> None:
         ({"log": "loud"}, "log", "does not have a value in the enumeration"),
     ],
 )
-def test_a_rule_that_cannot_be_names_what_is_wrong(params: dict[str, str], name: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_rule_that_cannot_be_names_what_is_wrong(
+    params: dict[str, str], name: str, text: str
+) -> None:
+    async with with_lab() as api:
         refused = await refusal(api.post(f"{CLUSTER}/rules", **{"type": "in", "action": "DROP", **params}))
         assert refused.status == 400
         assert list(refused.errors) == [name]
         assert text in refused.errors[name]
         assert await api.get(f"{CLUSTER}/rules") == []
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -138,28 +132,26 @@ def test_a_rule_that_cannot_be_names_what_is_wrong(params: dict[str, str], name:
         (f"{GROUPS}/web", {"type": "group"}, "type", "invalid rule type 'group' for rule_env 'group'"),
     ],
 )
-def test_scopes_have_rules_of_their_own(rules: str, params: dict[str, str], name: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_scopes_have_rules_of_their_own(
+    rules: str, params: dict[str, str], name: str, text: str
+) -> None:
+    async with with_lab() as api:
         await api.post(GROUPS, group="web")
         refused = await refusal(api.post(rules, **{"type": "in", "action": "DROP", **params}))
         assert refused.errors == {name: text}
 
-    with_lab(test)
 
-
-def test_a_rule_whose_alias_is_gone_shows_the_error() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_rule_whose_alias_is_gone_shows_the_error() -> None:
+    async with with_lab() as api:
         await api.post(f"{CLUSTER}/aliases", name="web", cidr="10.1.0.0/16")
         await api.post(f"{VM}/rules", type="in", action="ACCEPT", source="dc/web")
         assert (await api.get(f"{VM}/rules"))[0]["ipversion"] == 4
         await api.delete(f"{CLUSTER}/aliases/web")
         assert (await api.get(f"{VM}/rules/0"))["errors"] == {"source": "no such alias 'dc/web'"}
 
-    with_lab(test)
 
-
-def test_options_that_are_not_set_are_not_told() -> None:
-    async def test(api: LabClient) -> None:
+async def test_options_that_are_not_set_are_not_told() -> None:
+    async with with_lab() as api:
         for scope in (CLUSTER, NODE, VM, CT):
             assert set(await api.get(f"{scope}/options")) == {"digest"}
         await api.put(f"{CLUSTER}/options", ebtables=0, policy_in="DROP")
@@ -180,21 +172,17 @@ def test_options_that_are_not_set_are_not_told() -> None:
         wrong = await refusal(api.put(f"{VM}/options", delete="policy_forward"))
         assert wrong.errors == {"delete": "no such option 'policy_forward'"}
 
-    with_lab(test)
 
-
-def test_a_cluster_firewall_on_trial_switches_itself_off() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cluster_firewall_on_trial_switches_itself_off() -> None:
+    async with with_lab() as api:
         await api.put(f"{CLUSTER}/options", enable=2)
         assert (await api.get(f"{CLUSTER}/options"))["enable"] == int(api.world.clock.now())
         await api.pass_time(61)
         assert (await api.get(f"{CLUSTER}/options"))["enable"] == 0
 
-    with_lab(test)
 
-
-def test_security_groups_come_and_go_and_are_renamed_in_the_rules_that_name_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_security_groups_come_and_go_and_are_renamed_in_the_rules_that_name_them() -> None:
+    async with with_lab() as api:
         await api.post(GROUPS, group="web", comment="servers")
         again = await refusal(api.post(GROUPS, group="web"))
         assert again.errors == {"group": "Security group 'web' already exists"}
@@ -216,11 +204,9 @@ def test_security_groups_come_and_go_and_are_renamed_in_the_rules_that_name_them
         missing = await refusal(api.post(GROUPS, group="a1", rename="nope"))
         assert missing.errors == {"group": "Security group 'nope' does not exist"}
 
-    with_lab(test)
 
-
-def test_the_firewall_of_a_guest_goes_with_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_firewall_of_a_guest_goes_with_it() -> None:
+    async with with_lab() as api:
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100))
         await add(api, f"{VM}/rules", "one")
         await api.put(f"{VM}/options", enable=1)
@@ -229,11 +215,9 @@ def test_the_firewall_of_a_guest_goes_with_it() -> None:
         assert await api.get(f"{VM}/rules") == []
         assert set(await api.get(f"{VM}/options")) == {"digest"}
 
-    with_lab(test)
 
-
-def test_each_scope_asks_for_its_own_privilege() -> None:
-    async def test(api: LabClient) -> None:
+async def test_each_scope_asks_for_its_own_privilege() -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="bob@pve", password="secret123")
         await api.put("/access/acl", path="/vms/100", roles="PVEVMAdmin", users="bob@pve")
         bob = await api.with_password("bob@pve", "secret123")
@@ -249,32 +233,26 @@ def test_each_scope_asks_for_its_own_privilege() -> None:
         ):
             assert str(await refusal(call)) == f"403 Permission check failed {text}"
 
-    with_lab(test)
 
-
-def test_nothing_changes_without_quorum() -> None:
-    async def test(api: LabClient) -> None:
+async def test_nothing_changes_without_quorum() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         with api.world.store.transaction(), api.world.store.edit("cluster", "state") as state:
             state["quorum"] = "lost"
         refused = await refusal(api.put(f"{NODE}/options", enable=1))
         assert refused.reason == "cfs-lock 'firewall-host-pve1' error: no quorum!"
         assert set(await api.get(f"{NODE}/options")) == {"digest"}
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_macros_and_an_empty_log_are_told() -> None:
-    async def test(api: LabClient) -> None:
+async def test_macros_and_an_empty_log_are_told() -> None:
+    async with with_lab() as api:
         macros = {row["macro"] for row in await api.get(f"{CLUSTER}/macros")}
         assert {"SSH", "HTTPS", "Ping", "DHCPv6", "SPICEproxy"} <= macros
         assert await api.get(f"{NODE}/log") == [{"n": 1, "t": "no content"}]
         assert {"name": "rules"} in await api.get(VM)
 
-    with_lab(test)
 
-
-def test_rules_of_a_virtual_network_need_it_to_be_in_force() -> None:
-    async def test(api: LabClient) -> None:
+async def test_rules_of_a_virtual_network_need_it_to_be_in_force() -> None:
+    async with with_lab() as api:
         path = "/cluster/sdn/vnets/vnet1/firewall"
         assert (await refusal(api.get(f"{path}/rules"))).reason == "invalid vnet specified"
         await api.post("/cluster/sdn/zones", zone="zone1", type="simple")
@@ -295,5 +273,3 @@ def test_rules_of_a_virtual_network_need_it_to_be_in_force() -> None:
         assert str(refused) == (
             "403 Permission check failed (/sdn/zones/zone1/vnet1, SDN.Audit|SDN.Allocate)"
         )
-
-    with_lab(test)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,10 @@ CT = "/nodes/pve1/lxc/200/firewall"
 SCOPES = [CLUSTER, VM, CT]
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -37,8 +35,8 @@ def bare(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_aliases_are_added_renamed_and_removed(scope: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_aliases_are_added_renamed_and_removed(scope: str) -> None:
+    async with with_lab() as api:
         aliases = f"{scope}/aliases"
         await api.post(aliases, name="Web", cidr="10.0.0.1/32", comment="one")
         await api.post(aliases, name="six", cidr="fd00::/64")
@@ -61,12 +59,10 @@ def test_aliases_are_added_renamed_and_removed(scope: str) -> None:
             assert (refused.status, refused.errors) == (400, {"name": "no such alias"})
         assert await api.delete(f"{aliases}/six") is None
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_sets_are_added_renamed_filled_and_removed(scope: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_sets_are_added_renamed_filled_and_removed(scope: str) -> None:
+    async with with_lab() as api:
         sets = f"{scope}/ipset"
         await api.post(sets, name="blue", comment="ours")
         again = await refusal(api.post(sets, name="blue"))
@@ -91,8 +87,6 @@ def test_sets_are_added_renamed_filled_and_removed(scope: str) -> None:
         assert str(gone) == "500 no such IPSet 'green'"
         assert await api.get(sets) == []
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("cidr", "status", "text"),
@@ -105,8 +99,8 @@ def test_sets_are_added_renamed_filled_and_removed(scope: str) -> None:
         ("dc/local", 500, "no such alias 'local'"),
     ],
 )
-def test_entries_that_cannot_be_are_refused(cidr: str, status: int, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_entries_that_cannot_be_are_refused(cidr: str, status: int, text: str) -> None:
+    async with with_lab() as api:
         await api.post(f"{VM}/aliases", name="local", cidr="10.9.0.0/16")
         await api.post(f"{VM}/ipset", name="blue")
         await api.post(f"{VM}/ipset/blue", cidr="10.0.0.1")
@@ -116,21 +110,17 @@ def test_entries_that_cannot_be_are_refused(cidr: str, status: int, text: str) -
         assert text in (refused.reason if status == 500 else refused.errors["cidr"])
         assert [entry["cidr"] for entry in await api.get(f"{VM}/ipset/blue")] == ["10.0.0.1", "guest/local"]
 
-    with_lab(test)
 
-
-def test_names_of_sets_are_read_back_in_small_letters() -> None:
-    async def test(api: LabClient) -> None:
+async def test_names_of_sets_are_read_back_in_small_letters() -> None:
+    async with with_lab() as api:
         await api.post(f"{CLUSTER}/ipset", name="Blue")
         assert [row["name"] for row in await api.get(f"{CLUSTER}/ipset")] == ["blue"]
         refused = await refusal(api.get(f"{CLUSTER}/ipset/Blue"))
         assert refused.reason == "no such IPSet 'Blue'"
 
-    with_lab(test)
 
-
-def test_renaming_finds_what_it_renames_and_takes_no_name_in_use() -> None:
-    async def test(api: LabClient) -> None:
+async def test_renaming_finds_what_it_renames_and_takes_no_name_in_use() -> None:
+    async with with_lab() as api:
         sets = f"{CLUSTER}/ipset"
         for name in ("blue", "green"):
             await api.post(sets, name=name)
@@ -145,11 +135,9 @@ def test_renaming_finds_what_it_renames_and_takes_no_name_in_use() -> None:
         entry = await refusal(api.get(f"{sets}/blue/10.0.0.1"))
         assert entry.errors == {"cidr": "no such IP/Network"}
 
-    with_lab(test)
 
-
-def test_references_name_the_scope_they_come_from() -> None:
-    async def test(api: LabClient) -> None:
+async def test_references_name_the_scope_they_come_from() -> None:
+    async with with_lab() as api:
         await api.post(f"{CLUSTER}/aliases", name="Web", cidr="10.0.0.1", comment="x")
         await api.post(f"{VM}/ipset", name="mine")
         everywhere = {"type": "alias", "name": "web", "ref": "web", "scope": "dc", "comment": "x"}
@@ -159,10 +147,8 @@ def test_references_name_the_scope_they_come_from() -> None:
         assert await api.get(f"{VM}/refs", type="ipset") == [own]
         await api.post(f"{VM}/rules", type="in", action="ACCEPT", source="+mine", dest="web")
 
-    with_lab(test)
 
-
-def test_everything_outlives_the_lab_that_kept_it(tmp_path: Path) -> None:
+async def test_everything_outlives_the_lab_that_kept_it(tmp_path: Path) -> None:
     async def first(api: LabClient) -> None:
         await api.post(f"{CLUSTER}/ipset", name="blue")
         await api.post(f"{CLUSTER}/ipset/blue", cidr="10.0.0.1", nomatch=1)
@@ -177,5 +163,7 @@ def test_everything_outlives_the_lab_that_kept_it(tmp_path: Path) -> None:
         assert "VM.Console" in (await bob.get("/access/permissions"))["/pool/a"]
         assert await api.get("/cluster/nextid") == "700"
 
-    with_lab(first, data=tmp_path)
-    with_lab(second, data=tmp_path)
+    async with with_lab(data=tmp_path) as api:
+        await first(api)
+    async with with_lab(data=tmp_path) as api:
+        await second(api)

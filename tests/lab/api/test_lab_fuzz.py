@@ -47,17 +47,14 @@ def test_no_made_up_request_finds_a_defect_or_breaks_the_lab(part: int) -> None:
     assert statuses[200] > statuses.total() / 5
 
 
-def test_no_made_up_order_to_the_lab_itself_finds_a_defect() -> None:
-    async def main() -> None:
-        async with seeded_lab() as api:
-            fuzzer = Fuzzer(api, SEED)
-            for _ in range(10):
-                for route in members(controls, ControlRoute):
-                    await fuzzer.steer(route)
-            assert fuzzer.failures == []
-            assert fuzzer.statuses[200] > 0
-
-    asyncio.run(main())
+async def test_no_made_up_order_to_the_lab_itself_finds_a_defect() -> None:
+    async with seeded_lab() as api:
+        fuzzer = Fuzzer(api, SEED)
+        for _ in range(10):
+            for route in members(controls, ControlRoute):
+                await fuzzer.steer(route)
+        assert fuzzer.failures == []
+        assert fuzzer.statuses[200] > 0
 
 
 @pytest.mark.soak

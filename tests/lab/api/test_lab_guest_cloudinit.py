@@ -7,7 +7,6 @@ import gzip
 import json
 
 import asyncssh
-from tests.support.lab import LabClient
 from tests.support.lab_inside import Inside, make_guest, open_guest, with_sandbox
 
 from pvelab.world.storage.contents import put_stand_in
@@ -95,8 +94,8 @@ async def check_files(guest: Inside) -> None:
     assert await guest.out("dpkg-query -W -f '${Status}' curl") == "install ok installed"
 
 
-def test_user_data_is_applied_once_and_what_fails_is_logged_while_the_guest_boots() -> None:
-    async def test(api: LabClient) -> None:
+async def test_user_data_is_applied_once_and_what_fails_is_logged_while_the_guest_boots() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, user_data=USER_DATA)
         guest = await open_guest(api)
         await check_users(guest)
@@ -118,8 +117,6 @@ def test_user_data_is_applied_once_and_what_fails_is_logged_while_the_guest_boot
         again = await open_guest(api)
         assert await again.out("cat /root/boots") == "boot\nboot"
         assert await again.out("cat /root/ran") == "list\nline\napp1\nlast"
-
-    with_sandbox(test)
 
 
 MULTIPART = """Content-Type: multipart/mixed; boundary="xx"
@@ -144,8 +141,8 @@ https://example.invalid/more.yaml
 """
 
 
-def test_scripts_and_messages_of_several_parts_are_run_and_includes_are_refused_in_the_log() -> None:
-    async def test(api: LabClient) -> None:
+async def test_scripts_and_messages_of_several_parts_are_run_and_includes_are_refused_in_the_log() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, user_data=MULTIPART)
         await make_guest(api, 101, user_data="#!/bin/sh\necho alone > /root/alone\nexit 3\n")
         await make_guest(api, 102, user_data="#cloud-config\nusers: [\n")
@@ -158,11 +155,9 @@ def test_scripts_and_messages_of_several_parts_are_run_and_includes_are_refused_
         # As with the real one, the default user is there all the same.
         assert "debian" in await third.machine.users()
 
-    with_sandbox(test)
 
-
-def test_proxmox_own_settings_give_the_user_and_its_keys_and_password_and_containers_root() -> None:
-    async def test(api: LabClient) -> None:
+async def test_proxmox_own_settings_give_the_user_and_its_keys_and_password_and_containers_root() -> None:
+    async with with_sandbox() as api:
         key = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
         await make_guest(api, ciuser="ops", cipassword="secret-word", sshkeys=key)
         guest = await open_guest(api)
@@ -180,5 +175,3 @@ def test_proxmox_own_settings_give_the_user_and_its_keys_and_password_and_contai
         assert await box.machine.accepts_password("root", "root-word")
         assert len(await box.machine.authorized_keys("root")) == 1
         assert await box.out("hostname; systemd-detect-virt") == "box\nlxc"
-
-    with_sandbox(test)

@@ -13,12 +13,12 @@ from tests.support.lab_inside import make_guest, need_sandbox, open_guest, with_
 SECRET = "the-secret-of-the-machine"
 
 
-def test_no_path_no_link_and_no_process_leads_to_files_of_the_machine(tmp_path: Path) -> None:
+async def test_no_path_no_link_and_no_process_leads_to_files_of_the_machine(tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text(SECRET)
     os.chmod(secret, 0o644)
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         for line in (
@@ -43,11 +43,9 @@ def test_no_path_no_link_and_no_process_leads_to_files_of_the_machine(tmp_path: 
             await guest.machine.write_file(str(secret), b"x")
         assert secret.read_text() == SECRET
 
-    with_sandbox(test)
 
-
-def test_a_guest_sees_and_signals_its_own_processes_only() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_sees_and_signals_its_own_processes_only() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         own = os.getpid()
@@ -60,11 +58,9 @@ def test_a_guest_sees_and_signals_its_own_processes_only() -> None:
         os.kill(own, 0)
         assert await guest.out("echo alive") == "alive"
 
-    with_sandbox(test)
 
-
-def test_a_guest_does_not_reach_the_loopback_of_the_machine() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_does_not_reach_the_loopback_of_the_machine() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
@@ -75,8 +71,6 @@ def test_a_guest_does_not_reach_the_loopback_of_the_machine() -> None:
                 status, _, err = await guest.sh(f'python3 -c "{script}"')
                 assert status == 1
                 assert "refused" in err or "unreachable" in err
-
-    with_sandbox(test)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +90,14 @@ def test_a_guest_does_not_reach_the_loopback_of_the_machine() -> None:
         "dmesg",
     ],
 )
-def test_what_belongs_to_the_machine_is_refused(line: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_belongs_to_the_machine_is_refused(line: str) -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         assert (await guest.sh(line))[0] != 0
 
-    with_sandbox(test)
 
-
-def test_a_fork_bomb_ends_at_the_limit_and_the_guest_goes_on() -> None:
+async def test_a_fork_bomb_ends_at_the_limit_and_the_guest_goes_on() -> None:
     script = (
         "import os, time\n"
         "count = 0\n"
@@ -120,7 +112,7 @@ def test_a_fork_bomb_ends_at_the_limit_and_the_guest_goes_on() -> None:
         "os.killpg(0, 9)\n"
     )
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, ciuser="ops")
         guest = await open_guest(api)
         await guest.machine.write_file("/tmp/bomb.py", script.encode())
@@ -129,11 +121,9 @@ def test_a_fork_bomb_ends_at_the_limit_and_the_guest_goes_on() -> None:
         assert int(out.split()[-1]) < 1000
         assert await guest.out("echo alive") == "alive"
 
-    with_sandbox(test)
 
-
-def test_the_limits_on_memory_and_files_hold() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_limits_on_memory_and_files_hold() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         status, _, err = await guest.sh('python3 -c "bytearray(20 * 2**30)"')
@@ -141,11 +131,9 @@ def test_the_limits_on_memory_and_files_hold() -> None:
         assert "MemoryError" in err
         assert (await guest.sh("truncate -s 3G /root/large"))[0] != 0
 
-    with_sandbox(test)
 
-
-def test_nothing_of_the_lab_is_in_the_environment_or_among_the_descriptors() -> None:
-    async def test(api: LabClient) -> None:
+async def test_nothing_of_the_lab_is_in_the_environment_or_among_the_descriptors() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, cipassword="guest-word")
         guest = await open_guest(api)
         running = api.running
@@ -157,13 +145,11 @@ def test_nothing_of_the_lab_is_in_the_environment_or_among_the_descriptors() -> 
         assert (await guest.out("ls /proc/self/fd")).split()[:3] == ["0", "1", "2"]
         assert len((await guest.out("ls /proc/self/fd")).split()) <= 4
 
-    with_sandbox(test)
 
-
-def test_root_of_a_guest_is_nobody_in_particular_outside() -> None:
+async def test_root_of_a_guest_is_nobody_in_particular_outside() -> None:
     bubblewrap = need_sandbox()
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, ciuser="ops")
         guest = await open_guest(api)
         await guest.out("touch /root/mine; chmod 4755 /root/mine")
@@ -177,11 +163,9 @@ def test_root_of_a_guest_is_nobody_in_particular_outside() -> None:
             assert owner != 0
             assert (place / "home" / "ops" / "mine").stat().st_uid == owner + 1000
 
-    with_sandbox(test)
 
-
-def test_guests_do_not_see_one_another() -> None:
-    async def test(api: LabClient) -> None:
+async def test_guests_do_not_see_one_another() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         await make_guest(api, 101)
         first, second = await open_guest(api), await open_guest(api, 101)
@@ -191,10 +175,8 @@ def test_guests_do_not_see_one_another() -> None:
         assert (await second.sh(f"ls {folder}"))[0] != 0
         assert "note" not in (await second.sh("ls / /root /tmp"))[1]
 
-    with_sandbox(test)
 
-
-def test_an_unprivileged_user_of_a_guest_stays_one() -> None:
+async def test_an_unprivileged_user_of_a_guest_stays_one() -> None:
     async def test(api: LabClient) -> None:
         await make_guest(
             api,
@@ -212,6 +194,7 @@ def test_an_unprivileged_user_of_a_guest_stays_one() -> None:
         assert await guest.out("sudo -n id -u", user="debian") == "0"
 
     if need_sandbox().has_numbers:
-        with_sandbox(test)
+        async with with_sandbox() as api:
+            await test(api)
     else:
         pytest.skip("an ordinary user's sandbox has one user number only")

@@ -6,9 +6,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from tests.support.lab import LabClient
 from tests.support.lab_inside import need_sandbox
-from tests.support.lab_shell import Say, with_shell
+from tests.support.lab_shell import with_shell
 
 from pvelab.machines.machine import Kind
 
@@ -17,13 +16,13 @@ SECRET = "the-secret-of-the-machine"
 PATIENCE_S = 60.0
 
 
-def test_links_lead_neither_to_the_node_nor_to_the_machine(tmp_path: Path) -> None:
+async def test_links_lead_neither_to_the_node_nor_to_the_machine(tmp_path: Path) -> None:
     need_sandbox()
     secret = tmp_path / "secret.txt"
     secret.write_text(SECRET)
     os.chmod(secret, 0o666)
 
-    async def test(_api: LabClient, say: Say) -> None:
+    async with with_shell(guests=Kind.SANDBOX) as (_api, say):
         assert (await say("cat > /var/lib/vz/snippets/node.yaml", b"of the node"))[0] == 0
         links = {
             "absolute": str(secret),
@@ -51,13 +50,11 @@ def test_links_lead_neither_to_the_node_nor_to_the_machine(tmp_path: Path) -> No
         assert secret.read_text() == SECRET
         assert (await say("cat /var/lib/vz/snippets/node.yaml"))[1] == "of the node"
 
-    with_shell(test, guests=Kind.SANDBOX)
 
-
-def test_what_never_ends_is_refused_and_the_lab_goes_on_answering() -> None:
+async def test_what_never_ends_is_refused_and_the_lab_goes_on_answering() -> None:
     need_sandbox()
 
-    async def test(api: LabClient, say: Say) -> None:
+    async with with_shell(guests=Kind.SANDBOX) as (api, say):
         inside = "mkfifo /root/fifo; truncate -s 100M /root/big; mkfifo /root/held"
         result = await say(f"pct exec 201 -- sh -c '{inside}'")
         assert result[0] == 0, result
@@ -78,5 +75,3 @@ def test_what_never_ends_is_refused_and_the_lab_goes_on_answering() -> None:
             assert (await api.get("/version"))["version"]
         held.cancel()
         await asyncio.wait({held})
-
-    with_shell(test, guests=Kind.SANDBOX)

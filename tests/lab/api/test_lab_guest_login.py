@@ -28,10 +28,12 @@ def connecting(found: dict[str, Any], user: str = "ops", **options: Any) -> Any:
     return asyncssh.connect(found["host"], found["port"], **chosen)
 
 
-def test_a_guest_answers_on_the_port_that_is_listed_with_its_host_key_and_its_users(tmp_path: Path) -> None:
+async def test_a_guest_answers_on_the_port_that_is_listed_with_its_host_key_and_its_users(
+    tmp_path: Path,
+) -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, ciuser="ops", sshkeys=key.export_public_key().decode())
         (found,) = await listed(api)
         assert (found["name"], found["addresses"], found["users"]) == ("vm100", ["10.31.2.100"], ["ops"])
@@ -58,13 +60,11 @@ def test_a_guest_answers_on_the_port_that_is_listed_with_its_host_key_and_its_us
         with pytest.raises(asyncssh.PermissionDenied):
             await connecting(found, "root", client_keys=[key])
 
-    with_sandbox(test)
 
-
-def test_users_keys_and_passwords_that_are_changed_inside_count_from_then_on() -> None:
+async def test_users_keys_and_passwords_that_are_changed_inside_count_from_then_on() -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, user_data="#cloud-config\npassword: first\nchpasswd: {expire: false}\n")
         guest = await open_guest(api)
         (found,) = await listed(api)
@@ -81,26 +81,22 @@ def test_users_keys_and_passwords_that_are_changed_inside_count_from_then_on() -
         with pytest.raises(asyncssh.PermissionDenied):
             await connecting(found, "ada", client_keys=[key])
 
-    with_sandbox(test)
 
-
-def test_host_keys_of_the_user_data_are_used_and_passwords_only_where_it_allows_them() -> None:
+async def test_host_keys_of_the_user_data_are_used_and_passwords_only_where_it_allows_them() -> None:
     own = asyncssh.generate_private_key("ssh-ed25519")
     private = "\n".join(f"    {line}" for line in own.export_private_key().decode().splitlines())
     data = f"#cloud-config\npassword: word\nssh_pwauth: false\nssh_keys:\n  ed25519_private: |\n{private}\n"
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api, user_data=data)
         (found,) = await listed(api)
         assert found["host_key"].split()[1] == own.export_public_key().decode().split()[1]
         with pytest.raises(asyncssh.PermissionDenied):
             await connecting(found, "debian", password="word")
 
-    with_sandbox(test)
 
-
-def test_a_guest_that_stops_refuses_and_comes_back_with_the_same_key_and_port() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_that_stops_refuses_and_comes_back_with_the_same_key_and_port() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, cipassword="word")
         (before,) = await listed(api)
         ssh = await connecting(before, "debian", password="word")
@@ -118,5 +114,3 @@ def test_a_guest_that_stops_refuses_and_comes_back_with_the_same_key_and_port() 
         assert (after["port"], after["host_key"]) == (before["port"], before["host_key"])
         async with connecting(after, "debian", password="word") as again:
             assert (await said(again, "hostname"))[1] == "vm100\n"
-
-    with_sandbox(test)

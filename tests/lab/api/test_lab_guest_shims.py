@@ -19,8 +19,8 @@ from pvelab.machines.makers import SandboxMaker
 from pvelab.machines.roots import Roots
 
 
-def test_packages_are_installed_removed_and_refused_in_the_records_of_the_guest() -> None:
-    async def test(api: LabClient) -> None:
+async def test_packages_are_installed_removed_and_refused_in_the_records_of_the_guest() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         out = await guest.out("apt-get update -q && apt-get install -y nginx jq=1.6-2.1+deb12u3 2>&1")
@@ -50,11 +50,9 @@ def test_packages_are_installed_removed_and_refused_in_the_records_of_the_guest(
         )
         assert await guest.out(f'python3 -c "{script}"') == "1.6-2.1+deb12u3 False"
 
-    with_sandbox(test)
 
-
-def test_services_users_and_settings_are_changed_as_on_a_real_system() -> None:
-    async def test(api: LabClient) -> None:
+async def test_services_users_and_settings_are_changed_as_on_a_real_system() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         unit = "[Unit]\nDescription=app\n[Service]\nExecStart=/bin/sleep 9\n"
@@ -88,11 +86,9 @@ def test_services_users_and_settings_are_changed_as_on_a_real_system() -> None:
         assert (await guest.sh("ping -c1 10.31.0.11"))[0] == 0
         assert (await guest.sh("ping -c1 10.99.9.9"))[0] == 1
 
-    with_sandbox(test)
 
-
-def test_a_guest_that_powers_off_stops_and_one_that_reboots_starts_anew() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_that_powers_off_stops_and_one_that_reboots_starts_anew() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         await guest.out("touch /tmp/gone /root/kept; apt-get install -y htop")
@@ -113,14 +109,14 @@ def test_a_guest_that_powers_off_stops_and_one_that_reboots_starts_anew() -> Non
             while (await api.get("/nodes/pve1/qemu/100/status/current"))["status"] != "stopped":
                 await asyncio.sleep(0.02)
 
-    with_sandbox(test)
 
-
-def test_a_copy_begins_with_the_disk_a_rollback_restores_it_and_removal_removes_it(tmp_path: Path) -> None:
+async def test_a_copy_begins_with_the_disk_a_rollback_restores_it_and_removal_removes_it(
+    tmp_path: Path,
+) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of the machine")
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         await guest.out(f"echo one > /root/state; chown nobody /root/state; ln -s {secret} /root/link")
@@ -144,10 +140,8 @@ def test_a_copy_begins_with_the_disk_a_rollback_restores_it_and_removal_removes_
                 await asyncio.sleep(0.02)
         assert api.running.world.store.get("guest_roots", "100") is None
 
-    with_sandbox(test)
 
-
-def test_a_guest_outlives_the_lab_where_the_lab_has_a_folder(tmp_path: Path) -> None:
+async def test_a_guest_outlives_the_lab_where_the_lab_has_a_folder(tmp_path: Path) -> None:
     async def first(api: LabClient) -> None:
         await make_guest(api, user_data="#cloud-config\nruncmd: [echo once >> /root/runs]\n")
         guest = await open_guest(api)
@@ -157,12 +151,14 @@ def test_a_guest_outlives_the_lab_where_the_lab_has_a_folder(tmp_path: Path) -> 
         guest = await open_guest(api)
         assert await guest.out("id -un ada; cat /root/runs") == "ada\nonce"
 
-    with_sandbox(first, data=tmp_path / "lab")
-    with_sandbox(second, data=tmp_path / "lab")
+    async with with_sandbox(data=tmp_path / "lab") as api:
+        await first(api)
+    async with with_sandbox(data=tmp_path / "lab") as api:
+        await second(api)
 
 
-def test_a_guest_that_stops_takes_its_programs_along() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_that_stops_takes_its_programs_along() -> None:
+    async with with_sandbox() as api:
         await make_guest(api)
         guest = await open_guest(api)
         running = asyncio.create_task(guest.sh("sleep 1000"))
@@ -171,13 +167,11 @@ def test_a_guest_that_stops_takes_its_programs_along() -> None:
         with pytest.raises(MachineError):
             await asyncio.wait_for(running, 30)
 
-    with_sandbox(test)
 
-
-def test_a_sandbox_of_an_ordinary_user_has_one_number_and_shows_the_right_ones() -> None:
+async def test_a_sandbox_of_an_ordinary_user_has_one_number_and_shows_the_right_ones() -> None:
     found = need_sandbox()
 
-    async def test(api: LabClient) -> None:
+    async with with_sandbox() as api:
         world = api.running.world
         alone = dataclasses.replace(found, has_numbers=False)
 
@@ -198,5 +192,3 @@ def test_a_sandbox_of_an_ordinary_user_has_one_number_and_shows_the_right_ones()
         assert (await guest.sh("touch /usr/bin/mine"))[0] != 0
         await guest.machine.kill()
         roots.close()
-
-    with_sandbox(test)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
 import subprocess
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,10 @@ from stackyard import lab
 ADDRESS = "10.31.2.100"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(ssh_port=0, **options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(ssh_port=0, **options) as api:
+        yield api
 
 
 VM = {"ide2": "local-lvm:cloudinit", "net0": "virtio,bridge=vmbr0", "ipconfig0": f"ip={ADDRESS}/16"}
@@ -50,11 +47,11 @@ async def guest(api: LabClient, **options: Any) -> AsyncIterator[asyncssh.SSHCli
         yield connection
 
 
-def test_a_user_of_cloud_init_gets_in_with_key_or_password_and_runs_commands() -> None:
+async def test_a_user_of_cloud_init_gets_in_with_key_or_password_and_runs_commands() -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
     line = urllib.parse.quote(key.export_public_key().decode(), safe="")
 
-    async def test(api: LabClient) -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         await make_vm(api, ciuser="ops", cipassword="secret-word", sshkeys=line)
         async with guest(api, username="ops", client_keys=[key]) as ssh:
             assert await said(ssh, "true") == (0, "", "")
@@ -70,8 +67,6 @@ def test_a_user_of_cloud_init_gets_in_with_key_or_password_and_runs_commands() -
             with pytest.raises(asyncssh.PermissionDenied):
                 async with guest(api, **wrong):
                     pass
-
-    with_lab(test, guests=Kind.RECORDED)
 
 
 USER_DATA = """#cloud-config
@@ -91,11 +86,13 @@ chpasswd:
 """
 
 
-def test_users_of_a_custom_user_data_snippet_get_in() -> None:
+async def test_users_of_a_custom_user_data_snippet_get_in() -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
     text = USER_DATA.format(key=key.export_public_key().decode().strip())
 
-    async def test(api: LabClient) -> None:
+    async with with_lab(
+        seed=parse_seed({"files": [{"volume": "local:snippets/u.yaml", "text": text}]})
+    ) as api:
         await make_vm(api, ciuser="ignored", cipassword="ignored-2", cicustom="user=local:snippets/u.yaml")
         async with guest(api, username="deploy", client_keys=[key]) as ssh:
             assert (await said(ssh, "whoami"))[1] == "deploy\n"
@@ -106,21 +103,19 @@ def test_users_of_a_custom_user_data_snippet_get_in() -> None:
             async with guest(api, username="ignored", password="ignored-2"):
                 pass
 
-    with_lab(test, seed=parse_seed({"files": [{"volume": "local:snippets/u.yaml", "text": text}]}))
-
 
 @pytest.mark.parametrize("text", ["not: [closed", "#cloud-config\n- a list", "plain text", ""])
-def test_user_data_that_cannot_be_read_lets_nobody_in_and_breaks_nothing(text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_user_data_that_cannot_be_read_lets_nobody_in_and_breaks_nothing(text: str) -> None:
+    async with with_lab(
+        seed=parse_seed({"files": [{"volume": "local:snippets/u.yaml", "text": text}]})
+    ) as api:
         await make_vm(api, cicustom="user=local:snippets/u.yaml")
         with pytest.raises(asyncssh.PermissionDenied):
             async with guest(api, password="anything"):
                 pass
 
-    with_lab(test, seed=parse_seed({"files": [{"volume": "local:snippets/u.yaml", "text": text}]}))
 
-
-def test_a_container_lets_root_in_with_its_password_and_its_keys() -> None:
+async def test_a_container_lets_root_in_with_its_password_and_its_keys() -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
 
     async def test(api: LabClient) -> None:
@@ -142,7 +137,8 @@ def test_a_container_lets_root_in_with_its_password_and_its_keys() -> None:
                 assert (await said(ssh, "hostname; id -u"))[1] == "box\n0\n"
 
     template = {"files": [{"volume": "local:vztmpl/debian.tar.zst", "size": 100_000_000}]}
-    with_lab(test, seed=parse_seed(template))
+    async with with_lab(seed=parse_seed(template)) as api:
+        await test(api)
 
 
 async def host_key(api: LabClient, address: str) -> bytes:
@@ -152,28 +148,25 @@ async def host_key(api: LabClient, address: str) -> bytes:
         return found.public_data
 
 
-def test_each_guest_has_a_host_key_of_its_own_that_stays(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with lab_client(ssh_port=0, data=tmp_path) as api:
-            await make_vm(api, 100, ADDRESS)
-            await make_vm(api, 101, "10.31.2.101")
-            first, other = await host_key(api, ADDRESS), await host_key(api, "10.31.2.101")
-            assert first != other
-            await api.done(await api.post("/nodes/pve1/qemu/100/status/reboot"))
-            assert await host_key(api, ADDRESS) == first
-        async with lab_client(ssh_port=0, data=tmp_path) as api:
-            assert await host_key(api, ADDRESS) == first
-            for vmid in (100, 101):
-                await api.done(await api.post(f"/nodes/pve1/qemu/{vmid}/status/stop"))
-            await api.done(await api.delete("/nodes/pve1/qemu/100"))
-            await make_vm(api, 100, ADDRESS)
-            assert await host_key(api, ADDRESS) != first
-
-    asyncio.run(main())
+async def test_each_guest_has_a_host_key_of_its_own_that_stays(tmp_path: Path) -> None:
+    async with lab_client(ssh_port=0, data=tmp_path) as api:
+        await make_vm(api, 100, ADDRESS)
+        await make_vm(api, 101, "10.31.2.101")
+        first, other = await host_key(api, ADDRESS), await host_key(api, "10.31.2.101")
+        assert first != other
+        await api.done(await api.post("/nodes/pve1/qemu/100/status/reboot"))
+        assert await host_key(api, ADDRESS) == first
+    async with lab_client(ssh_port=0, data=tmp_path) as api:
+        assert await host_key(api, ADDRESS) == first
+        for vmid in (100, 101):
+            await api.done(await api.post(f"/nodes/pve1/qemu/{vmid}/status/stop"))
+        await api.done(await api.delete("/nodes/pve1/qemu/100"))
+        await make_vm(api, 100, ADDRESS)
+        assert await host_key(api, ADDRESS) != first
 
 
-def test_only_port_22_of_running_guests_and_nodes_can_be_reached() -> None:
-    async def test(api: LabClient) -> None:
+async def test_only_port_22_of_running_guests_and_nodes_can_be_reached() -> None:
+    async with with_lab() as api:
         await make_vm(api)
         refused = [
             (ADDRESS, 80, "Connection refused"),
@@ -193,11 +186,9 @@ def test_only_port_22_of_running_guests_and_nodes_can_be_reached() -> None:
             with pytest.raises(asyncssh.ChannelListenError):
                 await node.forward_remote_port("127.0.0.1", 0, "127.0.0.1", 1)
 
-    with_lab(test)
 
-
-def test_a_guest_answers_when_it_has_booted_and_no_longer_when_it_stops() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_answers_when_it_has_booted_and_no_longer_when_it_stops() -> None:
+    async with with_lab(latency_s={lab.Work.BOOT: 30.0}) as api:
         api.world.clock.hold()
         await make_vm(api, cipassword="secret-word")
         with pytest.raises(asyncssh.ChannelOpenError, match="No route to host"):
@@ -211,8 +202,6 @@ def test_a_guest_answers_when_it_has_booted_and_no_longer_when_it_stops() -> Non
         with pytest.raises(asyncssh.ChannelOpenError, match="No route to host"):
             async with guest(api, password="secret-word"):
                 pass
-
-    with_lab(test, latency_s={lab.Work.BOOT: 30.0})
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's ssh is not on PATH")
@@ -242,8 +231,8 @@ def test_openssh_jumps_over_a_node_to_a_guest(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "vm100\nops\n"), done.stderr
 
 
-def test_passwords_are_refused_where_the_user_data_says_so() -> None:
-    async def test(api: LabClient) -> None:
+async def test_passwords_are_refused_where_the_user_data_says_so() -> None:
+    async with with_lab(guests=Kind.RECORDED) as api:
         world = api.running.world
         blob = world.blobs.put(b"#cloud-config\npassword: word\nssh_pwauth: false\n")
         with world.store.transaction():
@@ -252,5 +241,3 @@ def test_passwords_are_refused_where_the_user_data_says_so() -> None:
         with pytest.raises(asyncssh.PermissionDenied):
             async with guest(api, password="word"):
                 pass
-
-    with_lab(test, guests=Kind.RECORDED)

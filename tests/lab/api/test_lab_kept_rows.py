@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ ROWS = (
 )
 
 
-def test_rows_of_what_the_lab_no_longer_has_do_not_matter(tmp_path: Path) -> None:
+async def test_rows_of_what_the_lab_no_longer_has_do_not_matter(tmp_path: Path) -> None:
     async def write(api: LabClient) -> None:
         with api.world.store.transaction():
             for collection, key, document in ROWS:
@@ -47,10 +46,7 @@ def test_rows_of_what_the_lab_no_longer_has_do_not_matter(tmp_path: Path) -> Non
         await api.pass_time(120)
         assert not [task for task in await api.get("/cluster/tasks") if task["type"] == "auth-realm-sync"]
 
-    async def main() -> None:
-        for work in (write, use):
-            async with lab_client(data=tmp_path, guests=Kind.RECORDED) as api:
-                api.world.clock.hold()
-                await work(api)
-
-    asyncio.run(main())
+    for work in (write, use):
+        async with lab_client(data=tmp_path, guests=Kind.RECORDED) as api:
+            api.world.clock.hold()
+            await work(api)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import proxmoxer.tools
-from tests.support.lab import LabClient, Refused, proxmoxer_client
+from tests.support.lab import Refused, proxmoxer_client
 from tests.support.lab_lxc import L, make, plant_template, used, with_lab
 
 from pvelab import Work
@@ -53,8 +53,8 @@ def test_proxmoxer_takes_a_container_from_a_template_to_its_end(tmp_path: Path) 
         assert node.lxc.get() == api.nodes("pve2").lxc.get() == node.storage("local").content.get() == []
 
 
-def test_many_clients_at_once_lose_nothing_and_the_accounts_add_up() -> None:
-    async def test(api: LabClient) -> None:
+async def test_many_clients_at_once_lose_nothing_and_the_accounts_add_up() -> None:
+    async with with_lab(latency_s={Work.ALLOCATE: 0.001, Work.CREATE: 0.002, Work.DELETE: 0.001}) as api:
         plant_template(api)
         await make(api, 100)
         await api.post(f"{L}/100/template")
@@ -98,5 +98,3 @@ def test_many_clients_at_once_lose_nothing_and_the_accounts_add_up() -> None:
             owners = {row["vmid"] for row in rows if "vmid" in row}
             assert owners <= set(guests)
         assert not any("lock" in row for row in guests.values())
-
-    with_lab(test, latency_s={Work.ALLOCATE: 0.001, Work.CREATE: 0.002, Work.DELETE: 0.001})

@@ -15,8 +15,8 @@ async def pending(api: LabClient) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in await api.get(f"{L}/100/pending")}
 
 
-def test_a_running_container_takes_some_changes_at_once_and_others_at_its_next_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_container_takes_some_changes_at_once_and_others_at_its_next_start() -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         await make(root, start=1, features="nesting=1")
         await root.put(f"{L}/100/config", memory=1024, cpulimit=2, features="nesting=1,fuse=1", tty=1, swap=0)
@@ -32,11 +32,9 @@ def test_a_running_container_takes_some_changes_at_once_and_others_at_its_next_s
         assert "pending" not in (await pending(api))["features"]
         assert (await api.get(f"{L}/100/config", current=1))["tty"] == 1
 
-    with_lab(test)
 
-
-def test_options_are_removed_and_changes_taken_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_options_are_removed_and_changes_taken_back() -> None:
+    async with with_lab() as api:
         await make(api, start=1, searchdomain="lab", onboot=1, net0="name=eth0,bridge=vmbr0")
         await api.put(f"{L}/100/config", delete=["searchdomain", "onboot", "net0", "net1", "net31"])
         rows = await pending(api)
@@ -46,8 +44,6 @@ def test_options_are_removed_and_changes_taken_back() -> None:
         assert "searchdomain" not in await api.get(f"{L}/100/config")
         await api.put(f"{L}/100/config", revert="searchdomain")
         assert (await api.get(f"{L}/100/config"))["searchdomain"] == "lab"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +71,10 @@ def test_options_are_removed_and_changes_taken_back() -> None:
         ),
     ],
 )
-def test_a_change_that_cannot_be_is_refused_and_changes_nothing(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
+    params: dict[str, Any], text: str
+) -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         before = await make(root)
         with pytest.raises(Refused, match=text):
@@ -84,21 +82,17 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(params: dict[str
         assert await api.get(f"{L}/100/config") == before
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_a_locked_container_is_left_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_locked_container_is_left_alone() -> None:
+    async with with_lab() as api:
         await make(api)
         change(api, 100, lock="snapshot")
         with pytest.raises(Refused, match=r"500 CT is locked \(snapshot\)"):
             await api.put(f"{L}/100/config", onboot=1)
 
-    with_lab(test)
 
-
-def test_a_mount_point_that_goes_becomes_unused_and_can_be_freed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_mount_point_that_goes_becomes_unused_and_can_be_freed() -> None:
+    async with with_lab() as api:
         await make(api)
         await api.put(f"{L}/100/config", mp0="local-lvm:2,mp=/data")
         assert (await api.get(f"{L}/100/config"))["mp0"] == "local-lvm:vm-100-disk-1,mp=/data,size=2G"
@@ -112,11 +106,9 @@ def test_a_mount_point_that_goes_becomes_unused_and_can_be_freed() -> None:
         await api.put(f"{L}/100/config", delete="unused0")
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_a_mount_point_in_place_of_another_waits_for_the_next_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_mount_point_in_place_of_another_waits_for_the_next_start() -> None:
+    async with with_lab() as api:
         await make(api, start=1)
         await api.put(f"{L}/100/config", mp0="local-lvm:1,mp=/data")
         assert (await api.get(f"{L}/100/config", current=1))["mp0"].startswith("local-lvm:vm-100-disk-1,")
@@ -128,11 +120,9 @@ def test_a_mount_point_in_place_of_another_waits_for_the_next_start() -> None:
         assert config["mp0"] == "local-lvm:vm-100-disk-2,mp=/data,size=3G"
         assert config["unused0"] == "local-lvm:vm-100-disk-1"
 
-    with_lab(test)
 
-
-def test_volumes_of_a_protected_container_stay() -> None:
-    async def test(api: LabClient) -> None:
+async def test_volumes_of_a_protected_container_stay() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:1,mp=/data", protection=1)
         with pytest.raises(Refused, match="500 can't remove CT 100 drive 'mp0' - protection mode enabled"):
             await api.put(f"{L}/100/config", delete="mp0")
@@ -140,11 +130,9 @@ def test_volumes_of_a_protected_container_stay() -> None:
             await api.put(f"{L}/100/config", mp1="local-lvm:1,mp=/more")
         assert await used(api) == 2 * GIB
 
-    with_lab(test)
 
-
-def test_only_who_may_change_options_sees_the_environment() -> None:
-    async def test(api: LabClient) -> None:
+async def test_only_who_may_change_options_sees_the_environment() -> None:
+    async with with_lab() as api:
         await make(api, env="TOKEN=secret\0MODE=test")
         assert (await api.get(f"{L}/100/config"))["env"] == "TOKEN=secret\0MODE=test"
         await api.post("/access/users", userid="eve@pve", password="password")
@@ -154,11 +142,9 @@ def test_only_who_may_change_options_sees_the_environment() -> None:
         with pytest.raises(Refused, match="403 Permission check failed"):
             await eve.put(f"{L}/100/config", onboot=1)
 
-    with_lab(test)
 
-
-def test_every_option_asks_for_its_own_privilege() -> None:
-    async def test(api: LabClient) -> None:
+async def test_every_option_asks_for_its_own_privilege() -> None:
+    async with with_lab() as api:
         await make(api, net0="name=eth0,bridge=vmbr0")
         await api.post("/access/users", userid="eve@pve", password="password")
         await api.post("/access/roles", roleid="Tuner", privs="VM.Config.CPU,VM.Config.Network")
@@ -173,5 +159,3 @@ def test_every_option_asks_for_its_own_privilege() -> None:
         ):
             with pytest.raises(Refused, match=f"403 Permission check failed {text}"):
                 await eve.put(f"{L}/100/config", **params)
-
-    with_lab(test)

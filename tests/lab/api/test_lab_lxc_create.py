@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.lab import LabClient, Refused
+from tests.support.lab import Refused
 from tests.support.lab_lxc import (
     TEMPLATE,
     L,
@@ -23,8 +23,8 @@ GIB = 2**30
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0ZQxFv6rfQ6vGqgZk1wq3pW9yq0kq3bq1pJr9n5Wkz me@here"
 
 
-def test_a_new_container_is_printed_as_proxmox_prints_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_new_container_is_printed_as_proxmox_prints_it() -> None:
+    async with with_lab() as api:
         config = await make(
             api,
             rootfs="volume=local-lvm:4,quota=0,acl=0,mountoptions=discard",
@@ -56,11 +56,9 @@ def test_a_new_container_is_printed_as_proxmox_prints_it() -> None:
             ("local-lvm:vm-100-disk-0", "rootdir", 100)
         ]
 
-    with_lab(test)
 
-
-def test_what_is_not_said_comes_from_the_template_and_from_proxmox() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_is_not_said_comes_from_the_template_and_from_proxmox() -> None:
+    async with with_lab() as api:
         plant_template(api)
         await done(api, await api.post(L, vmid=100, ostemplate=TEMPLATE, storage="local-lvm"))
         config = await api.get(f"{L}/100/config")
@@ -76,11 +74,9 @@ def test_what_is_not_said_comes_from_the_template_and_from_proxmox() -> None:
         }
         assert (await api.get(f"{L}/100/status/current"))["status"] == "stopped"
 
-    with_lab(test)
 
-
-def test_passwords_and_keys_never_come_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_passwords_and_keys_never_come_back() -> None:
+    async with with_lab() as api:
         await make(api, password="hidden-word", ssh__public__keys=KEY, start=1)
         for path in ("config", "pending", "status/current"):
             reply = await api.raw("GET", f"{L}/100/{path}")
@@ -92,11 +88,9 @@ def test_passwords_and_keys_never_come_back() -> None:
         await done(api, await api.delete(f"{L}/100"))
         assert api.world.store.get("guest_secrets", "100") is None
 
-    with_lab(test)
 
-
-def test_a_container_can_start_at_once_in_a_pool() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_can_start_at_once_in_a_pool() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             api.world.store.put("pools", "lab", {"poolid": "lab"})
         await make(api, start=1, pool="lab", hostname="web")
@@ -106,8 +100,6 @@ def test_a_container_can_start_at_once_in_a_pool() -> None:
         row = next(row for row in await api.get("/cluster/resources") if row["id"] == "lxc/100")
         assert (row["pool"], row["status"], row["maxdisk"]) == ("lab", "running", GIB)
         assert [row["vmid"] for row in await api.get(L)] == [100]
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -135,17 +127,15 @@ def test_a_container_can_start_at_once_in_a_pool() -> None:
         ),
     ],
 )
-def test_some_options_are_for_root_alone_and_no_token_of_his(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_some_options_are_for_root_alone_and_no_token_of_his(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await make(api, **params)
         assert api.world.guests.get(100) is None
 
-    with_lab(test)
 
-
-def test_root_himself_may_mount_folders_and_pass_devices_through() -> None:
-    async def test(api: LabClient) -> None:
+async def test_root_himself_may_mount_folders_and_pass_devices_through() -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         config = await make(
             root, mp0="/srv/data,mp=/data,shared=1", dev0="/dev/net/tun,mode=0666", features="fuse=1,keyctl=1"
@@ -153,8 +143,6 @@ def test_root_himself_may_mount_folders_and_pass_devices_through() -> None:
         assert config["mp0"] == "/srv/data,mp=/data,shared=1"
         assert config["dev0"] == "/dev/net/tun,mode=0666"
         assert config["features"] == "fuse=1,keyctl=1"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -176,28 +164,24 @@ def test_root_himself_may_mount_folders_and_pass_devices_through() -> None:
         ({"net0": "bridge=vmbr0"}, "400 .*property is missing and it is not optional"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_cannot_be_is_refused_at_once(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         plant_template(api)
         given = {"ostemplate": TEMPLATE, "rootfs": "local-lvm:1", **params}
         with pytest.raises(Refused, match=text):
             await api.post(L, vmid=100, **{key: value for key, value in given.items() if value is not None})
         assert api.world.guests.get(100) is None
 
-    with_lab(test)
 
-
-def test_a_storage_that_holds_no_containers_is_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_that_holds_no_containers_is_refused() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="vms", type="dir", path="/srv/vms", content="images")
         with pytest.raises(Refused, match="storage 'vms' does not support container directories"):
             await make(api, rootfs="vms:1")
 
-    with_lab(test)
 
-
-def test_a_taken_number_is_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_taken_number_is_refused() -> None:
+    async with with_lab() as api:
         await make(api)
         with pytest.raises(
             Refused, match="500 unable to create CT 100 - CT 100 already exists on node 'pve1'"
@@ -208,8 +192,6 @@ def test_a_taken_number_is_refused() -> None:
         ):
             await api.post("/nodes/pve2/qemu", vmid=100)
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("params", "text"),
@@ -218,8 +200,8 @@ def test_a_taken_number_is_refused() -> None:
         ({"mp0": "local:500,mp=/x"}, "No space left on device"),
     ],
 )
-def test_a_creation_that_fails_leaves_nothing_behind(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_creation_that_fails_leaves_nothing_behind(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         plant_template(api)
         given = {"ostemplate": TEMPLATE, "rootfs": "local-lvm:1", **params}
         status = await failed(api, await api.post(L, vmid=100, **given))
@@ -229,11 +211,9 @@ def test_a_creation_that_fails_leaves_nothing_behind(params: dict[str, Any], tex
         with pytest.raises(Refused, match=r"500 Configuration file 'nodes/pve1/lxc/100.conf' does not exist"):
             await api.get(f"{L}/100/status/current")
 
-    with_lab(test)
 
-
-def test_a_running_or_protected_container_is_not_removed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_or_protected_container_is_not_removed() -> None:
+    async with with_lab() as api:
         await make(api, start=1)
         with pytest.raises(Refused, match="500 unable to destroy CT 100 - container is running"):
             await api.delete(f"{L}/100")
@@ -247,11 +227,9 @@ def test_a_running_or_protected_container_is_not_removed() -> None:
         with pytest.raises(Refused, match=r"500 CT is locked \(backup\)"):
             await api.delete(f"{L}/100")
 
-    with_lab(test)
 
-
-def test_a_container_that_others_count_on_is_removed_with_purge_only() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_that_others_count_on_is_removed_with_purge_only() -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         await make(root, ha__managed=1)
         assert (await api.get(f"{L}/100/status/current"))["ha"] == {"managed": 1, "state": "stopped"}
@@ -265,11 +243,9 @@ def test_a_container_that_others_count_on_is_removed_with_purge_only() -> None:
         assert api.world.store.get("ha_resources", "ct:100") is None
         assert api.world.store.get("backup_jobs", "job") == {"id": "job", "vmid": "101"}
 
-    with_lab(test)
 
-
-def test_removing_a_container_frees_its_volumes_and_forgets_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_removing_a_container_frees_its_volumes_and_forgets_it() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:1,mp=/data")
         await api.put(f"{L}/100/config", delete="mp0")
         await api.post("/nodes/pve1/storage/local-lvm/content", filename="vm-100-disk-9", vmid=100, size="1G")
@@ -279,5 +255,3 @@ def test_removing_a_container_frees_its_volumes_and_forgets_it() -> None:
         await make(api)
         await done(api, await api.delete(f"{L}/100", purge=1, destroy__unreferenced__disks=1))
         assert await used(api) == 0
-
-    with_lab(test)

@@ -16,8 +16,8 @@ async def interfaces(api: LabClient, vmid: int = 100) -> dict[str, Any]:
     return {one["name"]: one for one in found}
 
 
-def test_a_container_that_is_not_in_the_right_state_says_so_at_once() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_that_is_not_in_the_right_state_says_so_at_once() -> None:
+    async with with_lab() as api:
         await make(api)
         for command in ("stop", "shutdown", "suspend"):
             with pytest.raises(Refused, match="500 CT 100 not running"):
@@ -31,11 +31,9 @@ def test_a_container_that_is_not_in_the_right_state_says_so_at_once() -> None:
         with pytest.raises(Refused, match=r"400 .*Only root may use this option"):
             await api.post(f"{L}/100/status/stop", skiplock=1)
 
-    with_lab(test)
 
-
-def test_a_template_or_locked_container_does_not_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_template_or_locked_container_does_not_start() -> None:
+    async with with_lab() as api:
         await make(api)
         change(api, 100, lock="backup")
         assert await failed(api, await api.post(f"{L}/100/status/start")) == "CT is locked (backup)"
@@ -44,31 +42,25 @@ def test_a_template_or_locked_container_does_not_start() -> None:
         text = await failed(api, await api.post(f"{L}/100/status/start"))
         assert text == "you can't start a CT if it's a template"
 
-    with_lab(test)
 
-
-def test_a_container_whose_volume_is_gone_does_not_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_whose_volume_is_gone_does_not_start() -> None:
+    async with with_lab() as api:
         await make(api)
         await done(api, await api.delete("/nodes/pve1/storage/local-lvm/content/local-lvm:vm-100-disk-0"))
         text = await failed(api, await api.post(f"{L}/100/status/start"))
         assert text == "volume 'local-lvm:vm-100-disk-0' does not exist"
         assert (await api.get(f"{L}/100/status/current"))["status"] == "stopped"
 
-    with_lab(test)
 
-
-def test_quotas_do_not_go_with_unprivileged_containers() -> None:
-    async def test(api: LabClient) -> None:
+async def test_quotas_do_not_go_with_unprivileged_containers() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:1,mp=/data,quota=1")
         text = await failed(api, await api.post(f"{L}/100/status/start"))
         assert text == "Quotas are not supported by unprivileged containers."
 
-    with_lab(test)
 
-
-def test_a_shutdown_that_takes_too_long_fails_or_is_forced() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_shutdown_that_takes_too_long_fails_or_is_forced() -> None:
+    async with with_lab(latency_s={Work.SHUTDOWN: 60.0}) as api:
         await make(api, start=1)
         upid = await api.post(f"{L}/100/status/shutdown", timeout=5)
         await api.pass_time(6)
@@ -79,11 +71,9 @@ def test_a_shutdown_that_takes_too_long_fails_or_is_forced() -> None:
         await done(api, upid)
         assert (await api.get(f"{L}/100/status/current"))["status"] == "stopped"
 
-    with_lab(test, latency_s={Work.SHUTDOWN: 60.0})
 
-
-def test_a_stop_can_break_off_a_shutdown() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_stop_can_break_off_a_shutdown() -> None:
+    async with with_lab(latency_s={Work.SHUTDOWN: 40.0}) as api:
         await make(api, start=1)
         shutdown = await api.post(f"{L}/100/status/shutdown", timeout=50)
         stop = await api.post(f"{L}/100/status/stop", overrule__shutdown=1)
@@ -91,11 +81,9 @@ def test_a_stop_can_break_off_a_shutdown() -> None:
         assert f"overruled vzshutdown tasks: {shutdown}" in await api.log(stop)
         assert await failed(api, shutdown) == "received interrupt"
 
-    with_lab(test, latency_s={Work.SHUTDOWN: 40.0})
 
-
-def test_a_suspended_container_comes_back_and_no_other_does() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_suspended_container_comes_back_and_no_other_does() -> None:
+    async with with_lab() as api:
         await make(api)
         assert "lxc-checkpoint" in await failed(api, await api.post(f"{L}/100/status/resume"))
         await done(api, await api.post(f"{L}/100/status/start"))
@@ -104,11 +92,9 @@ def test_a_suspended_container_comes_back_and_no_other_does() -> None:
         await done(api, await api.post(f"{L}/100/status/resume"))
         assert (await api.get(f"{L}/100/status/current"))["status"] == "running"
 
-    with_lab(test)
 
-
-def test_interfaces_have_the_addresses_that_the_configuration_gives_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_interfaces_have_the_addresses_that_the_configuration_gives_them() -> None:
+    async with with_lab() as api:
         await make(
             api,
             net0="name=eth0,bridge=vmbr0,ip=10.40.0.7/24,gw=10.40.0.1,ip6=fd00::7/64,hwaddr=BC:24:11:00:00:07",
@@ -132,22 +118,18 @@ def test_interfaces_have_the_addresses_that_the_configuration_gives_them() -> No
         await done(api, await api.post(f"{L}/100/status/reboot"))
         assert (await interfaces(api))["lan1"]["inet"] == found["lan1"]["inet"]
 
-    with_lab(test)
 
-
-def test_a_container_has_no_addresses_before_it_has_booted() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_has_no_addresses_before_it_has_booted() -> None:
+    async with with_lab(latency_s={Work.BOOT: 6000.0}) as api:
         await make(api, net0="name=eth0,bridge=vmbr0,ip=dhcp", start=1)
         found = await interfaces(api)
         assert (list(found), found["eth0"]["ip-addresses"]) == (["lo", "eth0"], [])
         api.world.clock.advance(600)
         assert "inet" in (await interfaces(api))["eth0"]
 
-    with_lab(test, latency_s={Work.BOOT: 6000.0})
 
-
-def test_a_system_that_proxmox_does_not_know_gets_addresses_from_the_host_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_system_that_proxmox_does_not_know_gets_addresses_from_the_host_alone() -> None:
+    async with with_lab() as api:
         await make(
             api,
             ostype="unmanaged",
@@ -158,11 +140,9 @@ def test_a_system_that_proxmox_does_not_know_gets_addresses_from_the_host_alone(
         found = await interfaces(api)
         assert ("inet" in found["eth0"], "inet" in found["eth1"]) == (False, True)
 
-    with_lab(test)
 
-
-def test_an_image_from_a_registry_runs_what_the_image_says() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_image_from_a_registry_runs_what_the_image_says() -> None:
+    async with with_lab() as api:
         pulled = await api.post(
             "/nodes/pve1/storage/local/oci-registry-pull", reference="docker.io/library/nginx:1.29"
         )
@@ -181,5 +161,3 @@ def test_an_image_from_a_registry_runs_what_the_image_says() -> None:
         assert config["lxc"] == [["lxc.signal.halt", "SIGTERM"]]
         assert "inet" in (await interfaces(api))["eth0"]
         assert TEMPLATE not in str(config)
-
-    with_lab(test)

@@ -18,8 +18,8 @@ async def config_of(api: LabClient, vmid: int = 100, node: str = "pve1") -> dict
     return found
 
 
-def test_volumes_grow_and_never_shrink() -> None:
-    async def test(api: LabClient) -> None:
+async def test_volumes_grow_and_never_shrink() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local:1,mp=/data")
         await done(api, await api.put(f"{L}/100/resize", disk="rootfs", size="6G"))
         await done(api, await api.put(f"{L}/100/resize", disk="mp0", size="+512M"))
@@ -35,11 +35,9 @@ def test_volumes_grow_and_never_shrink() -> None:
         with pytest.raises(Refused, match="500 format error"):
             await api.put(f"{L}/100/resize", disk="mp7", size="7G")
 
-    with_lab(test)
 
-
-def test_a_volume_that_does_not_fit_fails_the_task_and_stays_as_it_was() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_volume_that_does_not_fit_fails_the_task_and_stays_as_it_was() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="thick", type="lvm", vgname="fast", content="rootdir")
         await make(api, rootfs="thick:1")
         status = await failed(api, await api.put(f"{L}/100/resize", disk="rootfs", size="3T"))
@@ -49,11 +47,9 @@ def test_a_volume_that_does_not_fit_fails_the_task_and_stays_as_it_was() -> None
         )
         assert (await config_of(api))["rootfs"] == "thick:vm-100-disk-0,size=1G"
 
-    with_lab(test)
 
-
-def test_a_volume_moves_to_another_storage() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_volume_moves_to_another_storage() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:2,mp=/data,backup=1")
         upid = await api.post(f"{L}/100/move_volume", volume="mp0", storage="local", delete=1)
         await done(api, upid)
@@ -65,8 +61,6 @@ def test_a_volume_moves_to_another_storage() -> None:
         config = await config_of(api)
         assert config["rootfs"] == "local:100/vm-100-disk-1.raw,size=1G"
         assert config["unused0"] == "local-lvm:vm-100-disk-0"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -91,19 +85,17 @@ def test_a_volume_moves_to_another_storage() -> None:
         ),
     ],
 )
-def test_a_move_that_cannot_be_is_refused(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_move_that_cannot_be_is_refused(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:1,mp=/data")
         await make(api, 101, mp1="local-lvm:1,mp=/data")
         with pytest.raises(Refused, match=text):
             await api.post(f"{L}/100/move_volume", **{"volume": "mp0", **params})
         assert "lock" not in await config_of(api)
 
-    with_lab(test)
 
-
-def test_a_volume_moves_to_another_container_under_its_name() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_volume_moves_to_another_container_under_its_name() -> None:
+    async with with_lab() as api:
         await make(api, mp0="local-lvm:1,mp=/data")
         await make(api, 101)
         upid = await api.post(f"{L}/100/move_volume", volume="mp0", target__vmid=101, target__volume="mp3")
@@ -111,11 +103,9 @@ def test_a_volume_moves_to_another_container_under_its_name() -> None:
         assert "mp0" not in await config_of(api)
         assert (await config_of(api, 101))["mp3"] == "local-lvm:vm-101-disk-1,mp=/data,size=1G"
 
-    with_lab(test)
 
-
-def test_a_clone_has_its_own_volumes_and_addresses() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_clone_has_its_own_volumes_and_addresses() -> None:
+    async with with_lab() as api:
         old = await make(api, mp0="local:1,mp=/data", net0="name=eth0,bridge=vmbr0", hostname="web", onboot=1)
         await api.put(f"{L}/100/config", mp1="local-lvm:1,mp=/old")
         await api.put(f"{L}/100/config", delete="mp1")
@@ -128,11 +118,9 @@ def test_a_clone_has_its_own_volumes_and_addresses() -> None:
         assert not {"lock", "unused0", "template"} & set(new)
         assert "lock" not in await config_of(api)
 
-    with_lab(test)
 
-
-def test_a_template_is_cloned_by_link() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_template_is_cloned_by_link() -> None:
+    async with with_lab() as api:
         await make(api)
         with pytest.raises(
             Refused, match="500 Linked clone feature for 'local-lvm:vm-100-disk-0' is not available"
@@ -154,11 +142,9 @@ def test_a_template_is_cloned_by_link() -> None:
         await done(api, await api.delete(f"{L}/101"))
         assert await used(api) == 0
 
-    with_lab(test)
 
-
-def test_a_template_whose_clones_refer_to_it_by_name_is_kept() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_template_whose_clones_refer_to_it_by_name_is_kept() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="tank", type="zfspool", pool="tank")
         config = await make(api, rootfs="tank:1")
         assert config["rootfs"] == "tank:subvol-100-disk-0,size=1G"
@@ -175,11 +161,9 @@ def test_a_template_whose_clones_refer_to_it_by_name_is_kept() -> None:
         await done(api, await api.delete(f"{L}/100"))
         assert await used(api, "tank") == 0
 
-    with_lab(test)
 
-
-def test_what_cannot_be_cloned_is_refused_and_leaves_no_lock() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_cannot_be_cloned_is_refused_and_leaves_no_lock() -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         await make(root, start=1, mp0="/srv,mp=/srv")
         await make(api, 101, start=1)
@@ -202,11 +186,9 @@ def test_what_cannot_be_cloned_is_refused_and_leaves_no_lock() -> None:
         with pytest.raises(Refused, match=r"500 can't clone CT to node 'pve2' \(CT uses local storage\)"):
             await api.post(f"{L}/101/clone", newid=102, target="pve2")
 
-    with_lab(test)
 
-
-def test_a_source_that_is_being_cloned_is_locked() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_source_that_is_being_cloned_is_locked() -> None:
+    async with with_lab(latency_s={Work.CLONE: 5.0}) as api:
         await make(api)
         upid = await api.post(f"{L}/100/clone", newid=101)
         assert (await config_of(api))["lock"] == "disk"
@@ -217,11 +199,9 @@ def test_a_source_that_is_being_cloned_is_locked() -> None:
         await done(api, upid)
         assert "lock" not in await config_of(api)
 
-    with_lab(test, latency_s={Work.CLONE: 5.0})
 
-
-def test_a_clone_that_fails_leaves_nothing_and_unlocks_its_source() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_clone_that_fails_leaves_nothing_and_unlocks_its_source() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="thick", type="lvm", vgname="fast", content="rootdir")
         await make(api, rootfs="thick:60")
         status = await failed(api, await api.post(f"{L}/100/clone", newid=101))
@@ -230,11 +210,9 @@ def test_a_clone_that_fails_leaves_nothing_and_unlocks_its_source() -> None:
         assert api.world.guests.get(101) is None
         assert await used(api, "thick") == 60 * GIB
 
-    with_lab(test)
 
-
-def test_snapshots_keep_the_configuration_and_bring_it_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_snapshots_keep_the_configuration_and_bring_it_back() -> None:
+    async with with_lab() as api:
         await make(api, start=1, description="now")
         await done(api, await api.post(f"{L}/100/snapshot", snapname="before", description="first"))
         await api.put(f"{L}/100/config", memory=2048, mp0="local-lvm:1,mp=/data")
@@ -253,11 +231,9 @@ def test_snapshots_keep_the_configuration_and_bring_it_back() -> None:
         await done(api, await api.delete(f"{L}/100/snapshot/before"))
         assert [row["name"] for row in await api.get(f"{L}/100/snapshot")] == ["current"]
 
-    with_lab(test)
 
-
-def test_snapshots_that_cannot_be_are_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_snapshots_that_cannot_be_are_refused() -> None:
+    async with with_lab() as api:
         await make(api, rootfs="local:1")
         for name in ("current", "vzdump"):
             with pytest.raises(Refused, match=rf"500 unable to use snapshot name '{name}' \(reserved name\)"):
@@ -275,22 +251,18 @@ def test_snapshots_that_cannot_be_are_refused() -> None:
         with pytest.raises(Refused, match="500 unable to create template, because CT contains snapshots"):
             await api.post(f"{L}/101/template")
 
-    with_lab(test)
 
-
-def test_a_full_clone_of_a_running_container_is_made_from_a_snapshot() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_full_clone_of_a_running_container_is_made_from_a_snapshot() -> None:
+    async with with_lab() as api:
         await make(api, start=1)
         await done(api, await api.post(f"{L}/100/snapshot", snapname="s1"))
         await done(api, await api.put(f"{L}/100/resize", disk="rootfs", size="2G"))
         await done(api, await api.post(f"{L}/100/clone", newid=101, snapname="s1", full=1))
         assert (await config_of(api, 101))["rootfs"] == "local-lvm:vm-101-disk-0,size=1G"
 
-    with_lab(test)
 
-
-def test_a_running_container_is_migrated_with_its_volumes_by_restart() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_container_is_migrated_with_its_volumes_by_restart() -> None:
+    async with with_lab() as api:
         await make(api, start=1, mp0="local:1,mp=/data")
         with pytest.raises(
             Refused, match="500 can't migrate running container without --online or --restart"
@@ -307,21 +279,17 @@ def test_a_running_container_is_migrated_with_its_volumes_by_restart() -> None:
         assert (await api.get("/nodes/pve2/lxc/100/status/current"))["status"] == "running"
         assert (await used(api), await used(api, node="pve2")) == (0, GIB)
 
-    with_lab(test)
 
-
-def test_a_migration_can_put_volumes_on_another_storage_under_free_names() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_migration_can_put_volumes_on_another_storage_under_free_names() -> None:
+    async with with_lab() as api:
         await api.post("/nodes/pve2/storage/local/content", filename="vm-100-disk-0.raw", vmid=100, size="1G")
         await make(api)
         await done(api, await api.post(f"{L}/100/migrate", target="pve2", target__storage="local"))
         assert (await config_of(api, node="pve2"))["rootfs"] == "local:100/vm-100-disk-1.raw,size=1G"
 
-    with_lab(test)
 
-
-def test_a_migration_that_fails_leaves_the_container_where_it_was() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_migration_that_fails_leaves_the_container_where_it_was() -> None:
+    async with with_lab() as api:
         root = await as_root(api)
         await make(root, mp0="/srv,mp=/srv")
         upid = await api.post(f"{L}/100/migrate", target="pve2")
@@ -345,5 +313,3 @@ def test_a_migration_that_fails_leaves_the_container_where_it_was() -> None:
         assert (await api.get(f"{L}/100/migrate"))["allowed-nodes"] == ["pve2"]
         with pytest.raises(Refused, match=r"500 CT is locked \(backup\)"):
             await api.get(f"{L}/101/migrate")
-
-    with_lab(test)

@@ -30,8 +30,8 @@ async def reboot(api: LabClient, vmid: int, line: str = "systemctl reboot") -> N
             await asyncio.sleep(0.05)
 
 
-def test_a_guest_is_a_node_once_proxmox_is_installed_and_it_booted_again() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_is_a_node_once_proxmox_is_installed_and_it_booted_again() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, 100)
         guest = await open_guest(api, 100)
         assert not (await guest.out("uname -r")).endswith("-pve")
@@ -52,13 +52,9 @@ def test_a_guest_is_a_node_once_proxmox_is_installed_and_it_booted_again() -> No
         assert copy is not None
         assert isinstance(await api.world.machines.of(copy), NestedMachine), "its disk has it too"
 
-    with_sandbox(test)
 
-
-def test_a_record_that_is_no_record_makes_no_node() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_record_that_is_no_record_makes_no_node() -> None:
+    async with with_sandbox() as api:
         await make_guest(api, 100)
         await reboot(api, 100, "ln -sf /etc/passwd /var/lib/stackyard-lab/packages.json; reboot")
         assert (await (await open_guest(api, 100)).sh("pveversion"))[0] == 127
-
-    with_sandbox(test)

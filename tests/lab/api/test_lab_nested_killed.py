@@ -88,26 +88,23 @@ async def _lab(data: Path, *options: str) -> AsyncIterator[LabProcess]:
 
 
 @pytest.mark.parametrize("guests", ["recorded", "sandbox"])
-def test_nested_nodes_come_back_with_their_guests_after_the_lab_was_killed(
+async def test_nested_nodes_come_back_with_their_guests_after_the_lab_was_killed(
     tmp_path: Path, guests: str
 ) -> None:
-    async def scenario() -> None:
-        found = await find_bubblewrap()
-        if guests == "sandbox" and isinstance(found, str):
-            pytest.skip(found)
-        data, seed = tmp_path / "data", tmp_path / "seed.yaml"
-        seed.write_text(SEED)
-        connector = aiohttp.TCPConnector(ssl=False, force_close=True)
-        async with aiohttp.ClientSession(connector=connector) as session, asyncio.timeout(PATIENCE_S * 4):
-            async with _lab(data, "--guests", guests, "--seed", str(seed)) as running:
-                inner = await _inner(session, running)
-                await inner.done("/nodes/inner/qemu", vmid=200, name="leaf", memory=512)
-                await inner.done("/nodes/inner/qemu/200/status/start")
-                before = await inner.call("GET", "/nodes/inner/certificates/info")
-            async with _lab(data, "--guests", guests) as running:
-                inner = await _inner(session, running)
-                [leaf] = await inner.call("GET", "/nodes/inner/qemu")
-                assert (leaf["vmid"], leaf["name"], leaf["status"]) == (200, "leaf", "running")
-                assert await inner.call("GET", "/nodes/inner/certificates/info") == before
-
-    asyncio.run(scenario())
+    found = await find_bubblewrap()
+    if guests == "sandbox" and isinstance(found, str):
+        pytest.skip(found)
+    data, seed = tmp_path / "data", tmp_path / "seed.yaml"
+    seed.write_text(SEED)
+    connector = aiohttp.TCPConnector(ssl=False, force_close=True)
+    async with aiohttp.ClientSession(connector=connector) as session, asyncio.timeout(PATIENCE_S * 4):
+        async with _lab(data, "--guests", guests, "--seed", str(seed)) as running:
+            inner = await _inner(session, running)
+            await inner.done("/nodes/inner/qemu", vmid=200, name="leaf", memory=512)
+            await inner.done("/nodes/inner/qemu/200/status/start")
+            before = await inner.call("GET", "/nodes/inner/certificates/info")
+        async with _lab(data, "--guests", guests) as running:
+            inner = await _inner(session, running)
+            [leaf] = await inner.call("GET", "/nodes/inner/qemu")
+            assert (leaf["vmid"], leaf["name"], leaf["status"]) == (200, "leaf", "running")
+            assert await inner.call("GET", "/nodes/inner/certificates/info") == before

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,10 @@ from pvelab.faults.faults import FaultRule, Point, Strike
 NETWORK = "/nodes/pve1/network"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def interfaces(api: LabClient, **params: Any) -> dict[str, dict[str, Any]]:
@@ -44,8 +42,8 @@ async def user(api: LabClient, name: str, path: str, role: str) -> LabClient:
     return await api.with_password(userid, "secret-123")
 
 
-def test_a_fresh_node_has_its_cards_and_one_bridge_with_an_address() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_fresh_node_has_its_cards_and_one_bridge_with_an_address() -> None:
+    async with with_lab() as api:
         found = await interfaces(api)
         assert list(found) == ["eno1", "eno2", "eno3", "eno4", "vmbr0"]
         bridge = found["vmbr0"]
@@ -58,11 +56,9 @@ def test_a_fresh_node_has_its_cards_and_one_bridge_with_an_address() -> None:
         assert "active" not in found["eno2"]
         assert await changes(api) is None
 
-    with_lab(test)
 
-
-def test_a_bridge_is_pending_until_the_reload_and_reads_back_as_from_the_file() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_bridge_is_pending_until_the_reload_and_reads_back_as_from_the_file() -> None:
+    async with with_lab() as api:
         await api.post(
             NETWORK,
             iface="vmbr7",
@@ -90,11 +86,9 @@ def test_a_bridge_is_pending_until_the_reload_and_reads_back_as_from_the_file() 
         found = await interfaces(api)
         assert (found["vmbr7"]["active"], found["eno2"]["active"]) == (1, 1)
 
-    with_lab(test)
 
-
-def test_a_revert_drops_everything_that_is_pending() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_revert_drops_everything_that_is_pending() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
         await api.delete(f"{NETWORK}/vmbr0")
         assert "-iface vmbr0 inet static" in (await changes(api) or "")
@@ -102,18 +96,14 @@ def test_a_revert_drops_everything_that_is_pending() -> None:
         assert await changes(api) is None
         assert list(await interfaces(api)) == ["eno1", "eno2", "eno3", "eno4", "vmbr0"]
 
-    with_lab(test)
 
-
-def test_a_bond_without_a_mode_reads_back_balance_rr_and_takes_its_slaves_up() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_bond_without_a_mode_reads_back_balance_rr_and_takes_its_slaves_up() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="bond0", type="bond", slaves="eno3 eno4", autostart=1)
         assert await reload(api) == "OK"
         found = await interfaces(api)
         assert (found["bond0"]["bond_mode"], found["bond0"]["slaves"]) == ("balance-rr", "eno3 eno4")
         assert (found["eno3"]["autostart"], found["eno3"]["active"], found["eno4"]["active"]) == (1, 1, 1)
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -124,20 +114,18 @@ def test_a_bond_without_a_mode_reads_back_balance_rr_and_takes_its_slaves_up() -
         ("storage", {"vlan__raw__device": "eno2", "vlan__id": 30}, "eno2", "30"),
     ],
 )
-def test_a_vlan_knows_its_parent_and_tag_by_name_or_by_setting(
+async def test_a_vlan_knows_its_parent_and_tag_by_name_or_by_setting(
     name: str, more: dict[str, Any], parent: str, tag: str
 ) -> None:
-    async def test(api: LabClient) -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface=name, type="vlan", autostart=1, **more)
         vlan = await api.get(f"{NETWORK}/{name}")
         assert vlan["type"] == "vlan"
         assert (vlan["vlan-raw-device"], vlan["vlan-id"]) == (parent, tag)
 
-    with_lab(test)
 
-
-def test_an_ovs_bridge_takes_its_ports_over_and_gives_them_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_ovs_bridge_takes_its_ports_over_and_gives_them_back() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="vmbr9", type="OVSBridge", ovs_ports="eno2", autostart=1)
         await api.post(NETWORK, iface="mgmt", type="OVSIntPort", ovs_bridge="vmbr9", ovs_tag=5)
         found = await interfaces(api)
@@ -150,11 +138,9 @@ def test_an_ovs_bridge_takes_its_ports_over_and_gives_them_back() -> None:
         assert "mgmt" not in found
         assert found["eno2"]["type"] == "eth"
 
-    with_lab(test)
 
-
-def test_an_update_sets_and_removes_settings() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_update_sets_and_removes_settings() -> None:
+    async with with_lab() as api:
         both = {"cidr": "192.0.2.1/24", "cidr6": "fd00::1/64"}
         await api.post(NETWORK, iface="vmbr7", type="bridge", comments="a", mtu=1400, **both)
         assert (await interfaces(api))["vmbr7"]["families"] == ["inet", "inet6"]
@@ -162,8 +148,6 @@ def test_an_update_sets_and_removes_settings() -> None:
         bridge = (await interfaces(api))["vmbr7"]
         assert bridge["comments"] == "b\n"
         assert not {"mtu", "cidr", "address", "netmask", "cidr6", "address6", "autostart"} & set(bridge)
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -215,28 +199,26 @@ def test_an_update_sets_and_removes_settings() -> None:
         ({"iface": "p1", "type": "OVSIntPort", "ovs_bridge": "vmbr0"}, "interface 'vmbr0' is no OVS bridge"),
     ],
 )
-def test_interfaces_that_do_not_fit_are_refused_in_proxmox_words(given: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_interfaces_that_do_not_fit_are_refused_in_proxmox_words(
+    given: dict[str, Any], text: str
+) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await api.post(NETWORK, **given)
         assert await changes(api) is None
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_an_interface_that_is_not_there_is_a_wrong_parameter(method: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_interface_that_is_not_there_is_a_wrong_parameter(method: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused) as refused:
             await api.call(method, f"{NETWORK}/vmbr9", {"type": "bridge"} if method == "PUT" else {})
         assert refused.value.status == 400
         assert refused.value.errors == {"iface": "interface does not exist"}
 
-    with_lab(test)
 
-
-def test_a_reload_that_fails_leaves_the_new_file_in_force_and_the_interfaces_as_they_were() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reload_that_fails_leaves_the_new_file_in_force_and_the_interfaces_as_they_were() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
         strike = Strike(reason="command 'ifreload -a' failed: exit code 89")
         api.world.faults.add(
@@ -248,43 +230,39 @@ def test_a_reload_that_fails_leaves_the_new_file_in_force_and_the_interfaces_as_
         assert await reload(api) == "OK"
         assert (await interfaces(api))["vmbr7"]["active"] == 1
 
-    with_lab(test)
 
-
-def test_the_list_can_be_narrowed_to_a_type() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_list_can_be_narrowed_to_a_type() -> None:
+    async with with_lab() as api:
         assert list(await interfaces(api, type="bridge")) == ["vmbr0"]
         assert list(await interfaces(api, type="any_bridge")) == ["vmbr0"]
         assert list(await interfaces(api, type="bond")) == []
         assert len(await interfaces(api, type="eth")) == 4
 
-    with_lab(test)
 
-
-def test_bridges_are_listed_only_to_who_may_use_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_bridges_are_listed_only_to_who_may_use_them() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
         guest_admin = await user(api, "bridges", "/sdn/zones/localnetwork/vmbr7", "PVESDNUser")
         assert list(await interfaces(guest_admin, type="any_bridge")) == ["vmbr7"]
         with pytest.raises(Refused, match="403"):
             await guest_admin.post(NETWORK, iface="vmbr8", type="bridge")
 
-    with_lab(test)
 
-
-def test_pending_changes_survive_a_restart(tmp_path: Path) -> None:
+async def test_pending_changes_survive_a_restart(tmp_path: Path) -> None:
     async def change(api: LabClient) -> None:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
 
     async def look(api: LabClient) -> None:
         assert "+auto vmbr7" in (await changes(api) or "")
 
-    with_lab(change, data=tmp_path)
-    with_lab(look, data=tmp_path)
+    async with with_lab(data=tmp_path) as api:
+        await change(api)
+    async with with_lab(data=tmp_path) as api:
+        await look(api)
 
 
-def test_a_vm_on_a_bridge_that_is_only_pending_does_not_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_on_a_bridge_that_is_only_pending_does_not_start() -> None:
+    async with with_lab() as api:
         await api.post(NETWORK, iface="vmbr7", type="bridge", autostart=1)
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100, net0="virtio,bridge=vmbr7"))
         start = await api.post("/nodes/pve1/qemu/100/status/start")
@@ -292,5 +270,3 @@ def test_a_vm_on_a_bridge_that_is_only_pending_does_not_start() -> None:
         assert "bridge 'vmbr7' does not exist" in await api.log(start)
         assert await reload(api) == "OK"
         assert await api.done(await api.post("/nodes/pve1/qemu/100/status/start")) == "OK"
-
-    with_lab(test)

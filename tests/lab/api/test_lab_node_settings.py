@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,16 +14,14 @@ from pvelab import Work
 NODE = "/nodes/pve1"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
-def test_dns_is_replaced_as_a_whole() -> None:
-    async def test(api: LabClient) -> None:
+async def test_dns_is_replaced_as_a_whole() -> None:
+    async with with_lab() as api:
         assert set(await api.get(f"{NODE}/dns")) == {"search", "dns1"}
         await api.put(f"{NODE}/dns", search="example.test", dns1="192.0.2.1", dns3="192.0.2.3")
         assert await api.get(f"{NODE}/dns") == {
@@ -36,11 +34,9 @@ def test_dns_is_replaced_as_a_whole() -> None:
         with pytest.raises(Refused, match="value does not look like a valid IP address"):
             await api.put(f"{NODE}/dns", search="example.test", dns1="nope")
 
-    with_lab(test)
 
-
-def test_the_hosts_file_is_kept_as_text_and_guarded_by_its_digest() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_hosts_file_is_kept_as_text_and_guarded_by_its_digest() -> None:
+    async with with_lab() as api:
         first = await api.get(f"{NODE}/hosts")
         assert "10.31.0.11 pve1" in first["data"]
         await api.post(f"{NODE}/hosts", data="127.0.0.1 localhost\n# end\n", digest=first["digest"])
@@ -48,11 +44,9 @@ def test_the_hosts_file_is_kept_as_text_and_guarded_by_its_digest() -> None:
         with pytest.raises(Refused, match="500 detected modified configuration"):
             await api.post(f"{NODE}/hosts", data="", digest=first["digest"])
 
-    with_lab(test)
 
-
-def test_the_local_time_follows_the_time_zone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_local_time_follows_the_time_zone() -> None:
+    async with with_lab() as api:
         found = await api.get(f"{NODE}/time")
         assert (found["timezone"], found["localtime"]) == ("UTC", found["time"])
         await api.put(f"{NODE}/time", timezone="Asia/Tokyo")
@@ -61,11 +55,9 @@ def test_the_local_time_follows_the_time_zone() -> None:
         with pytest.raises(Refused, match=r"400 .*No such timezone"):
             await api.put(f"{NODE}/time", timezone="Mars/Base")
 
-    with_lab(test)
 
-
-def test_the_configuration_of_a_node_has_only_what_was_set() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_configuration_of_a_node_has_only_what_was_set() -> None:
+    async with with_lab() as api:
         config = f"{NODE}/config"
         assert await api.get(config) == {}
         await api.put(config, **{"description": "first\nsecond", "startall-onboot-delay": 5})
@@ -84,19 +76,15 @@ def test_the_configuration_of_a_node_has_only_what_was_set() -> None:
         with pytest.raises(Refused, match=r"duplicate domain 'a\.example\.test'"):
             await api.put(config, acme="domains=a.example.test", acmedomain1="A.example.test")
 
-    with_lab(test)
 
-
-def test_a_new_node_has_no_subscription() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_new_node_has_no_subscription() -> None:
+    async with with_lab() as api:
         found = await api.get(f"{NODE}/subscription")
         assert (found["status"], len(found["serverid"])) == ("notfound", 32)
 
-    with_lab(test)
 
-
-def test_a_reboot_stops_the_guests_and_starts_those_that_start_with_the_node() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reboot_stops_the_guests_and_starts_those_that_start_with_the_node() -> None:
+    async with with_lab(nodes=("pve1", "pve2"), latency_s={Work.BOOT: 30.0}) as api:
         for vmid, onboot in ((100, 1), (101, 0)):
             await api.done(await api.post("/nodes/pve2/qemu", vmid=vmid, onboot=onboot))
             await api.done(await api.post(f"/nodes/pve2/qemu/{vmid}/status/start"))
@@ -111,11 +99,9 @@ def test_a_reboot_stops_the_guests_and_starts_those_that_start_with_the_node() -
         types = [task["type"] for task in await api.get("/nodes/pve2/tasks", source="all")]
         assert {"stopall", "startall", "qmshutdown"} <= set(types)
 
-    with_lab(test, nodes=("pve1", "pve2"), latency_s={Work.BOOT: 30.0})
 
-
-def test_a_node_that_was_shut_down_stays_off_until_it_is_woken() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_node_that_was_shut_down_stays_off_until_it_is_woken() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         await api.post("/nodes/pve3/status", command="shutdown")
         await api.pass_time(600)
         assert (await api.raw("GET", "/nodes/pve3/status")).status == 595
@@ -128,11 +114,9 @@ def test_a_node_that_was_shut_down_stays_off_until_it_is_woken() -> None:
         assert await api.post("/nodes/pve3/wakeonlan") == "BC:24:11:00:00:01"
         assert (await api.get("/nodes/pve3/status"))["uptime"] >= 0
 
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))
 
-
-def test_all_guests_start_in_their_order_and_stop_in_the_reverse() -> None:
-    async def test(api: LabClient) -> None:
+async def test_all_guests_start_in_their_order_and_stop_in_the_reverse() -> None:
+    async with with_lab() as api:
         for vmid, order in ((100, 2), (101, 1), (102, None)):
             startup = {} if order is None else {"startup": f"order={order}"}
             await api.done(await api.post(f"{NODE}/qemu", vmid=vmid, onboot=1, **startup))
@@ -146,5 +130,3 @@ def test_all_guests_start_in_their_order_and_stop_in_the_reverse() -> None:
             "Stopping VM 101",
         ]
         assert {row["vmid"]: row["status"] for row in await api.get(f"{NODE}/qemu")}[102] == "running"
-
-    with_lab(test)

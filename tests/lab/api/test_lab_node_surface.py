@@ -31,18 +31,16 @@ async def names(api: LabClient) -> list[str]:
 # --- certificates
 
 
-def test_served_certificate_is_the_one_that_is_listed() -> None:
-    async def main(api: LabClient) -> None:
+async def test_served_certificate_is_the_one_that_is_listed() -> None:
+    async with with_lab() as api:
         rows = await api.get(f"{CERTIFICATES}/info")
         assert [row["filename"] for row in rows] == ["pve-root-ca.pem", "pve-ssl.pem"]
         assert rows[1]["fingerprint"] == api.running.fingerprint
         assert rows[1]["notafter"] > rows[1]["notbefore"]
 
-    with_lab(main)
 
-
-def test_custom_certificate_is_taken_shown_and_removed() -> None:
-    async def main(api: LabClient) -> None:
+async def test_custom_certificate_is_taken_shown_and_removed() -> None:
+    async with with_lab() as api:
         pem, key = pair()
         shown = await api.post(f"{CERTIFICATES}/custom", certificates=pem, key=key)
         assert (shown["filename"], shown["san"]) == ("pveproxy-ssl.pem", ["web.example.com"])
@@ -54,11 +52,9 @@ def test_custom_certificate_is_taken_shown_and_removed() -> None:
         assert "pveproxy-ssl.pem" not in await names(api)
         await api.delete(f"{CERTIFICATES}/custom")
 
-    with_lab(main)
 
-
-def test_certificate_and_key_must_belong_together() -> None:
-    async def main(api: LabClient) -> None:
+async def test_certificate_and_key_must_belong_together() -> None:
+    async with with_lab() as api:
         pem, _ = pair()
         _, other = pair()
         with pytest.raises(Refused, match="key does not match the certificate"):
@@ -68,11 +64,9 @@ def test_certificate_and_key_must_belong_together() -> None:
         with pytest.raises(Refused, match="400"):
             await api.post(f"{CERTIFICATES}/custom", certificates="nothing", key=other)
 
-    with_lab(main)
 
-
-def test_certificate_is_ordered_renewed_and_revoked() -> None:
-    async def main(api: LabClient) -> None:
+async def test_certificate_is_ordered_renewed_and_revoked() -> None:
+    async with with_lab() as api:
         root, path = await as_root(api), f"{CERTIFICATES}/acme/certificate"
         with pytest.raises(Refused, match="400 ACME domain list in node configuration is missing!"):
             await api.post(path)
@@ -97,14 +91,12 @@ def test_certificate_is_ordered_renewed_and_revoked() -> None:
         await done(api, await api.delete(path))
         assert "pveproxy-ssl.pem" not in await names(api)
 
-    with_lab(main)
-
 
 # --- subscription
 
 
-def test_subscription_is_set_checked_and_removed() -> None:
-    async def main(api: LabClient) -> None:
+async def test_subscription_is_set_checked_and_removed() -> None:
+    async with with_lab() as api:
         assert (await api.get(f"{N}/subscription"))["status"] == "notfound"
         with pytest.raises(Refused, match="400"):
             await api.put(f"{N}/subscription", key="nonsense")
@@ -115,8 +107,6 @@ def test_subscription_is_set_checked_and_removed() -> None:
         assert (await api.get("/nodes/pve2/subscription"))["status"] == "notfound"
         await api.delete(f"{N}/subscription")
         assert (await api.get(f"{N}/subscription"))["status"] == "notfound"
-
-    with_lab(main)
 
 
 # --- figures
@@ -132,10 +122,10 @@ def test_subscription_is_set_checked_and_removed() -> None:
     ],
 )
 @pytest.mark.parametrize(("frame", "step", "count"), [("hour", 60, 60), ("week", 1800, 336)])
-def test_series_are_even_and_the_same_at_the_same_time(
+async def test_series_are_even_and_the_same_at_the_same_time(
     path: str, field: str, frame: str, step: int, count: int
 ) -> None:
-    async def main(api: LabClient) -> None:
+    async with with_lab() as api:
         api.world.clock.hold()
         await make(api)
         await lab_lxc.make(api, 200)
@@ -149,11 +139,9 @@ def test_series_are_even_and_the_same_at_the_same_time(
         assert field in series[-1]
         assert series == await api.get(f"{path}/rrddata", timeframe=frame)
 
-    with_lab(main)
 
-
-def test_stopped_guest_has_no_load_before_its_start() -> None:
-    async def main(api: LabClient) -> None:
+async def test_stopped_guest_has_no_load_before_its_start() -> None:
+    async with with_lab() as api:
         await make(api)
         series = await api.get(f"{Q}/100/rrddata", timeframe="hour")
         assert "cpu" not in series[-1]
@@ -161,14 +149,12 @@ def test_stopped_guest_has_no_load_before_its_start() -> None:
         with pytest.raises(Refused, match="500"):
             await api.get(f"{Q}/999/rrddata", timeframe="hour")
 
-    with_lab(main)
-
 
 # --- all guests of a node at once
 
 
-def test_all_guests_go_to_another_node() -> None:
-    async def main(api: LabClient) -> None:
+async def test_all_guests_go_to_another_node() -> None:
+    async with with_lab() as api:
         await make(api, 100)
         await make(api, 101)
         await done(api, await api.post(f"{Q}/101/status/start"))
@@ -187,8 +173,6 @@ def test_all_guests_go_to_another_node() -> None:
         with pytest.raises(Refused, match="403"):
             await ann.post("/nodes/pve2/migrateall", target="pve1", maxworkers=1)
 
-    with_lab(main)
-
 
 # --- what a node can do
 
@@ -202,26 +186,20 @@ def test_all_guests_go_to_another_node() -> None:
         ("capabilities/qemu", {}, {"name": "machines"}),
     ],
 )
-def test_capabilities_are_listed(path: str, params: dict[str, Any], expected: dict[str, Any]) -> None:
-    async def main(api: LabClient) -> None:
+async def test_capabilities_are_listed(path: str, params: dict[str, Any], expected: dict[str, Any]) -> None:
+    async with with_lab() as api:
         assert expected in await api.get(f"{N}/{path}", **params)
 
-    with_lab(main)
 
-
-def test_graphics_card_can_be_divided_and_others_cannot() -> None:
-    async def main(api: LabClient) -> None:
+async def test_graphics_card_can_be_divided_and_others_cannot() -> None:
+    async with with_lab() as api:
         kinds = await api.get(f"{N}/hardware/pci/0000:01:00.0/mdev")
         assert kinds[0]["type"] == "nvidia-230"
         assert await api.get(f"{N}/hardware/pci/0000:02:00.0/mdev") == []
         with pytest.raises(Refused, match="500"):
             await api.get(f"{N}/hardware/pci/nothing/mdev")
 
-    with_lab(main)
 
-
-def test_tags_of_images_are_told() -> None:
-    async def main(api: LabClient) -> None:
+async def test_tags_of_images_are_told() -> None:
+    async with with_lab() as api:
         assert "latest" in await api.get(f"{N}/query-oci-repo-tags", reference="library/debian")
-
-    with_lab(main)

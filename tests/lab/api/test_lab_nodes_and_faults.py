@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -14,12 +14,10 @@ from pvelab import Work
 from pvelab.faults.faults import FaultRule, Point, Strike
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 def set_node(api: LabClient, node: str, **fields: Any) -> None:
@@ -27,8 +25,8 @@ def set_node(api: LabClient, node: str, **fields: Any) -> None:
         document.update(fields)
 
 
-def test_a_node_that_is_down_is_seen_and_cannot_be_reached() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_node_that_is_down_is_seen_and_cannot_be_reached() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         await api.done(await api.post("/nodes/pve2/qemu", vmid=100))
         set_node(api, "pve2", online=0)
         reply = await api.raw("GET", "/nodes/pve2/qemu/100/config")
@@ -40,11 +38,9 @@ def test_a_node_that_is_down_is_seen_and_cannot_be_reached() -> None:
         set_node(api, "pve2", online=1)
         assert (await api.get("/nodes/pve2/qemu/100/config"))["digest"]
 
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))
 
-
-def test_without_quorum_nothing_starts_and_reads_still_work() -> None:
-    async def test(api: LabClient) -> None:
+async def test_without_quorum_nothing_starts_and_reads_still_work() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         for node in ("pve2", "pve3"):
             set_node(api, node, online=0)
         status = {row["id"]: row for row in await api.get("/cluster/status")}
@@ -54,11 +50,9 @@ def test_without_quorum_nothing_starts_and_reads_still_work() -> None:
             await api.post("/nodes/pve1/qemu", vmid=100)
         assert await api.get("/nodes/pve1/qemu") == []
 
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))
 
-
-def test_a_fault_answers_in_place_of_a_call() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_fault_answers_in_place_of_a_call() -> None:
+    async with with_lab() as api:
         rule = FaultRule(
             point=Point.BEFORE_WORK,
             strike=Strike(status=500, reason="got timeout"),
@@ -74,22 +68,18 @@ def test_a_fault_answers_in_place_of_a_call() -> None:
         assert [guest["vmid"] for guest in await api.get("/nodes/pve1/qemu")] == [100, 102]
         assert api.world.faults.rules()["second"][1:] == (3, 1)
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(("point", "made"), [(Point.BEFORE_WORK, []), (Point.AFTER_WORK, [100])])
-def test_a_dropped_connection_comes_before_or_after_the_work(point: Point, made: list[int]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_dropped_connection_comes_before_or_after_the_work(point: Point, made: list[int]) -> None:
+    async with with_lab() as api:
         api.world.faults.add("cut", FaultRule(point=point, strike=Strike(drop=True), method="POST", times=1))
         with pytest.raises(aiohttp.ClientError):
             await api.post("/nodes/pve1/qemu", vmid=100)
         assert [guest["vmid"] for guest in await api.get("/nodes/pve1/qemu")] == made
 
-    with_lab(test)
 
-
-def test_a_task_that_fails_late_gives_back_what_it_took() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_task_that_fails_late_gives_back_what_it_took() -> None:
+    async with with_lab() as api:
         strike = Strike(reason="storage went away")
         api.world.faults.add("late", FaultRule(point=Point.TASK, strike=strike, method="qmcreate", step=3))
         upid = await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local-lvm:4", scsi1="local-lvm:4")
@@ -99,11 +89,9 @@ def test_a_task_that_fails_late_gives_back_what_it_took() -> None:
         with pytest.raises(Refused, match="does not exist"):
             await api.get("/nodes/pve1/qemu/100/config")
 
-    with_lab(test)
 
-
-def test_parallel_allocations_on_a_slow_storage_fail_after_ten_seconds() -> None:
-    async def test(api: LabClient) -> None:
+async def test_parallel_allocations_on_a_slow_storage_fail_after_ten_seconds() -> None:
+    async with with_lab(latency_s={Work.ALLOCATE: 6.0}) as api:
         api.world.clock.hold()
         upids = [await api.post("/nodes/pve1/qemu", vmid=100 + n, scsi0="local-lvm:1") for n in range(4)]
         await api.pass_time(30)
@@ -116,11 +104,9 @@ def test_parallel_allocations_on_a_slow_storage_fail_after_ten_seconds() -> None
             f"unable to create VM 103 - {late}",
         ]
 
-    with_lab(test, latency_s={Work.ALLOCATE: 6.0})
 
-
-def test_the_journal_tells_every_call_and_no_secret() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_journal_tells_every_call_and_no_secret() -> None:
+    async with with_lab() as api:
         await api.post("/nodes/pve1/qemu", vmid=100, cipassword="hunter22")
         with pytest.raises(Refused):
             await api.get("/nodes/pve1/qemu/101/config")
@@ -132,5 +118,3 @@ def test_the_journal_tells_every_call_and_no_secret() -> None:
         assert calls[0]["result"].startswith("UPID:pve1:")
         assert b"hunter22" not in reply.body
         assert (await api.with_headers({}).raw("GET", "/journal", base="/_lab")).status == 401
-
-    with_lab(test)

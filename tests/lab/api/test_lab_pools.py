@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -13,12 +13,10 @@ POOLS = "/pools"
 ACL = "/access/acl"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def refusal(call: Awaitable[Any]) -> Refused:
@@ -44,8 +42,8 @@ async def user(api: LabClient, name: str, *grants: tuple[str, str]) -> LabClient
     return await api.with_password(userid, "secret123")
 
 
-def test_a_pool_reads_back_as_a_list_of_one_and_by_its_old_path() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_pool_reads_back_as_a_list_of_one_and_by_its_old_path() -> None:
+    async with with_lab() as api:
         await api.post(POOLS, poolid="lab", comment="ours")
         await make_vm(api, 100, name="web", pool="lab")
         await api.put(POOLS, poolid="lab", storage="local-lvm")
@@ -69,11 +67,9 @@ def test_a_pool_reads_back_as_a_list_of_one_and_by_its_old_path() -> None:
         assert rows["qemu/100"]["pool"] == "lab"
         assert "/pool/lab" in rows
 
-    with_lab(test)
 
-
-def test_members_come_and_go_and_move_only_when_allowed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_members_come_and_go_and_move_only_when_allowed() -> None:
+    async with with_lab() as api:
         for poolid in ("a", "b"):
             await api.post(POOLS, poolid=poolid)
         for vmid in (100, 101):
@@ -91,8 +87,6 @@ def test_members_come_and_go_and_move_only_when_allowed() -> None:
         await api.put(POOLS, poolid="a", vms=101, storage="local", delete=1)
         assert await members(api, "a") == []
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("params", "text"),
@@ -104,8 +98,8 @@ def test_members_come_and_go_and_move_only_when_allowed() -> None:
         ({"poolid": "lab", "storage": "local-lvm", "delete": 1}, "Storage 'local-lvm' is not a pool member"),
     ],
 )
-def test_changes_that_cannot_be_leave_the_pool_as_it_was(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_changes_that_cannot_be_leave_the_pool_as_it_was(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         await api.post(POOLS, poolid="lab")
         await make_vm(api, 100, pool="lab")
         await api.put(POOLS, poolid="lab", storage="local")
@@ -114,11 +108,9 @@ def test_changes_that_cannot_be_leave_the_pool_as_it_was(params: dict[str, Any],
         assert await api.get(POOLS) == [{"poolid": "lab"}]
         assert await members(api, "lab") == ["qemu/100", "storage/pve1/local"]
 
-    with_lab(test)
 
-
-def test_pools_nest_three_deep_below_pools_that_exist() -> None:
-    async def test(api: LabClient) -> None:
+async def test_pools_nest_three_deep_below_pools_that_exist() -> None:
+    async with with_lab() as api:
         orphan = await refusal(api.post(POOLS, poolid="a/b"))
         assert orphan.reason == "create pool failed: parent 'a' of pool 'a/b' does not exist"
         for poolid in ("a", "a/b", "a/b/c"):
@@ -135,11 +127,9 @@ def test_pools_nest_three_deep_below_pools_that_exist() -> None:
             await api.delete(POOLS, poolid=poolid)
         assert await api.get(POOLS) == []
 
-    with_lab(test)
 
-
-def test_a_pool_goes_when_nothing_is_left_in_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_pool_goes_when_nothing_is_left_in_it() -> None:
+    async with with_lab() as api:
         await api.post(POOLS, poolid="lab")
         await api.post("/access/users", userid="bob@pve")
         await api.put(ACL, path="/pool/lab", roles="PVEVMUser", users="bob@pve")
@@ -156,11 +146,9 @@ def test_a_pool_goes_when_nothing_is_left_in_it() -> None:
         gone = await refusal(api.get(POOLS, poolid="lab"))
         assert gone.reason == "pool 'lab' does not exist"
 
-    with_lab(test)
 
-
-def test_roles_on_a_pool_reach_its_members_and_the_pools_below() -> None:
-    async def test(api: LabClient) -> None:
+async def test_roles_on_a_pool_reach_its_members_and_the_pools_below() -> None:
+    async with with_lab() as api:
         for poolid in ("a", "a/b", "other"):
             await api.post(POOLS, poolid=poolid)
         for vmid, poolid in ((100, "a/b"), (101, "other")):
@@ -175,11 +163,9 @@ def test_roles_on_a_pool_reach_its_members_and_the_pools_below() -> None:
         assert "Datastore.AllocateSpace" in granted["/storage/local-lvm"]
         assert "/vms/101" not in granted
 
-    with_lab(test)
 
-
-def test_a_pool_admin_adds_what_they_own_and_nothing_else() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_pool_admin_adds_what_they_own_and_nothing_else() -> None:
+    async with with_lab() as api:
         await api.post(POOLS, poolid="lab")
         for vmid in (100, 101):
             await make_vm(api, vmid)
@@ -198,5 +184,3 @@ def test_a_pool_admin_adds_what_they_own_and_nothing_else() -> None:
         assert await eve.get(POOLS) == []
         hidden = await refusal(eve.get(f"{POOLS}/lab"))
         assert str(hidden) == "403 Permission check failed (/pool/lab, Pool.Audit)"
-
-    with_lab(test)

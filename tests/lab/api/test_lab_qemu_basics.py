@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,12 +17,10 @@ Q = "/nodes/pve1/qemu"
 MAC = r"BC:24:11:[0-9A-F]{2}:[0-9A-F]{2}:[0-9A-F]{2}"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def make(api: LabClient, vmid: int = 100, **params: Any) -> dict[str, Any]:
@@ -47,8 +46,8 @@ def give(api: LabClient, path: str, role: str) -> LabClient:
     return api.with_token("bob@pve!t=secret")
 
 
-def test_drives_networks_and_generated_values_read_back_as_proxmox_prints_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_drives_networks_and_generated_values_read_back_as_proxmox_prints_them() -> None:
+    async with with_lab() as api:
         config = await make(
             api,
             name="vm1",
@@ -90,11 +89,9 @@ def test_drives_networks_and_generated_values_read_back_as_proxmox_prints_them()
         assert re.fullmatch(r"[0-9a-f]{40}", config["digest"])
         assert "lock" not in config
 
-    with_lab(test)
 
-
-def test_a_removed_disk_becomes_unused_and_removing_that_frees_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_removed_disk_becomes_unused_and_removing_that_frees_it() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4", scsi1="local-lvm:2", ide2="local-lvm:cloudinit")
         await api.put(f"{Q}/100/config", delete="scsi1,ide2,net7")
         config = await api.get(f"{Q}/100/config")
@@ -109,22 +106,18 @@ def test_a_removed_disk_becomes_unused_and_removing_that_frees_it() -> None:
         await api.put(f"{Q}/100/config", delete="unused0,unused1")
         assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 2**30
 
-    with_lab(test)
 
-
-def test_an_existing_volume_sent_again_keeps_its_size() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_existing_volume_sent_again_keeps_its_size() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4")
         await api.put(f"{Q}/100/config", scsi0="file=local-lvm:vm-100-disk-0,ssd=1,size=99G")
         config = await api.get(f"{Q}/100/config")
         assert config["scsi0"] == "local-lvm:vm-100-disk-0,size=4G,ssd=1"
         assert "unused0" not in config
 
-    with_lab(test)
 
-
-def test_changes_of_a_running_vm_wait_for_its_next_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_changes_of_a_running_vm_wait_for_its_next_start() -> None:
+    async with with_lab() as api:
         await make(api, memory=1024, net1="virtio,bridge=vmbr0")
         assert await api.done(await api.post(f"{Q}/100/status/start")) == "OK"
         await api.put(f"{Q}/100/config", memory=2048, name="new", delete="net1")
@@ -137,11 +130,9 @@ def test_changes_of_a_running_vm_wait_for_its_next_start() -> None:
         await api.done(await api.post(f"{Q}/100/status/stop"))
         assert (await api.get(f"{Q}/100/config", current=1))["memory"] == "2048"
 
-    with_lab(test)
 
-
-def test_states_that_do_not_fit_are_refused_with_their_texts() -> None:
-    async def test(api: LabClient) -> None:
+async def test_states_that_do_not_fit_are_refused_with_their_texts() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4", ide2="none,media=cdrom", protection=1)
         with pytest.raises(
             Refused, match="500 unable to create VM 100 - VM 100 already exists on node 'pve1'"
@@ -167,11 +158,9 @@ def test_states_that_do_not_fit_are_refused_with_their_texts() -> None:
         with pytest.raises(Refused, match="500 no options specified"):
             await api.put(f"{Q}/100/config")
 
-    with_lab(test)
 
-
-def test_a_locked_vm_is_left_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_locked_vm_is_left_alone() -> None:
+    async with with_lab() as api:
         await make(api)
         world = api.world
         with world.store.transaction():
@@ -182,11 +171,9 @@ def test_a_locked_vm_is_left_alone() -> None:
         assert await failed(api, await api.post(f"{Q}/100/status/start")) == "VM is locked (backup)"
         assert (await api.get(f"{Q}/100/status/current"))["lock"] == "backup"
 
-    with_lab(test)
 
-
-def test_a_vm_is_locked_while_it_is_made_and_its_number_taken_at_once() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_is_locked_while_it_is_made_and_its_number_taken_at_once() -> None:
+    async with with_lab(latency_s={Work.CREATE: 4.0}) as api:
         api.world.clock.hold()
         upid = await api.post(Q, vmid=100)
         assert (await api.get(f"/nodes/pve1/tasks/{upid}/status"))["status"] == "running"
@@ -196,11 +183,9 @@ def test_a_vm_is_locked_while_it_is_made_and_its_number_taken_at_once() -> None:
         assert await api.done(upid) == "OK"
         assert "lock" not in await api.get(f"{Q}/100/config")
 
-    with_lab(test, latency_s={Work.CREATE: 4.0})
 
-
-def test_an_interrupted_create_leaves_nothing() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_interrupted_create_leaves_nothing() -> None:
+    async with with_lab(latency_s={Work.CREATE: 4000.0}) as api:
         upid = await api.post(Q, vmid=100, scsi0="local-lvm:4")
         await api.delete(f"/nodes/pve1/tasks/{upid}")
         assert await api.done(upid) == "received interrupt"
@@ -208,11 +193,9 @@ def test_an_interrupted_create_leaves_nothing() -> None:
         assert (await api.log(upid))[-1] == "TASK ERROR: received interrupt"
         assert await api.get(Q) == []
 
-    with_lab(test, latency_s={Work.CREATE: 4000.0})
 
-
-def test_removing_a_vm_frees_its_disks_and_forgets_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_removing_a_vm_frees_its_disks_and_forgets_it() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4", scsi1="local:1", ide2="local-lvm:cloudinit")
         assert await api.done(await api.delete(f"{Q}/100/", purge=1, destroy__unreferenced__disks=1)) == "OK"
         with pytest.raises(
@@ -222,21 +205,17 @@ def test_removing_a_vm_frees_its_disks_and_forgets_it() -> None:
         for storage in ("local", "local-lvm"):
             assert (await api.get(f"/nodes/pve1/storage/{storage}/status"))["used"] == 0
 
-    with_lab(test)
 
-
-def test_a_full_storage_fails_the_task_and_keeps_its_account() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_full_storage_fails_the_task_and_keeps_its_account() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="thick", type="lvm", vgname="fast")
         status = await failed(api, await api.post(Q, vmid=100, scsi0="thick:1", scsi1="thick:99999"))
         assert status == "unable to create VM 100 - not enough free space (103809024 < 104856551424)"
         assert (await api.get("/nodes/pve1/storage/thick/status"))["used"] == 0
 
-    with_lab(test)
 
-
-def test_missing_storages_and_nodes_have_their_texts() -> None:
-    async def test(api: LabClient) -> None:
+async def test_missing_storages_and_nodes_have_their_texts() -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match="500 storage 'nope' does not exist"):
             await api.post(Q, vmid=100, scsi0="nope:1")
         with pytest.raises(Refused, match="400") as caught:
@@ -245,11 +224,9 @@ def test_missing_storages_and_nodes_have_their_texts() -> None:
         with pytest.raises(Refused, match="500 pool 'p' does not exist"):
             await api.post(Q, vmid=100, pool="p")
 
-    with_lab(test)
 
-
-def test_permissions_are_asked_for_each_thing_that_a_call_does() -> None:
-    async def test(api: LabClient) -> None:
+async def test_permissions_are_asked_for_each_thing_that_a_call_does() -> None:
+    async with with_lab() as api:
         await make(api, 100, scsi0="local-lvm:1")
         await make(api, 101)
         bob = give(api, "/vms/100", "PVEVMUser")
@@ -273,11 +250,10 @@ def test_permissions_are_asked_for_each_thing_that_a_call_does() -> None:
             await bob.put(f"{Q}/101/config", cores=2, skiplock=1)
         assert caught.value.errors == {"skiplock": "Only root may use this option."}
 
-    with_lab(test)
 
+async def test_two_hundred_clients_at_once_get_two_hundred_vms() -> None:
+    async with with_lab() as api:
 
-def test_two_hundred_clients_at_once_get_two_hundred_vms() -> None:
-    async def test(api: LabClient) -> None:
         async def one(number: int) -> None:
             vmid = 100 + number
             assert await api.done(await api.post(Q, vmid=vmid, scsi0="local-lvm:1")) == "OK"
@@ -289,5 +265,3 @@ def test_two_hundred_clients_at_once_get_two_hundred_vms() -> None:
         guests = await api.get(Q)
         assert [guest["vmid"] for guest in guests] == list(range(100, 300, 2))
         assert (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"] == 100 * 2 * 2**30
-
-    with_lab(test)

@@ -20,8 +20,8 @@ def shared_storage(api: LabClient, **more: Any) -> None:
         api.world.store.put("storages", "nfs", {"storage": "nfs", **config})
 
 
-def test_a_full_clone_has_its_own_disks_addresses_and_identity() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_full_clone_has_its_own_disks_addresses_and_identity() -> None:
+    async with with_lab() as api:
         old = await make(
             api,
             name="web",
@@ -50,11 +50,9 @@ def test_a_full_clone_has_its_own_disks_addresses_and_identity() -> None:
         # Of the source: 4 GiB and its cloud-init drive; the clone has the same.
         assert await used(api) == 2 * (4 * GIB + 4 * 2**20)
 
-    with_lab(test)
 
-
-def test_what_a_call_says_goes_into_the_clone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_a_call_says_goes_into_the_clone() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             api.world.store.put("pools", "p", {"poolid": "p"})
         await make(api, scsi0="local-lvm:2")
@@ -70,11 +68,9 @@ def test_what_a_call_says_goes_into_the_clone() -> None:
         assert "creating a clone of VM 100 with ID 101" in log
         assert "create full clone of drive scsi0 (local-lvm:vm-100-disk-0)" in log
 
-    with_lab(test)
 
-
-def test_a_linked_clone_of_a_template_takes_no_space_and_names_its_base() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_linked_clone_of_a_template_takes_no_space_and_names_its_base() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4", scsi1="local:1,format=qcow2")
         await done(api, await api.post(f"{Q}/100/template"))
         before = await used(api), await used(api, "local")
@@ -93,19 +89,15 @@ def test_a_linked_clone_of_a_template_takes_no_space_and_names_its_base() -> Non
         await done(api, await api.delete(f"{Q}/100"))
         assert (await used(api), await used(api, "local")) == (0, 0)
 
-    with_lab(test)
 
-
-def test_a_full_clone_of_a_template_stands_alone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_full_clone_of_a_template_stands_alone() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/template"))
         await done(api, await api.post(f"{Q}/100/clone", newid=101, full=1))
         assert await used(api) == 2 * GIB
         await done(api, await api.delete(f"{Q}/100"))
         assert await used(api) == GIB
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -123,28 +115,24 @@ def test_a_full_clone_of_a_template_stands_alone() -> None:
         ({"pool": "p"}, "pool 'p' does not exist"),
     ],
 )
-def test_clones_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_clones_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         with pytest.raises(Refused, match=f"500 {text}"):
             await api.post(f"{Q}/100/clone", **{"newid": 101, **params})
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_a_locked_vm_is_not_cloned() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_locked_vm_is_not_cloned() -> None:
+    async with with_lab() as api:
         await make(api)
         change(api, 100, lock="backup")
         with pytest.raises(Refused, match=r"500 VM is locked \(backup\)"):
             await api.post(f"{Q}/100/clone", newid=101)
 
-    with_lab(test)
 
-
-def test_a_clone_on_shared_storage_goes_to_the_target_node() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_clone_on_shared_storage_goes_to_the_target_node() -> None:
+    async with with_lab() as api:
         shared_storage(api)
         await make(api, scsi0="nfs:2,format=qcow2")
         await done(api, await api.post(f"{Q}/100/clone", newid=101, target="pve2"))
@@ -153,11 +141,9 @@ def test_a_clone_on_shared_storage_goes_to_the_target_node() -> None:
         with pytest.raises(Refused, match="does not exist"):
             await api.get(f"{Q}/101/config")
 
-    with_lab(test)
 
-
-def test_a_snapshot_can_be_cloned() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_snapshot_can_be_cloned() -> None:
+    async with with_lab() as api:
         await make(api, cores=1, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/snapshot", snapname="s1"))
         await api.put(f"{Q}/100/config", cores=4)
@@ -168,11 +154,9 @@ def test_a_snapshot_can_be_cloned() -> None:
         await done(api, await api.post(f"{Q}/100/clone", newid=102, snapname="s1", full=0))
         assert (await api.get(f"{Q}/102/config"))["scsi0"] == "local-lvm:vm-102-disk-0,size=1G"
 
-    with_lab(test)
 
-
-def test_a_clone_is_locked_until_it_is_done_and_its_number_taken_at_once() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_clone_is_locked_until_it_is_done_and_its_number_taken_at_once() -> None:
+    async with with_lab(latency_s={Work.CLONE: 8.0}) as api:
         await make(api, scsi0="local-lvm:1")
         api.world.clock.hold()
         upid = await api.post(f"{Q}/100/clone", newid=101)
@@ -184,11 +168,9 @@ def test_a_clone_is_locked_until_it_is_done_and_its_number_taken_at_once() -> No
         await done(api, upid)
         assert "lock" not in await api.get(f"{Q}/101/config")
 
-    with_lab(test, latency_s={Work.CLONE: 8.0})
 
-
-def test_parallel_full_clones_to_one_slow_storage_fail_on_its_lock() -> None:
-    async def test(api: LabClient) -> None:
+async def test_parallel_full_clones_to_one_slow_storage_fail_on_its_lock() -> None:
+    async with with_lab(latency_s={Work.ALLOCATE: 4.0}) as api:
         api.world.clock.hold()
         upid = await api.post(Q, vmid=100, scsi0="local-lvm:1")
         await api.pass_time(5)
@@ -201,11 +183,9 @@ def test_parallel_full_clones_to_one_slow_storage_fail_on_its_lock() -> None:
         assert [guest["vmid"] for guest in await api.get(Q)] == [100, 101, 102, 103]
         assert await used(api) == 4 * GIB
 
-    with_lab(test, latency_s={Work.ALLOCATE: 4.0})
 
-
-def test_an_interrupted_clone_leaves_nothing() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_interrupted_clone_leaves_nothing() -> None:
+    async with with_lab(latency_s={Work.CLONE: 5000.0}) as api:
         await make(api, scsi0="local-lvm:1")
         upid = await api.post(f"{Q}/100/clone", newid=101)
         await api.delete(f"/nodes/pve1/tasks/{upid}")
@@ -213,11 +193,9 @@ def test_an_interrupted_clone_leaves_nothing() -> None:
         assert await used(api) == GIB
         assert [guest["vmid"] for guest in await api.get(Q)] == [100]
 
-    with_lab(test, latency_s={Work.CLONE: 5000.0})
 
-
-def test_a_hundred_linked_clones_at_once_are_a_hundred_vms() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_hundred_linked_clones_at_once_are_a_hundred_vms() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1", net0="virtio,bridge=vmbr0")
         await done(api, await api.post(f"{Q}/100/template"))
 
@@ -229,11 +207,9 @@ def test_a_hundred_linked_clones_at_once_are_a_hundred_vms() -> None:
         assert len(set(networks)) == 100
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_cloning_needs_the_clone_privilege_and_space_on_the_storage() -> None:
-    async def test(api: LabClient) -> None:
+async def test_cloning_needs_the_clone_privilege_and_space_on_the_storage() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         with api.world.store.transaction():
             put = api.world.store.put
@@ -247,5 +223,3 @@ def test_cloning_needs_the_clone_privilege_and_space_on_the_storage() -> None:
             api.world.store.put("acl", "/vms/100", {"users": {"bob@pve": {"PVEVMAdmin": 1}}})
         with pytest.raises(Refused, match=r"403 .*\(/storage/local-lvm, Datastore.AllocateSpace\)"):
             await bob.post(f"{Q}/100/clone", newid=101)
-
-    with_lab(test)

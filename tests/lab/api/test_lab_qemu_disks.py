@@ -18,8 +18,8 @@ async def start(api: LabClient, vmid: int = 100) -> None:
     await done(api, await api.post(f"{Q}/{vmid}/status/start"))
 
 
-def test_the_disks_of_a_template_are_bases_and_it_does_not_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_disks_of_a_template_are_bases_and_it_does_not_start() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1,ssd=1", scsi1="local:1", ide2="local-lvm:cloudinit")
         await done(api, await api.post(f"{Q}/100/template"))
         config = await api.get(f"{Q}/100/config")
@@ -35,21 +35,17 @@ def test_the_disks_of_a_template_are_bases_and_it_does_not_start() -> None:
         await api.put(f"{Q}/100/config", scsi2="local-lvm:1")
         assert (await api.get(f"{Q}/100/config"))["scsi2"] == "local-lvm:base-100-disk-1,size=1G"
 
-    with_lab(test)
 
-
-def test_a_running_vm_does_not_become_a_template() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_vm_does_not_become_a_template() -> None:
+    async with with_lab() as api:
         await make(api)
         await start(api)
         with pytest.raises(Refused, match="500 you can't convert a VM to template if VM is running"):
             await api.post(f"{Q}/100/template")
 
-    with_lab(test)
 
-
-def test_a_moved_disk_keeps_its_options_and_leaves_its_old_volume_as_unused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_moved_disk_keeps_its_options_and_leaves_its_old_volume_as_unused() -> None:
+    async with with_lab() as api:
         await make(
             api, scsi0="local-lvm:2,ssd=1", ide2="local-lvm:cloudinit", efidisk0="local-lvm:1,efitype=4m"
         )
@@ -68,17 +64,13 @@ def test_a_moved_disk_keeps_its_options_and_leaves_its_old_volume_as_unused() ->
         await api.put(f"{Q}/100/config", delete="unused0")
         assert await used(api) == 0
 
-    with_lab(test)
 
-
-def test_a_disk_changes_its_format_on_the_same_storage() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_disk_changes_its_format_on_the_same_storage() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local:1")
         await done(api, await api.post(M, disk="scsi0", storage="local", format="qcow2", delete=1))
         assert (await api.get(f"{Q}/100/config"))["scsi0"] == "local:100/vm-100-disk-1.qcow2,size=1G"
         assert await used(api, "local") == GIB
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +95,8 @@ def test_a_disk_changes_its_format_on_the_same_storage() -> None:
         ),
     ],
 )
-def test_moves_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_moves_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         await make(api, 100, scsi0="local-lvm:1", ide0="none,media=cdrom")
         await make(api, 101, scsi0="local-lvm:1")
         wanted = {"disk": "scsi0", "storage": "local", **params}
@@ -112,21 +104,17 @@ def test_moves_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: 
             await api.post(M, **{key: value for key, value in wanted.items() if value is not None})
         assert await used(api) == 2 * GIB
 
-    with_lab(test)
 
-
-def test_a_disk_with_snapshots_is_moved_only_if_its_old_volume_stays() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_disk_with_snapshots_is_moved_only_if_its_old_volume_stays() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/snapshot", snapname="s1"))
         with pytest.raises(Refused, match="500 you can't move a disk with snapshots and delete the source"):
             await api.post(M, disk="scsi0", storage="local", delete=1)
 
-    with_lab(test)
 
-
-def test_a_disk_given_to_another_vm_is_renamed_and_leaves_the_boot_order() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_disk_given_to_another_vm_is_renamed_and_leaves_the_boot_order() -> None:
+    async with with_lab() as api:
         await make(api, 100, scsi0="local-lvm:1", scsi1="local-lvm:2,ssd=1", boot="order=scsi1;scsi0")
         await make(api, 101, scsi0="local-lvm:1")
         await done(api, await api.post(M, disk="scsi1", **{"target-vmid": 101}))
@@ -140,11 +128,9 @@ def test_a_disk_given_to_another_vm_is_renamed_and_leaves_the_boot_order() -> No
         await done(api, await api.delete(f"{Q}/101"))
         assert await used(api) == 0
 
-    with_lab(test)
 
-
-def test_an_interrupted_move_leaves_the_disk_where_it_was() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_interrupted_move_leaves_the_disk_where_it_was() -> None:
+    async with with_lab(latency_s={Work.MOVE: 5000.0}) as api:
         before = await make(api, scsi0="local-lvm:1")
         upid = await api.post(M, disk="scsi0", storage="local", delete=1)
         assert await used(api, "local") == GIB
@@ -153,11 +139,9 @@ def test_an_interrupted_move_leaves_the_disk_where_it_was() -> None:
         assert await api.get(f"{Q}/100/config") == before
         assert (await used(api), await used(api, "local")) == (GIB, 0)
 
-    with_lab(test, latency_s={Work.MOVE: 5000.0})
 
-
-def test_an_imported_image_has_the_size_of_the_disk_inside_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_imported_image_has_the_size_of_the_disk_inside_it() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             api.world.volumes.add(
                 "local:import/cloud.qcow2",
@@ -176,8 +160,6 @@ def test_an_imported_image_has_the_size_of_the_disk_inside_it() -> None:
         await done(api, await api.put(f"{Q}/100/resize", disk="scsi0", size=str(8 * GIB)))
         assert (await api.get(f"{Q}/100/config"))["scsi0"] == "local-lvm:vm-100-disk-0,discard=on,size=8G"
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("drive", "text"),
@@ -187,16 +169,14 @@ def test_an_imported_image_has_the_size_of_the_disk_inside_it() -> None:
         ("local:iso/x.iso", "explicit 'media=cdrom' is required for iso images"),
     ],
 )
-def test_drives_that_contradict_themselves_are_refused(drive: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_drives_that_contradict_themselves_are_refused(drive: str, text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=f"400 .*{text}"):
             await api.post(Q, vmid=100, scsi0=drive)
 
-    with_lab(test)
 
-
-def test_unlinked_disks_are_detached_and_removed_by_force() -> None:
-    async def test(api: LabClient) -> None:
+async def test_unlinked_disks_are_detached_and_removed_by_force() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1", scsi1="local-lvm:1", scsi2="local-lvm:1")
         await api.put(f"{Q}/100/unlink", idlist="scsi1")
         assert (await api.get(f"{Q}/100/config"))["unused0"] == "local-lvm:vm-100-disk-1"
@@ -205,11 +185,9 @@ def test_unlinked_disks_are_detached_and_removed_by_force() -> None:
         assert not {"scsi1", "scsi2", "unused0", "unused1"} & set(await api.get(f"{Q}/100/config"))
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_an_unused_disk_that_is_attached_again_is_no_longer_unused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_unused_disk_that_is_attached_again_is_no_longer_unused() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1", scsi1="local-lvm:2")
         await api.put(f"{Q}/100/config", delete="scsi1")
         await api.put(f"{Q}/100/config", virtio0="local-lvm:vm-100-disk-1")
@@ -217,23 +195,19 @@ def test_an_unused_disk_that_is_attached_again_is_no_longer_unused() -> None:
         assert config["virtio0"] == "local-lvm:vm-100-disk-1,size=2G"
         assert "unused0" not in config
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("size", "printed"), [("+1G", "3G"), ("5G", "5G"), (str(6 * GIB), "6G"), ("2G", "2G"), ("2560M", "2560M")]
 )
-def test_disks_grow_by_or_to_a_size(size: str, printed: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_disks_grow_by_or_to_a_size(size: str, printed: str) -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:2")
         await done(api, await api.put(f"{Q}/100/resize", disk="scsi0", size=size))
         assert (await api.get(f"{Q}/100/config"))["scsi0"] == f"local-lvm:vm-100-disk-0,size={printed}"
 
-    with_lab(test)
 
-
-def test_a_resize_of_a_changed_vm_fails_in_its_task() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_resize_of_a_changed_vm_fails_in_its_task() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:2")
         upid = await api.put(f"{Q}/100/resize", disk="scsi0", size="3G", digest="0" * 40)
         assert await failed(api, upid) == "checksum mismatch (file change by other user?)"
@@ -241,16 +215,12 @@ def test_a_resize_of_a_changed_vm_fails_in_its_task() -> None:
         upid = await api.put(f"{Q}/100/resize", disk="scsi0", size="3G")
         assert await failed(api, upid) == "VM is locked (backup)"
 
-    with_lab(test)
 
-
-def test_what_storages_can_do_is_told_with_the_nodes_that_see_the_disks() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_storages_can_do_is_told_with_the_nodes_that_see_the_disks() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         local = await api.get(f"{Q}/100/feature", feature="copy")
         assert local == {"hasFeature": 1, "nodes": ["pve1"]}
         assert (await api.get(f"{Q}/100/feature", feature="clone"))["hasFeature"] == 0
         await make(api, 101)
         assert (await api.get(f"{Q}/101/feature", feature="copy"))["nodes"] == ["pve1", "pve2"]
-
-    with_lab(test)

@@ -40,8 +40,8 @@ async def make_cloud(api: LabClient, **params: Any) -> None:
     )
 
 
-def test_the_user_data_has_names_users_keys_and_a_hash_of_the_password() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_user_data_has_names_users_keys_and_a_hash_of_the_password() -> None:
+    async with with_lab() as api:
         await make_cloud(api)
         text = await api.get(f"{CI}/dump", type="user")
         lines = text.splitlines()
@@ -67,11 +67,9 @@ def test_the_user_data_has_names_users_keys_and_a_hash_of_the_password() -> None
         text = await api.get(f"{CI}/dump", type="user")
         assert text.endswith("user: root\ndisable_root: False\nchpasswd:\n  expire: False\n")
 
-    with_lab(test)
 
-
-def test_the_network_data_has_static_and_dynamic_addresses() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_network_data_has_static_and_dynamic_addresses() -> None:
+    async with with_lab() as api:
         await make_cloud(api)
         text = await api.get(f"{CI}/dump", type="network")
         assert text.splitlines() == [
@@ -106,11 +104,9 @@ def test_the_network_data_has_static_and_dynamic_addresses() -> None:
         assert "iface eth0 inet static\n        address 10.0.0.5\n        netmask 255.255.255.0\n" in text
         assert "auto eth1\niface eth1 inet dhcp\niface eth1 inet6 auto\n" in text
 
-    with_lab(test)
 
-
-def test_the_instance_changes_with_what_it_is_told() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_instance_changes_with_what_it_is_told() -> None:
+    async with with_lab() as api:
         await make_cloud(api)
         first = await api.get(f"{CI}/dump", type="meta")
         assert re.fullmatch(r"instance-id: [0-9a-f]{40}\n", first)
@@ -118,11 +114,9 @@ def test_the_instance_changes_with_what_it_is_told() -> None:
         await api.put(f"{Q}/100/config", ciuser="eve")
         assert await api.get(f"{CI}/dump", type="meta") != first
 
-    with_lab(test)
 
-
-def test_changes_of_a_running_vm_are_not_in_its_drive_before_that_is_made_again() -> None:
-    async def test(api: LabClient) -> None:
+async def test_changes_of_a_running_vm_are_not_in_its_drive_before_that_is_made_again() -> None:
+    async with with_lab() as api:
         await make_cloud(api, cipassword="secret")
         await start(api)
         await api.put(f"{Q}/100/config", ciuser="eve", citype="nocloud", delete="searchdomain")
@@ -142,11 +136,9 @@ def test_changes_of_a_running_vm_are_not_in_its_drive_before_that_is_made_again(
         with pytest.raises(Refused, match=r"500 VM is locked \(backup\)"):
             await api.put(CI)
 
-    with_lab(test)
 
-
-def test_a_restart_makes_the_drive_again() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_restart_makes_the_drive_again() -> None:
+    async with with_lab() as api:
         await make_cloud(api)
         await start(api)
         await api.put(f"{Q}/100/config", ciuser="eve")
@@ -154,11 +146,9 @@ def test_a_restart_makes_the_drive_again() -> None:
         rows = {row["key"]: row for row in await api.get(CI)}
         assert rows["ciuser"] == {"key": "ciuser", "value": "eve"}
 
-    with_lab(test)
 
-
-def test_the_agent_is_refused_for_each_reason_in_its_order() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_agent_is_refused_for_each_reason_in_its_order() -> None:
+    async with with_lab(latency_s={Work.BOOT: 12.0}) as api:
         api.world.clock.hold()
         await make(api, net0="virtio,bridge=vmbr0")
         with pytest.raises(Refused, match=r"500 No QEMU guest agent configured"):
@@ -181,11 +171,9 @@ def test_the_agent_is_refused_for_each_reason_in_its_order() -> None:
         ):
             await api.post(f"{Q}/999/agent/ping")
 
-    with_lab(test, latency_s={Work.BOOT: 12.0})
 
-
-def test_interfaces_have_static_addresses_of_cloud_init_and_leases_by_network() -> None:
-    async def test(api: LabClient) -> None:
+async def test_interfaces_have_static_addresses_of_cloud_init_and_leases_by_network() -> None:
+    async with with_lab() as api:
         await make_cloud(
             api,
             agent=1,
@@ -209,11 +197,9 @@ def test_interfaces_have_static_addresses_of_cloud_init_and_leases_by_network() 
         again = (await api.get(f"{A}/network-get-interfaces"))["result"]
         assert again[2]["ip-addresses"] == by_name["eth1"]["ip-addresses"]
 
-    with_lab(test)
 
-
-def test_the_agent_tells_what_the_lab_knows_of_the_guest() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_agent_tells_what_the_lab_knows_of_the_guest() -> None:
+    async with with_lab() as api:
         await make(api, name="web", cores=2, sockets=2, memory=256, agent=1, scsi0="local-lvm:4")
         await start(api)
 
@@ -237,22 +223,18 @@ def test_the_agent_tells_what_the_lab_knows_of_the_guest() -> None:
         assert await api.post(f"{A}/shutdown") == {"result": None}
         assert (await api.get(f"{Q}/100/status/current"))["status"] == "stopped"
 
-    with_lab(test)
 
-
-def test_a_password_that_is_hashed_already_and_that_of_windows_are_kept() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_password_that_is_hashed_already_and_that_of_windows_are_kept() -> None:
+    async with with_lab() as api:
         hashed = "$5$abc$0123456789"
         await make(api, 100, cipassword=hashed)
         await make(api, 101, cipassword="secret", ostype="win11")
         assert f"password: {hashed}\n" in await api.get(f"{CI}/dump", type="user")
         assert "password: secret\n" in await api.get(f"{Q}/101/cloudinit/dump", type="user")
 
-    with_lab(test)
 
-
-def test_who_may_not_change_cloud_init_sees_no_password() -> None:
-    async def test(api: LabClient) -> None:
+async def test_who_may_not_change_cloud_init_sees_no_password() -> None:
+    async with with_lab() as api:
         await make_cloud(api)
         with api.world.store.transaction():
             put = api.world.store.put
@@ -261,5 +243,3 @@ def test_who_may_not_change_cloud_init_sees_no_password() -> None:
             put("acl", "/vms", {"users": {"bob@pve": {"PVEAuditor": 1}}})
         text = await api.with_token("bob@pve!t=secret").get(f"{CI}/dump", type="user")
         assert "password: **********\n" in text
-
-    with_lab(test)

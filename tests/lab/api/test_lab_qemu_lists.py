@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.lab import LabClient, Refused
+from tests.support.lab import Refused
 from tests.support.lab_qemu import Q, change, done, make, with_lab
 
 
-def test_the_list_of_a_node_follows_every_change() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_list_of_a_node_follows_every_change() -> None:
+    async with with_lab() as api:
         await make(api, name="one", memory=1024)
         for options in ({"name": "two"}, {"memory": 2048}, {"tags": "a;b"}, {"protection": 1}):
             before = await api.get(Q)
@@ -24,11 +24,9 @@ def test_the_list_of_a_node_follows_every_change() -> None:
         assert (full["qmpstatus"], full["balloon"]) == ("running", 2 * 2**30)
         assert "qmpstatus" not in row
 
-    with_lab(test)
 
-
-def test_the_state_of_a_vm_says_what_its_configuration_means() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_state_of_a_vm_says_what_its_configuration_means() -> None:
+    async with with_lab() as api:
         await make(api, agent="enabled=1", vga="qxl", serial0="socket", balloon=256, memory=512)
         current = await api.get(f"{Q}/100/status/current")
         assert (current["agent"], current["spice"], current["serial"]) == (1, 1, 1)
@@ -38,11 +36,9 @@ def test_the_state_of_a_vm_says_what_its_configuration_means() -> None:
         change(api, 100, agent="0", vga="std")
         assert not {"agent", "spice"} & set(await api.get(f"{Q}/100/status/current"))
 
-    with_lab(test)
 
-
-def test_the_next_number_stays_within_the_range_of_the_cluster() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_next_number_stays_within_the_range_of_the_cluster() -> None:
+    async with with_lab() as api:
         await make(api, 100)
         assert await api.get("/cluster/nextid") == "101"
         assert await api.get("/cluster/nextid", vmid=500) == "500"
@@ -56,11 +52,9 @@ def test_the_next_number_stays_within_the_range_of_the_cluster() -> None:
         with pytest.raises(Refused, match=r"500 unable to get any free VMID in range \[200, 202\]"):
             await api.get("/cluster/nextid")
 
-    with_lab(test)
 
-
-def test_ten_thousand_vms_are_listed_without_printing_each_again() -> None:
-    async def test(api: LabClient) -> None:
+async def test_ten_thousand_vms_are_listed_without_printing_each_again() -> None:
+    async with with_lab() as api:
         world = api.world
         with world.store.transaction():
             for vmid in range(100, 10_100):
@@ -72,5 +66,3 @@ def test_ten_thousand_vms_are_listed_without_printing_each_again() -> None:
         await api.put(f"{Q}/5000/config", name="changed")
         names = {row["vmid"]: row["name"] for row in await api.get(Q)}
         assert (names[5000], names[5001]) == ("changed", "vm5001")
-
-    with_lab(test)

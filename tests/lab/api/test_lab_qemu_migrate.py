@@ -31,8 +31,8 @@ async def aborted(api: LabClient, upid: str) -> str:
     return "\n".join(await api.log(upid))
 
 
-def test_a_stopped_vm_takes_its_local_disks_along() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_stopped_vm_takes_its_local_disks_along() -> None:
+    async with with_lab() as api:
         old = await make(api, scsi0="local-lvm:4", scsi1="local:1,format=qcow2", ide2="local-lvm:cloudinit")
         upid = await api.post(MIGRATE, target="pve2")
         await done(api, upid)
@@ -49,11 +49,9 @@ def test_a_stopped_vm_takes_its_local_disks_along() -> None:
         assert "migration finished successfully (duration 00:00:00)" in log
         assert api.world.guests.require("qemu", "pve2", 100)["status"] == "stopped"
 
-    with_lab(test)
 
-
-def test_a_running_vm_moves_online_with_its_local_disks_only_if_told_to() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_vm_moves_online_with_its_local_disks_only_if_told_to() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:4")
         await start(api)
         with pytest.raises(Refused, match="500 can't migrate running VM without --online"):
@@ -66,11 +64,9 @@ def test_a_running_vm_moves_online_with_its_local_disks_only_if_told_to() -> Non
         assert (await api.get(f"{Q2}/100/status/current"))["status"] == "running"
         assert (await used(api, node="pve1"), await used(api, node="pve2")) == (0, 4 * GIB)
 
-    with_lab(test)
 
-
-def test_disks_on_shared_storage_stay_where_they_are() -> None:
-    async def test(api: LabClient) -> None:
+async def test_disks_on_shared_storage_stay_where_they_are() -> None:
+    async with with_lab() as api:
         add_storage(api, "nfs", type="nfs", path="/mnt/pve/nfs")
         await make(api, scsi0="nfs:2")
         await start(api)
@@ -79,8 +75,6 @@ def test_disks_on_shared_storage_stay_where_they_are() -> None:
         assert (await api.get(f"{Q2}/100/config"))["scsi0"] == "nfs:100/vm-100-disk-0.raw,size=2G"
         assert not any("found local disk" in line for line in await api.log(upid))
         assert await used(api, "nfs") == 2 * GIB
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +85,13 @@ def test_disks_on_shared_storage_stay_where_they_are() -> None:
         ("1", "local-lvm:vm-100-disk-0", "local:100/vm-100-disk-0.raw"),
     ],
 )
-def test_a_storage_map_says_where_disks_go(mapping: str, disk: str, other: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_map_says_where_disks_go(mapping: str, disk: str, other: str) -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1,ssd=1", scsi1="local:1")
         await done(api, await api.post(MIGRATE, target="pve2", targetstorage=mapping))
         config = await api.get(f"{Q2}/100/config")
         assert config["scsi0"] == f"{disk},size=1G,ssd=1"
         assert config["scsi1"] == f"{other},size=1G"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +104,8 @@ def test_a_storage_map_says_where_disks_go(mapping: str, disk: str, other: str) 
         ({"force": 1}, "400 .*Only root may use this option."),
     ],
 )
-def test_migrations_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_migrations_that_cannot_be_are_refused_at_once(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         with pytest.raises(Refused, match=text):
             await api.post(MIGRATE, **{"target": "pve2", **params})
@@ -121,11 +113,9 @@ def test_migrations_that_cannot_be_are_refused_at_once(params: dict[str, Any], t
         with pytest.raises(Refused, match=r"500 VM is locked \(backup\)"):
             await api.post(MIGRATE, target="pve2")
 
-    with_lab(test)
 
-
-def test_a_storage_that_the_target_lacks_stops_it_at_once() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_that_the_target_lacks_stops_it_at_once() -> None:
+    async with with_lab() as api:
         add_storage(api, "fast", type="lvmthin", nodes="pve1")
         await make(api, scsi0="fast:1")
         with pytest.raises(Refused, match="500 storage 'fast' is not available on node 'pve2'"):
@@ -134,8 +124,6 @@ def test_a_storage_that_the_target_lacks_stops_it_at_once() -> None:
         assert condition["allowed_nodes"] == []
         assert condition["not_allowed_nodes"] == {"pve2": {"unavailable_storages": ["fast"]}}
         await done(api, await api.post(MIGRATE, target="pve2", targetstorage="local-lvm"))
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -153,8 +141,8 @@ def test_a_storage_that_the_target_lacks_stops_it_at_once() -> None:
         ({"scsi5": "/dev/sdb"}, "can't migrate local disk '/dev/sdb': local file/device"),
     ],
 )
-def test_what_is_on_one_node_only_stops_the_task(options: dict[str, str], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_is_on_one_node_only_stops_the_task(options: dict[str, str], text: str) -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             api.world.volumes.add("local:iso/x.iso", "pve1", 1024, content="iso", format="iso")
         await make(api, scsi0="local-lvm:1")
@@ -162,11 +150,9 @@ def test_what_is_on_one_node_only_stops_the_task(options: dict[str, str], text: 
         assert text in await aborted(api, await api.post(MIGRATE, target="pve2"))
         assert await used(api, node="pve2") == 0
 
-    with_lab(test)
 
-
-def test_sockets_and_mapped_devices_do_not_hold_a_vm_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_sockets_and_mapped_devices_do_not_hold_a_vm_back() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             entry = "id=8086:1533,iommugroup=14,node={},path=0000:01:00.0"
             nodes = [entry.format("pve1"), entry.format("pve2")]
@@ -178,11 +164,9 @@ def test_sockets_and_mapped_devices_do_not_hold_a_vm_back() -> None:
         assert condition["local_resources"] == []
         await done(api, await api.post(MIGRATE, target="pve2"))
 
-    with_lab(test)
 
-
-def test_snapshots_on_lvm_stay_and_those_in_qcow2_go_along() -> None:
-    async def test(api: LabClient) -> None:
+async def test_snapshots_on_lvm_stay_and_those_in_qcow2_go_along() -> None:
+    async with with_lab() as api:
         await make(api, 100, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/snapshot", snapname="s1"))
         log = await aborted(api, await api.post(MIGRATE, target="pve2"))
@@ -192,22 +176,18 @@ def test_snapshots_on_lvm_stay_and_those_in_qcow2_go_along() -> None:
         await done(api, await api.post(f"{Q}/101/migrate", target="pve2"))
         await done(api, await api.post(f"{Q2}/101/snapshot/s1/rollback"))
 
-    with_lab(test)
 
-
-def test_a_linked_clone_does_not_leave_its_base() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_linked_clone_does_not_leave_its_base() -> None:
+    async with with_lab() as api:
         await make(api, 200, scsi0="local:1,format=qcow2")
         await done(api, await api.post(f"{Q}/200/template"))
         await done(api, await api.post(f"{Q}/200/clone", newid=100))
         log = await aborted(api, await api.post(MIGRATE, target="pve2"))
         assert "as it's a clone of 'base-200-disk-0.qcow2'" in log
 
-    with_lab(test)
 
-
-def test_a_name_that_is_taken_on_the_target_is_not_overwritten() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_name_that_is_taken_on_the_target_is_not_overwritten() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         with api.world.store.transaction():
             api.world.volumes.add(
@@ -217,11 +197,9 @@ def test_a_name_that_is_taken_on_the_target_is_not_overwritten() -> None:
         assert (await api.get(f"{Q2}/100/config"))["scsi0"] == "local-lvm:vm-100-disk-1,size=1G"
         assert await used(api, node="pve2") == 2 * GIB
 
-    with_lab(test)
 
-
-def test_a_full_target_and_an_interruption_leave_everything_as_it_was() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_full_target_and_an_interruption_leave_everything_as_it_was() -> None:
+    async with with_lab(latency_s={Work.MIGRATE: 5000.0}) as api:
         await api.post("/storage", storage="thick", type="lvm", vgname="fast")
         before = await make(api, scsi0="thick:1", scsi1="thick:2")
         with api.world.store.transaction():
@@ -238,11 +216,9 @@ def test_a_full_target_and_an_interruption_leave_everything_as_it_was() -> None:
         assert await api.get(f"{Q}/100/config") == before
         assert (await used(api, "thick", "pve1"), await used(api, "thick", "pve2")) == (3 * GIB, 0)
 
-    with_lab(test, latency_s={Work.MIGRATE: 5000.0})
 
-
-def test_what_stands_in_the_way_can_be_asked_before() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_stands_in_the_way_can_be_asked_before() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await start(api)
         condition = await api.get(MIGRATE)
@@ -252,15 +228,11 @@ def test_what_stands_in_the_way_can_be_asked_before() -> None:
         assert (disk["volid"], disk["size"], disk["drivename"]) == ("local-lvm:vm-100-disk-0", GIB, "scsi0")
         assert (disk["is_attached"], disk["is_unused"], disk["cdrom"]) == (1, 0, 0)
 
-    with_lab(test)
 
-
-def test_a_node_that_is_down_is_no_target() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_node_that_is_down_is_no_target() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         await make(api)
         with api.world.store.transaction(), api.world.store.edit("nodes", "pve3") as node:
             node["online"] = 0
         log = await aborted(api, await api.post(MIGRATE, target="pve3"))
         assert "Can't connect to destination address using public key" in log
-
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))

@@ -71,8 +71,10 @@ async def waiting(api: LabClient) -> dict[str, dict[str, Any]]:
         ({"hotplug": "disk,cpu"}, False),
     ],
 )
-def test_what_qemu_takes_while_it_runs_takes_effect_at_once(change: dict[str, Any], at_once: bool) -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_qemu_takes_while_it_runs_takes_effect_at_once(
+    change: dict[str, Any], at_once: bool
+) -> None:
+    async with with_lab() as api:
         await make_running(api)
         await api.put(CONFIG, **change)
         (key,) = change
@@ -83,8 +85,6 @@ def test_what_qemu_takes_while_it_runs_takes_effect_at_once(change: dict[str, An
         await done(api, await api.post(f"{Q}/100/status/stop"))
         assert (await api.get(CONFIG, current=1))[key] == shown
         assert await waiting(api) == {}
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_what_qemu_takes_while_it_runs_takes_effect_at_once(change: dict[str, An
         ("agent", False),
     ],
 )
-def test_what_can_be_unplugged_is_gone_at_once(option: str, at_once: bool) -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_can_be_unplugged_is_gone_at_once(option: str, at_once: bool) -> None:
+    async with with_lab() as api:
         await make_running(api, ciuser="bob", cpulimit=1)
         await api.put(CONFIG, delete=option)
         assert option not in await api.get(CONFIG)
@@ -108,29 +108,23 @@ def test_what_can_be_unplugged_is_gone_at_once(option: str, at_once: bool) -> No
         rows = {row["key"]: row for row in await api.get(f"{Q}/100/pending")}
         assert ("delete" in rows.get(option, {})) == (not at_once)
 
-    with_lab(test)
 
-
-def test_without_hotplug_everything_waits() -> None:
-    async def test(api: LabClient) -> None:
+async def test_without_hotplug_everything_waits() -> None:
+    async with with_lab() as api:
         await make_running(api, hotplug="0")
         await api.put(CONFIG, net1="virtio,bridge=vmbr0", scsi1="local-lvm:1", delete="net0")
         assert {"net1", "scsi1", "net0"} <= set(await waiting(api))
 
-    with_lab(test)
 
-
-def test_memory_and_cpus_are_plugged_into_vms_that_are_made_for_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_memory_and_cpus_are_plugged_into_vms_that_are_made_for_it() -> None:
+    async with with_lab() as api:
         await make_running(api, hotplug="cpu,memory,disk,network", numa=1, cores=4, vcpus=1)
         await api.put(CONFIG, memory=4096, vcpus=2)
         assert await waiting(api) == {}
 
-    with_lab(test)
 
-
-def test_pending_changes_are_listed_and_can_be_taken_back() -> None:
-    async def test(api: LabClient) -> None:
+async def test_pending_changes_are_listed_and_can_be_taken_back() -> None:
+    async with with_lab() as api:
         await make_running(api, hotplug="0", cpu="host")
         await api.put(CONFIG, cores=4, sockets=2, scsi1="local-lvm:2", delete="cpu")
         found = await waiting(api)
@@ -144,32 +138,26 @@ def test_pending_changes_are_listed_and_can_be_taken_back() -> None:
         assert await waiting(api) == {}
         assert await used(api) == 3 * GIB
 
-    with_lab(test)
 
-
-def test_a_value_set_back_to_the_present_one_is_not_pending() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_value_set_back_to_the_present_one_is_not_pending() -> None:
+    async with with_lab() as api:
         await make_running(api)
         await api.put(CONFIG, cores=4)
         await api.put(CONFIG, cores=1)
         assert await waiting(api) == {}
 
-    with_lab(test)
 
-
-def test_a_running_vm_does_not_turn_a_disk_into_a_cd_drive() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_running_vm_does_not_turn_a_disk_into_a_cd_drive() -> None:
+    async with with_lab() as api:
         await make_running(api)
         with pytest.raises(Refused, match="400") as caught:
             await api.put(CONFIG, scsi0="none,media=cdrom")
         assert caught.value.errors == {"scsi0": "hotplug problem - unable to change media type\n"}
         assert set(await waiting(api)) >= {"scsi0"}
 
-    with_lab(test)
 
-
-def test_a_new_cd_drive_can_be_booted_from_and_a_removed_one_cannot() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_new_cd_drive_can_be_booted_from_and_a_removed_one_cannot() -> None:
+    async with with_lab() as api:
         await make(api, **BASE)
         await api.put(CONFIG, ide0="none,media=cdrom", scsi5="local-lvm:1", ide3="local-lvm:cloudinit")
         assert (await api.get(CONFIG))["boot"] == "order=scsi0;ide0"
@@ -180,11 +168,9 @@ def test_a_new_cd_drive_can_be_booted_from_and_a_removed_one_cannot() -> None:
         with pytest.raises(Refused, match="500 invalid bootorder: device 'scsi9' does not exist'"):
             await api.put(CONFIG, boot="order=scsi9")
 
-    with_lab(test)
 
-
-def test_replacing_a_pending_disk_gives_the_first_one_back_as_unused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_replacing_a_pending_disk_gives_the_first_one_back_as_unused() -> None:
+    async with with_lab() as api:
         await make_running(api)
         await api.put(CONFIG, sata0="local-lvm:1")
         await api.put(CONFIG, sata0="local-lvm:2")
@@ -192,11 +178,9 @@ def test_replacing_a_pending_disk_gives_the_first_one_back_as_unused() -> None:
         assert config["sata0"] == "local-lvm:vm-100-disk-2,size=2G"
         assert config["unused0"] == "local-lvm:vm-100-disk-1"
 
-    with_lab(test)
 
-
-def test_a_change_in_a_task_is_answered_with_nothing_if_it_ends_in_time() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_change_in_a_task_is_answered_with_nothing_if_it_ends_in_time() -> None:
+    async with with_lab() as api:
         await make(api)
         assert await api.post(CONFIG, cores=2, background_delay=5) is None
         upid = await api.post(CONFIG, cores=3, cipassword="secret")
@@ -208,11 +192,9 @@ def test_a_change_in_a_task_is_answered_with_nothing_if_it_ends_in_time() -> Non
         with pytest.raises(Refused, match=r"500 failed to update VM 100: not enough free space"):
             await api.post(CONFIG, scsi0="thick:99999", background_delay=5)
 
-    with_lab(test)
 
-
-def test_a_change_in_a_slow_task_is_answered_with_its_upid() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_change_in_a_slow_task_is_answered_with_its_upid() -> None:
+    async with with_lab(latency_s={Work.CONFIG: 5000.0}) as api:
         await make(api)
         api.world.clock.hold()
         call = asyncio.create_task(api.post(CONFIG, cores=2, background_delay=30))
@@ -223,11 +205,9 @@ def test_a_change_in_a_slow_task_is_answered_with_its_upid() -> None:
         await api.delete(f"/nodes/pve1/tasks/{upid}")
         assert await failed(api, upid) == "received interrupt"
 
-    with_lab(test, latency_s={Work.CONFIG: 5000.0})
 
-
-def test_devices_of_the_node_are_for_root_and_mapped_ones_for_who_may_use_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_devices_of_the_node_are_for_root_and_mapped_ones_for_who_may_use_them() -> None:
+    async with with_lab(password="secret") as api:
         await make(api)
         root = await api.with_password("root@pam", "secret")
         refusals = {
@@ -242,5 +222,3 @@ def test_devices_of_the_node_are_for_root_and_mapped_ones_for_who_may_use_them()
             await root.put(CONFIG, **{key: value})
         await api.put(CONFIG, usb1="spice", serial1="socket", hostpci1="mapping=card")
         assert (await api.get(CONFIG))["hostpci1"] == "mapping=card"
-
-    with_lab(test, password="secret")

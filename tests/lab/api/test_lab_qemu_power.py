@@ -27,19 +27,17 @@ async def state(api: LabClient) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("command", ["reboot", "reset", "suspend", "resume"])
-def test_a_stopped_vm_takes_no_commands(command: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_stopped_vm_takes_no_commands(command: str) -> None:
+    async with with_lab() as api:
         await make(api)
         with pytest.raises(Refused, match="500 VM 100 not running"):
             await api.post(f"{STATUS}/{command}")
         for harmless in ("stop", "shutdown"):
             await done(api, await api.post(f"{STATUS}/{harmless}"))
 
-    with_lab(test)
 
-
-def test_a_guest_that_does_not_shut_down_in_time_is_left_running_or_forced() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_guest_that_does_not_shut_down_in_time_is_left_running_or_forced() -> None:
+    async with with_lab(latency_s={Work.SHUTDOWN: 300.0}) as api:
         await make_running(api)
         api.world.clock.hold()
         upid = await api.post(f"{STATUS}/shutdown", timeout=5)
@@ -52,11 +50,9 @@ def test_a_guest_that_does_not_shut_down_in_time_is_left_running_or_forced() -> 
         assert "VM still running - terminating now with SIGTERM" in await api.log(upid)
         assert await state(api) == ("stopped", "stopped")
 
-    with_lab(test, latency_s={Work.SHUTDOWN: 300.0})
 
-
-def test_the_startup_option_says_how_long_a_shutdown_may_take() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_startup_option_says_how_long_a_shutdown_may_take() -> None:
+    async with with_lab(latency_s={Work.SHUTDOWN: 300.0}) as api:
         await make_running(api)
         change(api, 100, startup="order=1,up=2,down=30")
         api.world.clock.hold()
@@ -64,11 +60,9 @@ def test_the_startup_option_says_how_long_a_shutdown_may_take() -> None:
         await api.pass_time(31)
         assert await failed(api, upid) == "VM quit/powerdown failed - got timeout"
 
-    with_lab(test, latency_s={Work.SHUTDOWN: 300.0})
 
-
-def test_a_stop_waits_for_the_file_of_a_vm_that_shuts_down_unless_it_overrules() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_stop_waits_for_the_file_of_a_vm_that_shuts_down_unless_it_overrules() -> None:
+    async with with_lab(latency_s={Work.SHUTDOWN: 100.0}) as api:
         await make_running(api)
         api.world.clock.hold()
         shutdown = await api.post(f"{STATUS}/shutdown", timeout=120)
@@ -82,11 +76,9 @@ def test_a_stop_waits_for_the_file_of_a_vm_that_shuts_down_unless_it_overrules()
         assert await api.done(shutdown) == "received interrupt"
         assert await state(api) == ("stopped", "stopped")
 
-    with_lab(test, latency_s={Work.SHUTDOWN: 100.0})
 
-
-def test_a_reboot_applies_what_was_pending() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reboot_applies_what_was_pending() -> None:
+    async with with_lab() as api:
         await make_running(api, cores=1)
         await api.put(f"{Q}/100/config", cores=4)
         assert (await api.get(f"{Q}/100/config", current=1))["cores"] == 1
@@ -96,11 +88,9 @@ def test_a_reboot_applies_what_was_pending() -> None:
         kinds = [task["type"] for task in await api.get("/nodes/pve1/tasks", vmid=100)]
         assert kinds[:2] == ["qmstart", "qmreboot"]
 
-    with_lab(test)
 
-
-def test_a_reset_boots_the_guest_again_in_the_same_process() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_reset_boots_the_guest_again_in_the_same_process() -> None:
+    async with with_lab(latency_s={Work.BOOT: 20.0}) as api:
         api.world.clock.hold()
         await make_running(api, agent=1)
         await api.pass_time(21)
@@ -118,11 +108,9 @@ def test_a_reset_boots_the_guest_again_in_the_same_process() -> None:
         with pytest.raises(Refused, match="500 invalid parameter: nokey"):
             await api.put(f"{Q}/100/sendkey", key="nokey")
 
-    with_lab(test, latency_s={Work.BOOT: 20.0})
 
-
-def test_a_paused_vm_runs_on_where_it_was() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_paused_vm_runs_on_where_it_was() -> None:
+    async with with_lab() as api:
         await make_running(api, agent=1)
         await done(api, await api.post(f"{STATUS}/suspend"))
         assert await state(api) == ("running", "paused")
@@ -137,12 +125,10 @@ def test_a_paused_vm_runs_on_where_it_was() -> None:
         await done(api, await api.post(f"{STATUS}/shutdown", forceStop=1))
         assert await state(api) == ("stopped", "stopped")
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("command", ["start", "resume"])
-def test_a_vm_suspended_to_disk_has_its_memory_in_a_volume_until_it_resumes(command: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_suspended_to_disk_has_its_memory_in_a_volume_until_it_resumes(command: str) -> None:
+    async with with_lab() as api:
         await make_running(api, memory=1024, scsi0="local-lvm:1")
         await done(api, await api.post(f"{STATUS}/suspend", todisk=1))
         assert await state(api) == ("stopped", "stopped")
@@ -159,43 +145,35 @@ def test_a_vm_suspended_to_disk_has_its_memory_in_a_volume_until_it_resumes(comm
         assert not {"lock", "vmstate", "runningmachine"} & set(await api.get(f"{Q}/100/config"))
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_throwing_the_saved_memory_away_unlocks_a_suspended_vm() -> None:
-    async def test(api: LabClient) -> None:
+async def test_throwing_the_saved_memory_away_unlocks_a_suspended_vm() -> None:
+    async with with_lab() as api:
         await make_running(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{STATUS}/suspend", todisk=1))
         await api.put(f"{Q}/100/config", delete="vmstate")
         assert not {"lock", "vmstate"} & set(await api.get(f"{Q}/100/config"))
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_a_passed_through_card_cannot_be_written_to_disk() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_passed_through_card_cannot_be_written_to_disk() -> None:
+    async with with_lab() as api:
         await make_running(api)
         change(api, 100, hostpci0="0000:01:00.0")
         with pytest.raises(Refused, match="500 cannot suspend VM to disk due to passed-through PCI device"):
             await api.post(f"{STATUS}/suspend", todisk=1)
 
-    with_lab(test)
 
-
-def test_a_vm_whose_volume_is_gone_does_not_start() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_whose_volume_is_gone_does_not_start() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         with api.world.store.transaction():
             api.world.volumes.free("local-lvm:vm-100-disk-0", "pve1")
         status = await failed(api, await api.post(f"{STATUS}/start"))
         assert status == "volume 'local-lvm:vm-100-disk-0' does not exist"
 
-    with_lab(test)
 
-
-def test_without_quorum_files_cannot_be_written_but_vms_stop() -> None:
-    async def test(api: LabClient) -> None:
+async def test_without_quorum_files_cannot_be_written_but_vms_stop() -> None:
+    async with with_lab() as api:
         await make_running(api, scsi0="local-lvm:1", cores=1)
         await api.put(f"{Q}/100/config", cores=2)
         with api.world.store.transaction(), api.world.store.edit("cluster", "state") as cluster:
@@ -212,5 +190,3 @@ def test_without_quorum_files_cannot_be_written_but_vms_stop() -> None:
         await done(api, await api.post(f"{STATUS}/stop"))
         assert await state(api) == ("stopped", "stopped")
         assert (await api.get(f"{Q}/100/config", current=1))["cores"] == 1
-
-    with_lab(test)

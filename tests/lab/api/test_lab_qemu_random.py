@@ -126,8 +126,8 @@ async def attempt(api: LabClient, method: str, path: str, params: Params) -> str
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_random_calls_leave_no_volume_without_an_owner(seed: int) -> None:
-    async def test(api: LabClient) -> None:
+async def test_random_calls_leave_no_volume_without_an_owner(seed: int) -> None:
+    async with with_lab() as api:
         rand = random.Random(seed)
         with api.world.store.transaction():
             put = api.world.store.put
@@ -140,5 +140,3 @@ def test_random_calls_leave_no_volume_without_an_owner(seed: int) -> None:
             assert "internal error" not in outcome
             assert unowned(api) == set()
         check_accounts(api)
-
-    with_lab(test)

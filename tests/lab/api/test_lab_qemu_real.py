@@ -45,113 +45,95 @@ async def _machine(api: LabClient) -> QemuMachine:
     return machine
 
 
-def test_a_vm_is_a_process_of_qemu_that_pauses_resumes_and_stops_with_it(tmp_path: Path) -> None:
+async def test_a_vm_is_a_process_of_qemu_that_pauses_resumes_and_stops_with_it(tmp_path: Path) -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU, ssh_port=0) as api:
-            await _make(api, tmp_path)
-            assert await api.done(await api.post(f"{_VM}/status/start")) == "OK"
-            machine = await _machine(api)
-            assert (await machine.status())["running"] is True
-            assert await api.done(await api.post(f"{_VM}/status/suspend")) == "OK"
-            assert (await machine.status())["status"] == "paused"
-            assert await api.done(await api.post(f"{_VM}/status/resume")) == "OK"
-            assert (await machine.status())["running"] is True
-            assert await machine.endpoint(22) == await machine.endpoint(22)
-            assert await api.done(await api.post(f"{_VM}/status/stop")) == "OK"
-            async with asyncio.timeout(60):
-                await machine.wait_until_ended()
-            assert not machine.is_running
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU, ssh_port=0) as api:
+        await _make(api, tmp_path)
+        assert await api.done(await api.post(f"{_VM}/status/start")) == "OK"
+        machine = await _machine(api)
+        assert (await machine.status())["running"] is True
+        assert await api.done(await api.post(f"{_VM}/status/suspend")) == "OK"
+        assert (await machine.status())["status"] == "paused"
+        assert await api.done(await api.post(f"{_VM}/status/resume")) == "OK"
+        assert (await machine.status())["running"] is True
+        assert await machine.endpoint(22) == await machine.endpoint(22)
+        assert await api.done(await api.post(f"{_VM}/status/stop")) == "OK"
+        async with asyncio.timeout(60):
+            await machine.wait_until_ended()
+        assert not machine.is_running
 
 
-def test_a_guest_that_does_not_listen_is_not_shut_down_unless_forced(tmp_path: Path) -> None:
+async def test_a_guest_that_does_not_listen_is_not_shut_down_unless_forced(tmp_path: Path) -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU) as api:
-            await _make(api, tmp_path)
-            await api.done(await api.post(f"{_VM}/status/start"))
-            waits = await api.post(f"{_VM}/status/shutdown", timeout=1)
-            assert await api.done(waits) == "VM quit/powerdown failed - got timeout"
-            assert (await api.get(f"{_VM}/status/current"))["status"] == "running"
-            forced = await api.post(f"{_VM}/status/shutdown", timeout=1, forceStop=1)
-            assert await api.done(forced) == "OK"
-            assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU) as api:
+        await _make(api, tmp_path)
+        await api.done(await api.post(f"{_VM}/status/start"))
+        waits = await api.post(f"{_VM}/status/shutdown", timeout=1)
+        assert await api.done(waits) == "VM quit/powerdown failed - got timeout"
+        assert (await api.get(f"{_VM}/status/current"))["status"] == "running"
+        forced = await api.post(f"{_VM}/status/shutdown", timeout=1, forceStop=1)
+        assert await api.done(forced) == "OK"
+        assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
 
 
-def test_a_guest_whose_qemu_ends_is_stopped(tmp_path: Path) -> None:
+async def test_a_guest_whose_qemu_ends_is_stopped(tmp_path: Path) -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU) as api:
-            await _make(api, tmp_path)
-            await api.done(await api.post(f"{_VM}/status/start"))
-            machine = await _machine(api)
-            await machine.execute("quit")
-            async with asyncio.timeout(60):
-                await machine.wait_until_ended()
-            assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU) as api:
+        await _make(api, tmp_path)
+        await api.done(await api.post(f"{_VM}/status/start"))
+        machine = await _machine(api)
+        await machine.execute("quit")
+        async with asyncio.timeout(60):
+            await machine.wait_until_ended()
+        assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
 
 
-def test_the_agent_of_a_guest_without_one_is_not_running(tmp_path: Path) -> None:
+async def test_the_agent_of_a_guest_without_one_is_not_running(tmp_path: Path) -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU) as api:
-            await _make(api, tmp_path)
-            await api.put(f"{_VM}/config", agent=1)
-            await api.done(await api.post(f"{_VM}/status/start"))
-            with pytest.raises(Refused, match="QEMU guest agent is not running"):
-                await api.post(f"{_VM}/agent/ping")
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU) as api:
+        await _make(api, tmp_path)
+        await api.put(f"{_VM}/config", agent=1)
+        await api.done(await api.post(f"{_VM}/status/start"))
+        with pytest.raises(Refused, match="QEMU guest agent is not running"):
+            await api.post(f"{_VM}/agent/ping")
 
 
-def test_snapshots_and_clones_of_a_real_guest_have_disks_of_their_own(tmp_path: Path) -> None:
+async def test_snapshots_and_clones_of_a_real_guest_have_disks_of_their_own(tmp_path: Path) -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU, data=tmp_path / "lab") as api:
-            await _make(api, tmp_path)
-            await api.done(await api.post(f"{_VM}/status/start"))
-            assert await api.done(await api.post(f"{_VM}/snapshot", snapname="one")) == "OK"
-            assert (await (await _machine(api)).status())["running"] is True
-            disks = tmp_path / "lab" / "qemu"
-            assert (disks / "100" / "at" / "one" / "scsi0.qcow2").exists()
-            assert await api.done(await api.post(f"{_VM}/snapshot/one/rollback")) == "OK"
-            assert await api.done(await api.post(f"{_VM}/clone", newid=101, full=1)) == "OK"
-            assert (disks / "101" / "now" / "scsi0.qcow2").exists()
-            assert await api.done(await api.post("/nodes/pve1/qemu/101/status/start")) == "OK"
-            await api.done(await api.post("/nodes/pve1/qemu/101/status/stop"))
-            await api.done(await api.delete("/nodes/pve1/qemu/101"))
-            await api.done(await api.delete(_VM))
-        assert list(disks.iterdir()) == []
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU, data=tmp_path / "lab") as api:
+        await _make(api, tmp_path)
+        await api.done(await api.post(f"{_VM}/status/start"))
+        assert await api.done(await api.post(f"{_VM}/snapshot", snapname="one")) == "OK"
+        assert (await (await _machine(api)).status())["running"] is True
+        disks = tmp_path / "lab" / "qemu"
+        assert (disks / "100" / "at" / "one" / "scsi0.qcow2").exists()
+        assert await api.done(await api.post(f"{_VM}/snapshot/one/rollback")) == "OK"
+        assert await api.done(await api.post(f"{_VM}/clone", newid=101, full=1)) == "OK"
+        assert (disks / "101" / "now" / "scsi0.qcow2").exists()
+        assert await api.done(await api.post("/nodes/pve1/qemu/101/status/start")) == "OK"
+        await api.done(await api.post("/nodes/pve1/qemu/101/status/stop"))
+        await api.done(await api.delete("/nodes/pve1/qemu/101"))
+        await api.done(await api.delete(_VM))
+    assert list(disks.iterdir()) == []
 
 
-def test_an_image_without_bytes_is_named_when_the_guest_starts() -> None:
+async def test_an_image_without_bytes_is_named_when_the_guest_starts() -> None:
     require_qemu_or_skip()
 
-    async def scenario() -> None:
-        async with lab_client(guests=Kind.QEMU) as api:
-            with api.world.store.transaction():
-                put_stand_in(api.world, "local:import/absent.qcow2", "pve1", 2**20)
-            disk = "local-lvm:0,import-from=local:import/absent.qcow2"
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
-            said = await api.done(await api.post(f"{_VM}/status/start"))
-            assert "does not have the bytes of absent.qcow2" in said
-            assert "--allow-downloads" in said
-            assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
-
-    asyncio.run(scenario())
+    async with lab_client(guests=Kind.QEMU) as api:
+        with api.world.store.transaction():
+            put_stand_in(api.world, "local:import/absent.qcow2", "pve1", 2**20)
+        disk = "local-lvm:0,import-from=local:import/absent.qcow2"
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
+        said = await api.done(await api.post(f"{_VM}/status/start"))
+        assert "does not have the bytes of absent.qcow2" in said
+        assert "--allow-downloads" in said
+        assert (await api.get(f"{_VM}/status/current"))["status"] == "stopped"
 
 
 def test_a_machine_without_qemu_is_told_what_to_install(

@@ -24,8 +24,8 @@ async def tree(api: LabClient) -> dict[str, str | None]:
     return {row["name"]: row.get("parent") for row in await api.get(S)}
 
 
-def test_snapshots_stand_on_each_other_and_are_listed_with_the_present_state_last() -> None:
-    async def test(api: LabClient) -> None:
+async def test_snapshots_stand_on_each_other_and_are_listed_with_the_present_state_last() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         assert await tree(api) == {"current": None}
         await take(api, "one", description="first")
@@ -41,11 +41,9 @@ def test_snapshots_stand_on_each_other_and_are_listed_with_the_present_state_las
         await done(api, await api.delete(f"{S}/one"))
         assert await tree(api) == {"two": None, "current": "two"}
 
-    with_lab(test)
 
-
-def test_a_snapshot_keeps_the_configuration_of_its_time() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_snapshot_keeps_the_configuration_of_its_time() -> None:
+    async with with_lab() as api:
         await make(api, cores=1, description="old", scsi0="local-lvm:1")
         await take(api, "one")
         await api.put(f"{Q}/100/config", cores=4)
@@ -56,11 +54,9 @@ def test_a_snapshot_keeps_the_configuration_of_its_time() -> None:
         await api.put(f"{S}/one/config", description="text")
         assert (await api.get(f"{S}/one/config"))["description"] == "text"
 
-    with_lab(test)
 
-
-def test_going_back_restores_configuration_and_sizes_and_keeps_newer_disks_as_unused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_going_back_restores_configuration_and_sizes_and_keeps_newer_disks_as_unused() -> None:
+    async with with_lab() as api:
         old = await make(api, cores=1, scsi0="local-lvm:1", description="before")
         await take(api, "one")
         await api.put(f"{Q}/100/config", cores=4, scsi1="local-lvm:2", description="after")
@@ -78,11 +74,9 @@ def test_going_back_restores_configuration_and_sizes_and_keeps_newer_disks_as_un
         await done(api, await api.post(f"{S}/one/rollback", start=1))
         assert (await api.get(f"{Q}/100/status/current"))["status"] == "running"
 
-    with_lab(test)
 
-
-def test_a_snapshot_with_memory_of_a_running_vm_goes_on_running() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_snapshot_with_memory_of_a_running_vm_goes_on_running() -> None:
+    async with with_lab() as api:
         await make(api, memory=1024, scsi0="local-lvm:1")
         await take(api, "off", vmstate=1)
         assert "vmstate" not in await api.get(f"{S}/off/config")
@@ -98,11 +92,9 @@ def test_a_snapshot_with_memory_of_a_running_vm_goes_on_running() -> None:
         await done(api, await api.delete(f"{S}/on"))
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_a_detached_disk_cannot_be_removed_while_a_snapshot_has_it() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_detached_disk_cannot_be_removed_while_a_snapshot_has_it() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1", scsi1="local-lvm:2")
         await take(api, "one")
         await api.put(f"{Q}/100/config", delete="scsi1")
@@ -114,11 +106,9 @@ def test_a_detached_disk_cannot_be_removed_while_a_snapshot_has_it() -> None:
         await api.put(f"{Q}/100/config", delete="unused0")
         assert await used(api) == GIB
 
-    with_lab(test)
 
-
-def test_what_cannot_be_is_refused_with_its_text() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_cannot_be_is_refused_with_its_text() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await take(api, "one")
         for name in ("current", "pending"):
@@ -138,8 +128,6 @@ def test_what_cannot_be_is_refused_with_its_text() -> None:
         for upid in (await api.post(S, snapname="two"), await api.post(f"{S}/one/rollback")):
             assert await failed(api, upid) == "VM is locked (backup)"
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize(
     ("disk", "possible"),
@@ -150,8 +138,8 @@ def test_what_cannot_be_is_refused_with_its_text() -> None:
         ("local:1,format=vmdk", False),
     ],
 )
-def test_whether_there_are_snapshots_depends_on_storage_and_format(disk: str, possible: bool) -> None:
-    async def test(api: LabClient) -> None:
+async def test_whether_there_are_snapshots_depends_on_storage_and_format(disk: str, possible: bool) -> None:
+    async with with_lab() as api:
         await make(api, scsi0=disk)
         feature = await api.get(f"{Q}/100/feature", feature="snapshot")
         assert feature["hasFeature"] == int(possible)
@@ -159,21 +147,17 @@ def test_whether_there_are_snapshots_depends_on_storage_and_format(disk: str, po
         assert status == ("OK" if possible else "snapshot feature is not available")
         assert "lock" not in await api.get(f"{Q}/100/config")
 
-    with_lab(test)
 
-
-def test_a_template_has_no_snapshots() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_template_has_no_snapshots() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/template"))
         status = await failed(api, await api.post(S, snapname="one"))
         assert status == "you can't take a snapshot if it's a template"
 
-    with_lab(test)
 
-
-def test_the_vm_is_locked_meanwhile_and_an_interruption_leaves_nothing() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_vm_is_locked_meanwhile_and_an_interruption_leaves_nothing() -> None:
+    async with with_lab(latency_s={Work.SNAPSHOT: 5000.0}) as api:
         await make(api, memory=1024, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/status/start"))
         upid = await api.post(S, snapname="one", vmstate=1)
@@ -185,11 +169,9 @@ def test_the_vm_is_locked_meanwhile_and_an_interruption_leaves_nothing() -> None
         assert "lock" not in await api.get(f"{Q}/100/config")
         assert await used(api) == GIB
 
-    with_lab(test, latency_s={Work.SNAPSHOT: 5000.0})
 
-
-def test_removing_a_vm_removes_the_memory_of_its_snapshots() -> None:
-    async def test(api: LabClient) -> None:
+async def test_removing_a_vm_removes_the_memory_of_its_snapshots() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await done(api, await api.post(f"{Q}/100/status/start"))
         await take(api, "one", vmstate=1)
@@ -197,11 +179,9 @@ def test_removing_a_vm_removes_the_memory_of_its_snapshots() -> None:
         await done(api, await api.delete(f"{Q}/100"))
         assert await used(api) == 0
 
-    with_lab(test)
 
-
-def test_zfs_goes_back_to_its_latest_snapshot_only() -> None:
-    async def test(api: LabClient) -> None:
+async def test_zfs_goes_back_to_its_latest_snapshot_only() -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             config = {"storage": "tank", "type": "zfspool", "pool": "tank", "content": "images"}
             api.world.store.put("storages", "tank", config)
@@ -212,11 +192,9 @@ def test_zfs_goes_back_to_its_latest_snapshot_only() -> None:
         assert status == "can't rollback, 'one' is not most recent snapshot on 'vm-100-disk-0'"
         await done(api, await api.post(f"{S}/two/rollback"))
 
-    with_lab(test)
 
-
-def test_a_cloud_init_drive_goes_and_comes_with_the_snapshots() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cloud_init_drive_goes_and_comes_with_the_snapshots() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await take(api, "without")
         await api.put(f"{Q}/100/config", ide2="local-lvm:cloudinit")
@@ -227,12 +205,12 @@ def test_a_cloud_init_drive_goes_and_comes_with_the_snapshots() -> None:
         assert (await api.get(f"{Q}/100/config"))["ide2"] == "local-lvm:vm-100-cloudinit,media=cdrom,size=4M"
         assert await used(api) == GIB + 4 * MIB
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("verb", ["delete", "rollback"])
-def test_a_snapshot_on_a_storage_that_was_taken_away_is_refused_before_anything_is_locked(verb: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_snapshot_on_a_storage_that_was_taken_away_is_refused_before_anything_is_locked(
+    verb: str,
+) -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await take(api, "one")
         before = await api.get("/storage/local-lvm")
@@ -243,16 +221,12 @@ def test_a_snapshot_on_a_storage_that_was_taken_away_is_refused_before_anything_
         await api.post("/storage", **{key: before[key] for key in before if key != "digest"})
         await done(api, await api.delete(f"{S}/one"))
 
-    with_lab(test)
 
-
-def test_a_snapshot_of_a_volume_that_is_gone_leaves_the_vm_locked_as_on_proxmox() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_snapshot_of_a_volume_that_is_gone_leaves_the_vm_locked_as_on_proxmox() -> None:
+    async with with_lab() as api:
         await make(api, scsi0="local-lvm:1")
         await take(api, "one")
         await done(api, await api.delete("/nodes/pve1/storage/local-lvm/content/vm-100-disk-0"))
         upid = await api.delete(f"{S}/one")
         assert await failed(api, upid) == "volume 'local-lvm:vm-100-disk-0' does not exist"
         assert (await api.get(f"{Q}/100/config"))["lock"] == "snapshot-delete"
-
-    with_lab(test)

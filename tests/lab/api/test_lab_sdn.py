@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,10 @@ SDN = "/cluster/sdn"
 SUBNETS, NEW_SUBNET = "vnets/v1/subnets", "subnet=10.8.0.0/24 type=subnet"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 async def apply(api: LabClient) -> None:
@@ -34,8 +32,8 @@ async def user(api: LabClient, name: str, path: str, role: str) -> LabClient:
     return await api.with_password(userid, "secret-123")
 
 
-def test_a_zone_is_new_then_in_force_then_changed_then_deleted() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_zone_is_new_then_in_force_then_changed_then_deleted() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple", mtu=1400, nodes="pve1", ipam="pve")
         (row,) = await api.get(f"{SDN}/zones", pending=1)
         assert (row["zone"], row["type"], row["state"]) == ("z1", "simple", "new")
@@ -57,11 +55,9 @@ def test_a_zone_is_new_then_in_force_then_changed_then_deleted() -> None:
         await apply(api)
         assert await api.get(f"{SDN}/zones", pending=1) == []
 
-    with_lab(test)
 
-
-def test_an_apply_reloads_the_network_of_every_node_that_is_up_in_a_task_of_its_own() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_apply_reloads_the_network_of_every_node_that_is_up_in_a_task_of_its_own() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         with api.world.store.transaction(), api.world.store.edit("nodes", "pve3") as node:
             node["online"] = 0
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
@@ -80,11 +76,9 @@ def test_an_apply_reloads_the_network_of_every_node_that_is_up_in_a_task_of_its_
         await api.done(await api.put("/nodes/pve3/network"))
         assert (await api.get("/nodes/pve3/sdn/zones/z1/content"))[0]["status"] == "available"
 
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))
 
-
-def test_a_virtual_network_is_a_bridge_for_guests_once_it_is_applied() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_virtual_network_is_a_bridge_for_guests_once_it_is_applied() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple", nodes="pve1")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1", alias="office")
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100, net0="virtio,bridge=v1"))
@@ -104,11 +98,9 @@ def test_a_virtual_network_is_a_bridge_for_guests_once_it_is_applied() -> None:
         assert {"network/pve1/zone/z1", "network/pve2/zone/localnetwork"} <= resources
         assert "network/pve2/zone/z1" not in resources
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_a_vlan_zone_on_a_bridge_that_a_node_lacks_is_in_error_there() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vlan_zone_on_a_bridge_that_a_node_lacks_is_in_error_there() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="vlan", bridge="vmbr5")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1", tag=10)
         await apply(api)
@@ -118,11 +110,9 @@ def test_a_vlan_zone_on_a_bridge_that_a_node_lacks_is_in_error_there() -> None:
         (reload,) = [task for task in await api.get("/cluster/tasks") if task["type"] == "srvreload"]
         assert "zone z1 : vnet v1 : can't find bridge vmbr5" in await api.log(reload["upid"])
 
-    with_lab(test)
 
-
-def test_a_subnet_is_named_by_zone_and_network_and_shows_its_ranges_taken_apart() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_subnet_is_named_by_zone_and_network_and_shows_its_ranges_taken_apart() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple", ipam="pve", dhcp="dnsmasq")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1")
         subnets = f"{SDN}/vnets/v1/subnets"
@@ -145,11 +135,9 @@ def test_a_subnet_is_named_by_zone_and_network_and_shows_its_ranges_taken_apart(
         assert waiting["state"] == "changed"
         assert waiting["pending"] == {"gateway": "10.8.0.2", "snat": "deleted", "dhcp-range": "deleted"}
 
-    with_lab(test)
 
-
-def test_addresses_are_given_once_and_keep_their_subnet_from_being_removed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_addresses_are_given_once_and_keep_their_subnet_from_being_removed() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple", ipam="pve", dhcp="dnsmasq")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1")
         await api.post(f"{SDN}/vnets/v1/subnets", subnet="10.8.0.0/24", type="subnet")
@@ -169,11 +157,9 @@ def test_addresses_are_given_once_and_keep_their_subnet_from_being_removed() -> 
         await api.delete(f"{SDN}/vnets/v1/subnets/z1-10.8.0.0-24")
         assert await api.get(f"{SDN}/vnets/v1/subnets") == []
 
-    with_lab(test)
 
-
-def test_what_something_stands_on_cannot_be_removed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_what_something_stands_on_cannot_be_removed() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/controllers", controller="ctl", type="evpn", asn=65000, peers="10.31.0.11")
         await api.post(f"{SDN}/zones", **{"zone": "z1", "type": "evpn", "controller": "ctl", "vrf-vxlan": 10})
         assert (await api.get(f"{SDN}/zones/z1"))["mac"].startswith("BC:24:11:")
@@ -189,8 +175,6 @@ def test_what_something_stands_on_cannot_be_removed() -> None:
         for path in ("vnets/v1/subnets/z1-10.8.0.0-24", "vnets/v1", "zones/z1", "controllers/ctl"):
             await api.delete(f"{SDN}/{path}")
         assert await api.get(f"{SDN}/zones") == []
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +210,8 @@ def test_what_something_stands_on_cannot_be_removed() -> None:
         ("ipams", "ipam=netbox type=netbox url=https://x", "missing value for required option 'token'"),
     ],
 )
-def test_objects_that_do_not_fit_are_refused_in_proxmox_words(kind: str, given: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_objects_that_do_not_fit_are_refused_in_proxmox_words(kind: str, given: str, text: str) -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1")
         with pytest.raises(Refused) as refused:
@@ -235,21 +219,17 @@ def test_objects_that_do_not_fit_are_refused_in_proxmox_words(kind: str, given: 
         reply = refused.value.reply.json
         assert text in f"{reply['message']} {reply.get('errors', '')}"
 
-    with_lab(test)
-
 
 @pytest.mark.parametrize("kind", ["zones", "controllers", "dns", "ipams"])
-def test_an_object_that_is_not_there_does_not_exist(kind: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_object_that_is_not_there_does_not_exist(kind: str) -> None:
+    async with with_lab() as api:
         for method in ("GET", "PUT", "DELETE"):
             with pytest.raises(Refused, match=r"500 .*sdn 'nope' does not exist"):
                 await api.call(method, f"{SDN}/{kind}/nope", {})
 
-    with_lab(test)
 
-
-def test_tags_are_unique_in_a_vlan_zone_and_among_all_overlays() -> None:
-    async def test(api: LabClient) -> None:
+async def test_tags_are_unique_in_a_vlan_zone_and_among_all_overlays() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="vlan1", type="vlan", bridge="vmbr0")
         await api.post(f"{SDN}/zones", zone="vlan2", type="vlan", bridge="vmbr0")
         await api.post(f"{SDN}/zones", zone="vx1", type="vxlan", peers="10.31.0.11,10.31.0.12")
@@ -265,22 +245,18 @@ def test_tags_are_unique_in_a_vlan_zone_and_among_all_overlays() -> None:
                 await api.post(f"{SDN}/vnets", vnet=vnet, zone=zone, tag=10)
             assert text in refused.value.reply.json["message"]
 
-    with_lab(test)
 
-
-def test_a_change_on_the_ground_of_an_old_digest_is_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_change_on_the_ground_of_an_old_digest_is_refused() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         digest = (await api.get(f"{SDN}/zones/z1"))["digest"]
         await api.put(f"{SDN}/zones/z1", mtu=1400, digest=digest)
         with pytest.raises(Refused, match="detected modified configuration"):
             await api.put(f"{SDN}/zones/z1", mtu=1300, digest=digest)
 
-    with_lab(test)
 
-
-def test_the_lock_keeps_others_from_changes_until_it_is_released() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_lock_keeps_others_from_changes_until_it_is_released() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         with pytest.raises(Refused, match="could not acquire lock for SDN config: configuration has pending"):
             await api.post(f"{SDN}/lock")
@@ -301,11 +277,9 @@ def test_the_lock_keeps_others_from_changes_until_it_is_released() -> None:
         await api.delete(f"{SDN}/lock", force=1)
         await api.put(f"{SDN}/zones/z1", mtu=1200)
 
-    with_lab(test)
 
-
-def test_a_rollback_brings_back_what_is_in_force() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_rollback_brings_back_what_is_in_force() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple", mtu=1400)
         await apply(api)
         await api.put(f"{SDN}/zones/z1", mtu=1300)
@@ -314,11 +288,9 @@ def test_a_rollback_brings_back_what_is_in_force() -> None:
         assert [(row["zone"], row["mtu"]) for row in await api.get(f"{SDN}/zones")] == [("z1", 1400)]
         assert not any("state" in row for row in await api.get(f"{SDN}/zones", pending=1))
 
-    with_lab(test)
 
-
-def test_everybody_sees_and_changes_only_the_zones_that_they_have_privileges_on() -> None:
-    async def test(api: LabClient) -> None:
+async def test_everybody_sees_and_changes_only_the_zones_that_they_have_privileges_on() -> None:
+    async with with_lab() as api:
         for zone in ("z1", "z2"):
             await api.post(f"{SDN}/zones", zone=zone, type="simple")
             await api.post(f"{SDN}/vnets", vnet=f"v{zone}", zone=zone)
@@ -332,11 +304,9 @@ def test_everybody_sees_and_changes_only_the_zones_that_they_have_privileges_on(
         with pytest.raises(Refused, match=r"403 Permission check failed \(/sdn, SDN.Allocate\)"):
             await admin.put(SDN)
 
-    with_lab(test)
 
-
-def test_the_use_of_a_virtual_network_is_a_privilege_in_its_zone() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_use_of_a_virtual_network_is_a_privilege_in_its_zone() -> None:
+    async with with_lab() as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1")
         someone = await user(api, "guests", "/vms", "PVEVMAdmin")
@@ -346,10 +316,8 @@ def test_the_use_of_a_virtual_network_is_a_privilege_in_its_zone() -> None:
         upid = await someone.post("/nodes/pve1/qemu", vmid=100, net0="virtio,bridge=v1")
         assert await someone.done(upid) == "OK"
 
-    with_lab(test)
 
-
-def test_what_is_in_force_survives_a_restart(tmp_path: Path) -> None:
+async def test_what_is_in_force_survives_a_restart(tmp_path: Path) -> None:
     async def change(api: LabClient) -> None:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         await api.post(f"{SDN}/vnets", vnet="v1", zone="z1")
@@ -361,12 +329,14 @@ def test_what_is_in_force_survives_a_restart(tmp_path: Path) -> None:
         assert (vnet["state"], vnet["pending"]) == ("changed", {"alias": "later"})
         assert await api.get("/nodes/pve1/sdn/zones") == [{"zone": "z1", "status": "available"}]
 
-    with_lab(change, data=tmp_path)
-    with_lab(look, data=tmp_path)
+    async with with_lab(data=tmp_path) as api:
+        await change(api)
+    async with with_lab(data=tmp_path) as api:
+        await look(api)
 
 
-def test_without_quorum_nothing_of_sdn_changes() -> None:
-    async def test(api: LabClient) -> None:
+async def test_without_quorum_nothing_of_sdn_changes() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api:
         await api.post(f"{SDN}/zones", zone="z1", type="simple")
         for name in ("pve2", "pve3"):
             with api.world.store.transaction(), api.world.store.edit("nodes", name) as node:
@@ -378,5 +348,3 @@ def test_without_quorum_nothing_of_sdn_changes() -> None:
         ):
             await api.put(f"{SDN}/zones/z1", mtu=1400)
         assert len(await api.get(f"{SDN}/zones")) == 1
-
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,16 +13,14 @@ FABRICS = "/cluster/sdn/fabrics/fabric"
 NODES = "/cluster/sdn/fabrics/node"
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
-def test_a_fabric_with_a_node_is_written_changed_applied_and_removed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_fabric_with_a_node_is_written_changed_applied_and_removed() -> None:
+    async with with_lab() as api:
         await api.post(FABRICS, id="main", protocol="openfabric", ip_prefix="10.0.0.1/16", hello_interval=3)
         fabric = await api.get(f"{FABRICS}/main", pending=1)
         assert (fabric["ip_prefix"], fabric["hello_interval"]) == ("10.0.0.0/16", 3)
@@ -44,8 +42,6 @@ def test_a_fabric_with_a_node_is_written_changed_applied_and_removed() -> None:
         assert row["pending"] == {"csnp_interval": 7, "hello_interval": "deleted"}
         await api.delete(f"{FABRICS}/main")
         assert await api.get(NODES) == []
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +73,8 @@ def test_a_fabric_with_a_node_is_written_changed_applied_and_removed() -> None:
         (FABRICS, "id=two protocol=wireguard", "the lab does not have fabrics with the protocol wireguard"),
     ],
 )
-def test_fabrics_that_do_not_fit_are_refused_in_proxmox_words(path: str, given: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_fabrics_that_do_not_fit_are_refused_in_proxmox_words(path: str, given: str, text: str) -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         await api.post(FABRICS, id="main", protocol="ospf", area="0", ip_prefix="10.0.0.0/16")
         await api.post(
             f"{NODES}/main", node_id="pve1", protocol="ospf", ip="10.0.0.1", interfaces="name=eno2"
@@ -89,11 +85,9 @@ def test_fabrics_that_do_not_fit_are_refused_in_proxmox_words(path: str, given: 
         assert len(await api.get(FABRICS)) == 1
         assert len(await api.get(NODES)) == 1
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_an_interface_of_a_node_is_in_one_fabric_only() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_interface_of_a_node_is_in_one_fabric_only() -> None:
+    async with with_lab() as api:
         for number, fabric in enumerate(("one", "two")):
             await api.post(FABRICS, id=fabric, protocol="ospf", area=number, ip_prefix=f"10.{number}.0.0/16")
         await api.post(f"{NODES}/one", node_id="pve1", protocol="ospf", ip="10.0.0.1", interfaces="name=eno2")
@@ -102,11 +96,9 @@ def test_an_interface_of_a_node_is_in_one_fabric_only() -> None:
                 f"{NODES}/two", node_id="pve1", protocol="ospf", ip="10.1.0.1", interfaces="name=eno2"
             )
 
-    with_lab(test)
 
-
-def test_a_fabric_that_a_zone_stands_on_cannot_be_removed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_fabric_that_a_zone_stands_on_cannot_be_removed() -> None:
+    async with with_lab() as api:
         await api.post(FABRICS, id="main", protocol="openfabric", ip_prefix="10.0.0.0/16")
         await api.post("/cluster/sdn/zones", zone="z1", type="vxlan", fabric="main")
         with pytest.raises(Refused, match='this fabric is still used in the VXLAN zone "z1"'):
@@ -114,5 +106,3 @@ def test_a_fabric_that_a_zone_stands_on_cannot_be_removed() -> None:
         await api.delete("/cluster/sdn/zones/z1")
         await api.delete(f"{FABRICS}/main")
         assert await api.get(FABRICS) == []
-
-    with_lab(test)

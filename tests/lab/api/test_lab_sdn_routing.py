@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.lab import LabClient, Refused, lab_client
@@ -11,20 +11,18 @@ from tests.support.lab import LabClient, Refused, lab_client
 S = "/cluster/sdn"
 
 
-def run(test: Callable[[LabClient], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with lab_client(nodes=("pve1", "pve2")) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[LabClient]:
+    async with lab_client(nodes=("pve1", "pve2")) as api:
+        yield api
 
 
 async def apply(api: LabClient) -> None:
     assert await api.done(await api.put(S)) == "OK"
 
 
-def test_a_dry_run_shows_what_an_apply_would_change() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_dry_run_shows_what_an_apply_would_change() -> None:
+    async with run() as api:
         assert await api.get(f"{S}/dry-run", node="pve1") == {}
         await api.post(f"{S}/zones", zone="z1", type="vlan", bridge="vmbr0", nodes="pve1")
         await api.post(f"{S}/vnets", vnet="v1", zone="z1", tag=7)
@@ -40,11 +38,9 @@ def test_a_dry_run_shows_what_an_apply_would_change() -> None:
         with pytest.raises(Refused, match="hostname lookup 'pve9' failed"):
             await api.get(f"{S}/dry-run", node="pve9")
 
-    run(test)
 
-
-def test_nodes_of_a_fabric_find_each_other() -> None:
-    async def test(api: LabClient) -> None:
+async def test_nodes_of_a_fabric_find_each_other() -> None:
+    async with run() as api:
         await api.post(f"{S}/fabrics/fabric", id="fab", protocol="openfabric", ip_prefix="10.9.0.0/24")
         for number, node in enumerate(("pve1", "pve2"), 1):
             given = {"node_id": node, "protocol": "openfabric", "ip": f"10.9.0.{number}"}
@@ -64,11 +60,9 @@ def test_nodes_of_a_fabric_find_each_other() -> None:
         api.running.add_fault("node-down", node="pve2")
         assert await api.get(f"{path}/neighbors") == await api.get(f"{path}/routes") == []
 
-    run(test)
 
-
-def test_the_guests_of_an_evpn_zone_are_known_with_their_nodes() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_guests_of_an_evpn_zone_are_known_with_their_nodes() -> None:
+    async with run() as api:
         await api.post(f"{S}/controllers", controller="c1", type="evpn", asn=65000, peers="10.31.0.12")
         await api.post(f"{S}/zones", zone="z1", type="evpn", controller="c1", vrf__vxlan=10)
         await api.post(f"{S}/zones", zone="z2", type="simple")
@@ -94,5 +88,3 @@ def test_the_guests_of_an_evpn_zone_are_known_with_their_nodes() -> None:
             await api.get("/nodes/pve1/sdn/zones/z2/ip-vrf")
         with pytest.raises(Refused, match="zone does not exist"):
             await api.get("/nodes/pve1/sdn/zones/zz/ip-vrf")
-
-    run(test)

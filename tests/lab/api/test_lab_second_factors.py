@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import proxmoxer
 import pytest
@@ -18,18 +18,16 @@ URI = "otpauth://totp/lab:bob?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&digits=6&p
 TOTP = Totp.parse(URI)
 
 
-def run(test: Callable[[LabClient, LabClient], Awaitable[None]]) -> None:
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[tuple[LabClient, LabClient]]:
     """Run a test with a client of root and one of bob, both with tickets."""
 
-    async def main() -> None:
-        async with lab_client() as api:
-            # A password is good for half a minute, and a busy machine may take longer.
-            api.world.clock.hold()
-            await api.post("/access/users", userid="bob@pve", password="secret123")
-            root = await api.with_password("root@pam", api.running.password)
-            await test(root, await api.with_password("bob@pve", "secret123"))
-
-    asyncio.run(main())
+    async with lab_client() as api:
+        # A password is good for half a minute, and a busy machine may take longer.
+        api.world.clock.hold()
+        await api.post("/access/users", userid="bob@pve", password="secret123")
+        root = await api.with_password("root@pam", api.running.password)
+        yield (root, await api.with_password("bob@pve", "secret123"))
 
 
 def now(api: LabClient, *, later_s: int = 0) -> str:
@@ -48,8 +46,8 @@ async def login(api: LabClient, **params: str) -> dict[str, object]:
     return dict(found)
 
 
-def test_a_login_needs_the_one_time_password_once_there_is_one() -> None:
-    async def test(root: LabClient, bob: LabClient) -> None:
+async def test_a_login_needs_the_one_time_password_once_there_is_one() -> None:
+    async with run() as (root, bob):
         ident = await add_totp(bob)
         shown = await bob.get(f"/access/tfa/bob@pve/{ident}")
         assert (shown["type"], shown["description"]) == ("totp", "phone")
@@ -78,8 +76,6 @@ def test_a_login_needs_the_one_time_password_once_there_is_one() -> None:
         at_once = await login(root, password="secret123", otp=f"totp:{now(root)}")
         assert "NeedTFA" not in at_once
 
-    run(test)
-
 
 def test_proxmoxer_logs_in_with_a_one_time_password() -> None:
     with lab.running() as running:
@@ -94,8 +90,8 @@ def test_proxmoxer_logs_in_with_a_one_time_password() -> None:
         assert bob.version.get()["release"]
 
 
-def test_recovery_keys_are_good_once() -> None:
-    async def test(root: LabClient, bob: LabClient) -> None:
+async def test_recovery_keys_are_good_once() -> None:
+    async with run() as (root, bob):
         added = await bob.post("/access/tfa/bob@pve", type="recovery", password="secret123")
         assert added["id"] == "recovery"
         assert len(added["recovery"]) == 10
@@ -109,11 +105,9 @@ def test_recovery_keys_are_good_once() -> None:
         kept = json.dumps(root.world.store.get("tfa", "bob@pve"))
         assert key not in kept
 
-    run(test)
 
-
-def test_too_many_wrong_answers_lock_a_user_out_until_an_admin_helps() -> None:
-    async def test(root: LabClient, bob: LabClient) -> None:
+async def test_too_many_wrong_answers_lock_a_user_out_until_an_admin_helps() -> None:
+    async with run() as (root, bob):
         await add_totp(bob)
         ticket = str((await login(root, password="secret123"))["ticket"])
         for _ in range(8):
@@ -127,11 +121,9 @@ def test_too_many_wrong_answers_lock_a_user_out_until_an_admin_helps() -> None:
         assert await root.put("/access/users/bob@pve/unlock-tfa") == 0
         await login(root, password=f"totp:{now(root)}", **{"tfa-challenge": ticket})
 
-    run(test)
 
-
-def test_a_second_factor_is_switched_off_and_removed() -> None:
-    async def test(root: LabClient, bob: LabClient) -> None:
+async def test_a_second_factor_is_switched_off_and_removed() -> None:
+    async with run() as (root, bob):
         ident = await add_totp(bob)
         await bob.put(f"/access/tfa/bob@pve/{ident}", enable=0, description="old", password="secret123")
         (entry,) = await bob.get("/access/tfa/bob@pve")
@@ -142,8 +134,6 @@ def test_a_second_factor_is_switched_off_and_removed() -> None:
         assert "keys" not in await root.get("/access/users/bob@pve")
         with pytest.raises(Refused, match="404 No such tfa entry"):
             await root.get(f"/access/tfa/bob@pve/{ident}")
-
-    run(test)
 
 
 @pytest.mark.parametrize(
@@ -166,17 +156,15 @@ def test_a_second_factor_is_switched_off_and_removed() -> None:
         ({"type": "recovery", "password": "wrong-one"}, "500 invalid credentials"),
     ],
 )
-def test_wrong_second_factors_are_refused(params: dict[str, str], text: str) -> None:
-    async def test(_root: LabClient, bob: LabClient) -> None:
+async def test_wrong_second_factors_are_refused(params: dict[str, str], text: str) -> None:
+    async with run() as (_root, bob):
         with pytest.raises(Refused, match=text):
             await bob.post("/access/tfa/bob@pve", **{"password": "secret123", **params})
         assert await bob.get("/access/tfa/bob@pve") == []
 
-    run(test)
 
-
-def test_nobody_changes_the_second_factors_of_others_or_with_a_token() -> None:
-    async def test(root: LabClient, bob: LabClient) -> None:
+async def test_nobody_changes_the_second_factors_of_others_or_with_a_token() -> None:
+    async with run() as (root, bob):
         with pytest.raises(Refused, match=r"400 .*password is required to modify user"):
             await bob.post("/access/tfa/bob@pve", type="recovery")
         with pytest.raises(Refused, match="403"):
@@ -184,5 +172,3 @@ def test_nobody_changes_the_second_factors_of_others_or_with_a_token() -> None:
         token = root.with_token(root.running.api_token)
         with pytest.raises(Refused, match="403"):
             await token.post("/access/tfa/bob@pve", type="recovery")
-
-    run(test)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -73,111 +72,96 @@ async def portrait(api: LabClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["minimal", "homelab", "demo"])
-def test_a_lab_made_from_an_export_is_the_lab_that_was_exported(name: str) -> None:
-    async def main() -> None:
-        async with lab_client(seed=load_seed(name)) as api:
-            document, left_out = await exported(api)
-            before = await portrait(api)
-        assert left_out == {}
-        text = exporting.format_seed(document, source="a lab", left_out={})
-        seed = parse_seed(yaml.safe_load(text), name="copy")
-        async with lab_client(seed=seed) as api:
-            assert await portrait(api) == before
-            assert (await exported(api))[0] == document
-
-    asyncio.run(main())
+async def test_a_lab_made_from_an_export_is_the_lab_that_was_exported(name: str) -> None:
+    async with lab_client(seed=load_seed(name)) as api:
+        document, left_out = await exported(api)
+        before = await portrait(api)
+    assert left_out == {}
+    text = exporting.format_seed(document, source="a lab", left_out={})
+    seed = parse_seed(yaml.safe_load(text), name="copy")
+    async with lab_client(seed=seed) as api:
+        assert await portrait(api) == before
+        assert (await exported(api))[0] == document
 
 
-def test_an_auditor_can_make_a_copy() -> None:
-    async def main() -> None:
-        async with lab_client(seed=load_seed("homelab")) as api:
-            await api.post("/access/users", userid="audit@pve")
-            made = await api.post("/access/users/audit@pve/token/copy", privsep=0)
-            await api.put("/access/acl", path="/", users="audit@pve", roles="PVEAuditor")
-            auditor = api.with_token(f"audit@pve!copy={made['value']}")
-            document, left_out = await exported(auditor)
-            before = (await portrait(api))["/nodes/pve1/qemu/101"]
-        assert left_out == {}
-        assert "cipassword" not in str(document)
-        async with lab_client(seed=parse_seed(document)) as api:
-            assert (await portrait(api))["/nodes/pve1/qemu/101"] == before
-            assert {row["vmid"] for row in await api.get("/cluster/resources", type="vm")} == {
-                *range(100, 107),
-                *(201, 202, 203),
-                9000,
-            }
-            # An auditor does not see the disks of others, so they are made from what the guests say.
-            listed = await api.get("/nodes/pve1/storage/tank/content", vmid=101)
-            assert {row["volid"] for row in listed} >= {"tank:vm-101-disk-0", "tank:vm-101-disk-1"}
-
-    asyncio.run(main())
-
-
-def test_an_export_only_reads_and_holds_no_secret() -> None:
-    async def main() -> None:
-        async with lab_client(seed=load_seed("homelab")) as api:
-            await api.put("/nodes/pve1/qemu/102/config", cipassword="Hidden-1")
-            await api.post("/access/users", userid="eve@pve", password="Hidden-2")
-            token = (await api.post("/access/users/eve@pve/token/own"))["value"]
-            await api.post(
-                "/storage",
-                storage="win",
-                type="cifs",
-                server="nas",
-                share="s",
-                username="u",
-                password="Hidden-3",
-            )
-            calls = api.world.journal.count
-            document, _ = await exported(api)
-            made = [entry.method for entry in api.world.journal.entries(calls)]
-        assert made
-        assert set(made) == {"GET"}
-        text = exporting.format_seed(document, source="a lab", left_out={})
-        assert "Hidden" not in text
-        assert token not in text
-        assert "win" in document["storages"]
-
-    asyncio.run(main())
-
-
-def test_what_a_lab_refuses_of_a_copy_is_taken_out_and_named() -> None:
-    async def main() -> None:
-        document: dict[str, Any] = {
-            "nodes": ["pve1"],
-            "calls": [
-                {"path": "/pools", "parameters": {"poolid": "a"}},
-                {"path": "/pools", "parameters": {"poolid": "a"}},
-                {"method": "PUT", "path": "/pools", "parameters": {"poolid": "b", "vms": "100"}},
-            ],
+async def test_an_auditor_can_make_a_copy() -> None:
+    async with lab_client(seed=load_seed("homelab")) as api:
+        await api.post("/access/users", userid="audit@pve")
+        made = await api.post("/access/users/audit@pve/token/copy", privsep=0)
+        await api.put("/access/acl", path="/", users="audit@pve", roles="PVEAuditor")
+        auditor = api.with_token(f"audit@pve!copy={made['value']}")
+        document, left_out = await exported(auditor)
+        before = (await portrait(api))["/nodes/pve1/qemu/101"]
+    assert left_out == {}
+    assert "cipassword" not in str(document)
+    async with lab_client(seed=parse_seed(document)) as api:
+        assert (await portrait(api))["/nodes/pve1/qemu/101"] == before
+        assert {row["vmid"] for row in await api.get("/cluster/resources", type="vm")} == {
+            *range(100, 107),
+            *(201, 202, 203),
+            9000,
         }
-        kept, reasons = await exporting.rehearse(document, facts.load())
-        assert kept["calls"] == document["calls"][:1]
-        assert list(reasons) == ["POST /pools (2)", "PUT /pools (3)"]
-        assert "already exists" in reasons["POST /pools (2)"]
-
-    asyncio.run(main())
+        # An auditor does not see the disks of others, so they are made from what the guests say.
+        listed = await api.get("/nodes/pve1/storage/tank/content", vmid=101)
+        assert {row["volid"] for row in listed} >= {"tank:vm-101-disk-0", "tank:vm-101-disk-1"}
 
 
-def test_the_big_seed_has_ten_thousand_guests_on_twenty_nodes() -> None:
-    async def main() -> None:
-        async with lab_client(seed=load_seed("big")) as api:
-            rows = await api.get("/cluster/resources")
-            assert sum(row["type"] in ("qemu", "lxc") for row in rows) == 10_000
-            assert sum(row["type"] == "node" for row in rows) == 20
-            on_first = len(await api.get("/nodes/pve01/qemu")) + len(await api.get("/nodes/pve01/lxc"))
-            assert 450 < on_first < 550
-            # They are guests like any other.
-            vm = next(
-                row
-                for row in rows
-                if row["type"] == "qemu" and row["status"] == "stopped" and not row["template"]
-            )
-            base = f"/nodes/{vm['node']}/qemu/{vm['vmid']}"
-            assert await api.done(await api.post(f"{base}/status/start")) == "OK"
-            assert await api.done(await api.post(f"{base}/clone", newid=999, full=1)) == "OK"
+async def test_an_export_only_reads_and_holds_no_secret() -> None:
+    async with lab_client(seed=load_seed("homelab")) as api:
+        await api.put("/nodes/pve1/qemu/102/config", cipassword="Hidden-1")
+        await api.post("/access/users", userid="eve@pve", password="Hidden-2")
+        token = (await api.post("/access/users/eve@pve/token/own"))["value"]
+        await api.post(
+            "/storage",
+            storage="win",
+            type="cifs",
+            server="nas",
+            share="s",
+            username="u",
+            password="Hidden-3",
+        )
+        calls = api.world.journal.count
+        document, _ = await exported(api)
+        made = [entry.method for entry in api.world.journal.entries(calls)]
+    assert made
+    assert set(made) == {"GET"}
+    text = exporting.format_seed(document, source="a lab", left_out={})
+    assert "Hidden" not in text
+    assert token not in text
+    assert "win" in document["storages"]
 
-    asyncio.run(main())
+
+async def test_what_a_lab_refuses_of_a_copy_is_taken_out_and_named() -> None:
+    document: dict[str, Any] = {
+        "nodes": ["pve1"],
+        "calls": [
+            {"path": "/pools", "parameters": {"poolid": "a"}},
+            {"path": "/pools", "parameters": {"poolid": "a"}},
+            {"method": "PUT", "path": "/pools", "parameters": {"poolid": "b", "vms": "100"}},
+        ],
+    }
+    kept, reasons = await exporting.rehearse(document, facts.load())
+    assert kept["calls"] == document["calls"][:1]
+    assert list(reasons) == ["POST /pools (2)", "PUT /pools (3)"]
+    assert "already exists" in reasons["POST /pools (2)"]
+
+
+async def test_the_big_seed_has_ten_thousand_guests_on_twenty_nodes() -> None:
+    async with lab_client(seed=load_seed("big")) as api:
+        rows = await api.get("/cluster/resources")
+        assert sum(row["type"] in ("qemu", "lxc") for row in rows) == 10_000
+        assert sum(row["type"] == "node" for row in rows) == 20
+        on_first = len(await api.get("/nodes/pve01/qemu")) + len(await api.get("/nodes/pve01/lxc"))
+        assert 450 < on_first < 550
+        # They are guests like any other.
+        vm = next(
+            row
+            for row in rows
+            if row["type"] == "qemu" and row["status"] == "stopped" and not row["template"]
+        )
+        base = f"/nodes/{vm['node']}/qemu/{vm['vmid']}"
+        assert await api.done(await api.post(f"{base}/status/start")) == "OK"
+        assert await api.done(await api.post(f"{base}/clone", newid=999, full=1)) == "OK"
 
 
 def test_the_seed_of_yaml_in_a_file_is_read_with_the_place_of_a_mistake(tmp_path: Path) -> None:
@@ -208,26 +192,20 @@ def test_what_is_wrong_with_guests_and_storages_of_a_seed_is_found_at_once() -> 
     assert len(caught.value.diagnostics) == 7
 
 
-def test_a_seed_with_a_storage_that_no_lab_has_is_refused() -> None:
-    async def main() -> None:
-        with pytest.raises(SeedError, match="has the type 'linstor', which the lab does not have"):
-            async with lab_client(seed=parse_seed({"storages": {"x": {"type": "linstor"}}})):
-                pass
-
-    asyncio.run(main())
+async def test_a_seed_with_a_storage_that_no_lab_has_is_refused() -> None:
+    with pytest.raises(SeedError, match="has the type 'linstor', which the lab does not have"):
+        async with lab_client(seed=parse_seed({"storages": {"x": {"type": "linstor"}}})):
+            pass
 
 
-def test_the_nodes_of_a_lab_stand_for_those_of_the_seed() -> None:
-    async def main() -> None:
-        async with lab_client(seed=load_seed("homelab"), nodes=("one",)) as api:
-            rows = await api.get("/cluster/resources", type="vm")
-            assert {row["node"] for row in rows} == {"one"}
-            assert (await api.get("/nodes/one/qemu/101/firewall/rules"))[0]["action"] == "webserver"
-
-    asyncio.run(main())
+async def test_the_nodes_of_a_lab_stand_for_those_of_the_seed() -> None:
+    async with lab_client(seed=load_seed("homelab"), nodes=("one",)) as api:
+        rows = await api.get("/cluster/resources", type="vm")
+        assert {row["node"] for row in rows} == {"one"}
+        assert (await api.get("/nodes/one/qemu/101/firewall/rules"))[0]["action"] == "webserver"
 
 
-def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
+async def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
     seed = parse_seed(
         {
             "storages": ROOMY.storages,
@@ -247,67 +225,55 @@ def test_disks_are_made_from_what_guests_say_whatever_their_names() -> None:
         }
     )
 
-    async def main() -> None:
-        async with lab_client(seed=seed) as api:
-            rows = await api.get("/nodes/pve1/storage/local-lvm/content")
-            assert {row["volid"]: (row["size"] >> 30, row["content"]) for row in rows} == {
-                "local-lvm:vm-100-disk-0": (4, "images"),
-                "local-lvm:mysql_data": (1, "images"),
-                "local-lvm:vm-101-disk-0": (8, "rootdir"),
-            }
-            [image] = await api.get("/nodes/pve1/storage/local/content", content="images")
-            assert (image["volid"], image["format"]) == ("local:100/vm-100-disk-0.qcow2", "qcow2")
-            assert await api.done(await api.post("/nodes/pve1/lxc/101/status/start")) == "OK"
-
-    asyncio.run(main())
+    async with lab_client(seed=seed) as api:
+        rows = await api.get("/nodes/pve1/storage/local-lvm/content")
+        assert {row["volid"]: (row["size"] >> 30, row["content"]) for row in rows} == {
+            "local-lvm:vm-100-disk-0": (4, "images"),
+            "local-lvm:mysql_data": (1, "images"),
+            "local-lvm:vm-101-disk-0": (8, "rootdir"),
+        }
+        [image] = await api.get("/nodes/pve1/storage/local/content", content="images")
+        assert (image["volid"], image["format"]) == ("local:100/vm-100-disk-0.qcow2", "qcow2")
+        assert await api.done(await api.post("/nodes/pve1/lxc/101/status/start")) == "OK"
 
 
-def test_a_lab_with_data_keeps_what_its_seed_put_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
-            before = await portrait(api)
-            await api.done(await api.delete("/nodes/pve2/qemu/105"))
-        async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
-            after = await portrait(api)
-            gone = [path for path in before if path not in after]
-            assert gone == [path for path in before if path.startswith("/nodes/pve2/qemu/105")]
-
-    asyncio.run(main())
+async def test_a_lab_with_data_keeps_what_its_seed_put_there(tmp_path: Path) -> None:
+    async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
+        before = await portrait(api)
+        await api.done(await api.delete("/nodes/pve2/qemu/105"))
+    async with lab_client(data=tmp_path, seed=load_seed("homelab")) as api:
+        after = await portrait(api)
+        gone = [path for path in before if path not in after]
+        assert gone == [path for path in before if path.startswith("/nodes/pve2/qemu/105")]
 
 
-def test_local_takes_what_the_installer_lets_it_take_unless_the_seed_says_otherwise() -> None:
+async def test_local_takes_what_the_installer_lets_it_take_unless_the_seed_says_otherwise() -> None:
     async def contents(seed: Any) -> str:
         async with lab_client(seed=seed) as api:
             text: str = (await api.get("/storage/local"))["content"]
             return text
 
-    async def test() -> None:
-        assert await contents(parse_seed({})) == "iso,vztmpl,backup,import"
-        assert await contents(load_seed("stock")) == "iso,vztmpl,backup,import"
-        for name in ("empty", "minimal", "small", "demo"):
-            assert await contents(load_seed(name)) == "iso,vztmpl,backup,import,snippets"
-        own = {"local": {"type": "dir", "path": "/var/lib/vz", "content": "iso"}}
-        assert await contents(parse_seed({"storages": own})) == "iso"
-
-    asyncio.run(test())
+    assert await contents(parse_seed({})) == "iso,vztmpl,backup,import"
+    assert await contents(load_seed("stock")) == "iso,vztmpl,backup,import"
+    for name in ("empty", "minimal", "small", "demo"):
+        assert await contents(load_seed(name)) == "iso,vztmpl,backup,import,snippets"
+    own = {"local": {"type": "dir", "path": "/var/lib/vz", "content": "iso"}}
+    assert await contents(parse_seed({"storages": own})) == "iso"
 
 
-def test_a_node_as_the_installer_leaves_it_has_no_place_for_disks_and_snippets_on_local() -> None:
-    async def test() -> None:
-        async with lab_client(seed=load_seed("stock")) as api:
-            with pytest.raises(Refused) as caught:
-                await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local:1")
-            assert caught.value.errors == {"storage": "storage 'local' does not support vm images"}
-            with api.world.store.transaction():
-                api.world.volumes.add("local:vztmpl/a.tar.zst", "pve1", 9, content="vztmpl", format="tzst")
-                api.world.volumes.add("local:snippets/a.yaml", "pve1", 9, content="snippets", format="raw")
-            template = "local:vztmpl/a.tar.zst"
-            with pytest.raises(Refused, match="storage 'local' does not support container directories"):
-                await api.post("/nodes/pve1/lxc", vmid=100, ostemplate=template, storage="local")
-            rows = await api.get("/nodes/pve1/storage/local/content")
-            assert [row["volid"] for row in rows] == [template]
-            await api.put("/storage/local", content="iso,vztmpl,snippets")
-            rows = await api.get("/nodes/pve1/storage/local/content")
-            assert [row["volid"] for row in rows] == ["local:snippets/a.yaml", template]
-
-    asyncio.run(test())
+async def test_a_node_as_the_installer_leaves_it_has_no_place_for_disks_and_snippets_on_local() -> None:
+    async with lab_client(seed=load_seed("stock")) as api:
+        with pytest.raises(Refused) as caught:
+            await api.post("/nodes/pve1/qemu", vmid=100, scsi0="local:1")
+        assert caught.value.errors == {"storage": "storage 'local' does not support vm images"}
+        with api.world.store.transaction():
+            api.world.volumes.add("local:vztmpl/a.tar.zst", "pve1", 9, content="vztmpl", format="tzst")
+            api.world.volumes.add("local:snippets/a.yaml", "pve1", 9, content="snippets", format="raw")
+        template = "local:vztmpl/a.tar.zst"
+        with pytest.raises(Refused, match="storage 'local' does not support container directories"):
+            await api.post("/nodes/pve1/lxc", vmid=100, ostemplate=template, storage="local")
+        rows = await api.get("/nodes/pve1/storage/local/content")
+        assert [row["volid"] for row in rows] == [template]
+        await api.put("/storage/local", content="iso,vztmpl,snippets")
+        rows = await api.get("/nodes/pve1/storage/local/content")
+        assert [row["volid"] for row in rows] == ["local:snippets/a.yaml", template]

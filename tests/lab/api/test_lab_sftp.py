@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import inspect
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,14 @@ from pvelab.ssh.sftp import NodeSftp
 SNIPPETS = "/var/lib/vz/snippets"
 
 
-def with_sftp(test: Callable[[LabClient, asyncssh.SFTPClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with (
-            lab_client(ssh_port=0, **options) as api,
-            ssh_to(api) as ssh,
-            ssh.start_sftp_client() as sftp,
-        ):
-            await test(api, sftp)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_sftp(**options: Any) -> AsyncIterator[tuple[LabClient, asyncssh.SFTPClient]]:
+    async with (
+        lab_client(ssh_port=0, **options) as api,
+        ssh_to(api) as ssh,
+        ssh.start_sftp_client() as sftp,
+    ):
+        yield (api, sftp)
 
 
 async def write(sftp: asyncssh.SFTPClient, path: str, content: bytes) -> None:
@@ -42,8 +40,8 @@ async def read(sftp: asyncssh.SFTPClient, path: str) -> Any:
         return await file.read()
 
 
-def test_an_upload_in_the_manner_of_the_provider_is_listed_with_its_size_and_mode() -> None:
-    async def test(api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_an_upload_in_the_manner_of_the_provider_is_listed_with_its_size_and_mode() -> None:
+    async with with_sftp() as (api, sftp):
         await sftp.makedirs(SNIPPETS, exist_ok=True)
         content = bytes(range(256)) * 4096
         await write(sftp, f"{SNIPPETS}/user.yaml", content)
@@ -54,11 +52,9 @@ def test_an_upload_in_the_manner_of_the_provider_is_listed_with_its_size_and_mod
         assert (listed["volid"], listed["size"]) == ("local:snippets/user.yaml", len(content))
         assert await read(sftp, f"{SNIPPETS}/user.yaml") == content
 
-    with_sftp(test)
 
-
-def test_what_is_written_is_there_once_it_is_closed_and_replaces_what_was() -> None:
-    async def test(api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_what_is_written_is_there_once_it_is_closed_and_replaces_what_was() -> None:
+    async with with_sftp() as (api, sftp):
         await write(sftp, f"{SNIPPETS}/a", b"first, and longer")
         file = await sftp.open(f"{SNIPPETS}/a", "wb")
         await file.write(b"second")
@@ -75,11 +71,12 @@ def test_what_is_written_is_there_once_it_is_closed_and_replaces_what_was() -> N
         used = (await api.get("/nodes/pve1/storage/local/status"))["used"]
         assert used == 6
 
-    with_sftp(test)
 
-
-def test_folders_show_what_the_storages_hold() -> None:
-    async def test(_api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_folders_show_what_the_storages_hold() -> None:
+    async with with_sftp(seed=parse_seed({"files": [{"volume": "local:iso/debian.iso", "size": 5000}]})) as (
+        _api,
+        sftp,
+    ):
         assert sorted(await sftp.listdir("/var/lib/vz")) == [
             *(".", ".."),
             *("dump", "images", "import", "snippets", "template"),
@@ -92,11 +89,9 @@ def test_folders_show_what_the_storages_hold() -> None:
         assert await sftp.realpath(".") == "/root"
         assert await sftp.realpath("/var/../etc/./pve") == "/etc/pve"
 
-    with_sftp(test, seed=parse_seed({"files": [{"volume": "local:iso/debian.iso", "size": 5000}]}))
 
-
-def test_the_file_of_a_vm_is_its_configuration() -> None:
-    async def test(api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_the_file_of_a_vm_is_its_configuration() -> None:
+    async with with_sftp() as (api, sftp):
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100, name="web", cores=2, description="a b"))
         async with sftp.open("/etc/pve/qemu-server/100.conf", "r") as file:
             text = str(await file.read())
@@ -109,11 +104,9 @@ def test_the_file_of_a_vm_is_its_configuration() -> None:
             async with sftp.open("/etc/pve/qemu-server/100.conf", "w") as file:
                 await file.write("nonsense")
 
-    with_sftp(test)
 
-
-def test_files_are_renamed_and_removed() -> None:
-    async def test(api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_files_are_renamed_and_removed() -> None:
+    async with with_sftp() as (api, sftp):
         for name in "ab":
             await write(sftp, f"{SNIPPETS}/{name}", name.encode())
         with pytest.raises(asyncssh.SFTPFailure):
@@ -126,8 +119,6 @@ def test_files_are_renamed_and_removed() -> None:
         with pytest.raises(asyncssh.SFTPNoSuchFile):
             await sftp.remove(f"{SNIPPETS}/b")
 
-    with_sftp(test)
-
 
 @pytest.mark.parametrize(
     "path",
@@ -139,17 +130,15 @@ def test_files_are_renamed_and_removed() -> None:
         "/proc/self/environ",
     ],
 )
-def test_no_file_of_the_machine_can_be_read(path: str) -> None:
-    async def test(_api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_no_file_of_the_machine_can_be_read(path: str) -> None:
+    async with with_sftp() as (_api, sftp):
         with pytest.raises(asyncssh.SFTPNoSuchFile):
             await sftp.open(path, "rb")
         with pytest.raises(asyncssh.SFTPNoSuchFile):
             await sftp.stat(path)
 
-    with_sftp(test)
 
-
-def test_nothing_can_be_written_outside_the_storages(tmp_path: Path) -> None:
+async def test_nothing_can_be_written_outside_the_storages(tmp_path: Path) -> None:
     async def test(_api: LabClient, sftp: asyncssh.SFTPClient) -> None:
         for path in (str(tmp_path / "made"), f"{SNIPPETS}/../../../..{tmp_path}/made", f"{SNIPPETS}/deep/er"):
             with pytest.raises(asyncssh.SFTPNoSuchFile):
@@ -162,7 +151,8 @@ def test_nothing_can_be_written_outside_the_storages(tmp_path: Path) -> None:
         with pytest.raises(asyncssh.SFTPOpUnsupported):
             await sftp.symlink("/etc", f"{SNIPPETS}/link")
 
-    with_sftp(test)
+    async with with_sftp() as (_api, sftp):
+        await test(_api, sftp)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,8 +166,8 @@ def test_no_operation_of_the_library_works_on_the_machine() -> None:
     assert inherited == ["convert_attrs", "format_longname"]
 
 
-def test_a_full_storage_takes_no_file() -> None:
-    async def test(api: LabClient, sftp: asyncssh.SFTPClient) -> None:
+async def test_a_full_storage_takes_no_file() -> None:
+    async with with_sftp() as (api, sftp):
         await api.raw("POST", "/faults", base="/_lab", json={"kind": "storage-full", "storage": "local"})
         with pytest.raises(asyncssh.SFTPFailure, match="No space left on device"):
             await write(sftp, f"{SNIPPETS}/a", b"x")
@@ -186,10 +176,8 @@ def test_a_full_storage_takes_no_file() -> None:
         assert (status, err) == (1, f"tee: {SNIPPETS}/b: No space left on device\n")
         assert await api.get("/nodes/pve1/storage/local/content") == []
 
-    with_sftp(test)
 
-
-def test_a_file_survives_a_restart_of_the_lab(tmp_path: Path) -> None:
+async def test_a_file_survives_a_restart_of_the_lab(tmp_path: Path) -> None:
     async def put(_api: LabClient, sftp: asyncssh.SFTPClient) -> None:
         await write(sftp, f"{SNIPPETS}/a", b"kept")
         await sftp.chmod(f"{SNIPPETS}/a", 0o640)
@@ -198,5 +186,7 @@ def test_a_file_survives_a_restart_of_the_lab(tmp_path: Path) -> None:
         assert await read(sftp, f"{SNIPPETS}/a") == b"kept"
         assert (await sftp.stat(f"{SNIPPETS}/a")).permissions == stat.S_IFREG | 0o640
 
-    with_sftp(put, data=tmp_path)
-    with_sftp(check, data=tmp_path)
+    async with with_sftp(data=tmp_path) as (_api, sftp):
+        await put(_api, sftp)
+    async with with_sftp(data=tmp_path) as (_api, sftp):
+        await check(_api, sftp)

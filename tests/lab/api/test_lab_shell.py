@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from proxmoxer.backends import command_base
 from proxmoxer.core import ProxmoxAPI, ProxmoxResource
-from tests.support.lab import LabClient, lab_client
-from tests.support.lab_shell import Say, with_shell
+from tests.support.lab import lab_client
+from tests.support.lab_shell import with_shell
 from tests.support.lab_ssh import ssh_to
 
 from pvelab.machines.machine import Kind
@@ -23,8 +23,8 @@ from stackyard import lab
 # --- qm and pct
 
 
-def test_lists_and_states_of_guests_are_printed_as_proxmox_prints_them() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_lists_and_states_of_guests_are_printed_as_proxmox_prints_them() -> None:
+    async with with_shell() as (_api, say):
         _, out, _ = await say("qm list")
         assert out.splitlines()[:2] == [
             "      VMID NAME                 STATUS     MEM(MB)    BOOTDISK(GB) PID       ",
@@ -44,11 +44,9 @@ def test_lists_and_states_of_guests_are_printed_as_proxmox_prints_them() -> None
             " `-> current                                            You are here!\n"
         )
 
-    with_shell(test)
 
-
-def test_a_vm_lives_its_life_by_commands() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_a_vm_lives_its_life_by_commands() -> None:
+    async with with_shell() as (api, say):
         status, out, err = await say(
             "qm create 300 --name web --memory 512 -scsi0 local-lvm:4 --net0=virtio,bridge=vmbr0"
         )
@@ -83,11 +81,9 @@ def test_a_vm_lives_its_life_by_commands() -> None:
             "Configuration file 'nodes/pve1/qemu-server/301.conf' does not exist\n",
         )
 
-    with_shell(test)
 
-
-def test_what_a_command_changes_is_told_and_secrets_are_not() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_what_a_command_changes_is_told_and_secrets_are_not() -> None:
+    async with with_shell() as (api, say):
         _, out, _ = await say("qm set 102 --cores 3 --cipassword hunter22 --name z")
         assert out == "update VM 102: -cipassword <hidden> -cores 3 -name z\n"
         await say("echo 'ssh-ed25519 AAAA me' > /var/lib/vz/snippets/key.pub")
@@ -100,41 +96,34 @@ def test_what_a_command_changes_is_told_and_secrets_are_not() -> None:
         assert (await say("qm pending 102"))[1].startswith("cur agent: enabled=1\n")
         assert "new cores: 3\n" in (await say("qm pending 102"))[1]
 
-    with_shell(test)
 
-
-def test_a_failed_task_is_the_error_of_the_command() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_a_failed_task_is_the_error_of_the_command() -> None:
+    async with with_shell() as (_api, say):
         assert await say("qm start 101") == (255, "", "VM 101 already running\n")
         status, out, err = await say("qm migrate 100 pve2 --online")
         assert (status, err) == (255, "migration aborted\n")
         assert "can't migrate local disk 'local-lvm:vm-100-disk-0'" in out
         assert (await say("pct start 201"))[::2] == (255, "CT 201 already running\n")
 
-    with_shell(test)
 
-
-def test_the_log_of_a_task_is_printed_while_it_works() -> None:
-    async def main() -> None:
-        options = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0}
-        command = "qm clone 9000 300 --full"
-        async with (
-            lab_client(latency_s={lab.Work.CLONE: 3600.0}, **options) as api,
-            ssh_to(api) as ssh,
-            ssh.create_process(command, encoding="utf-8") as process,
-        ):
-            first = await process.stdout.readline()
-            assert first == "creating a clone of VM 9000 with ID 300\n"
-            [upid] = [upid for upid in api.world.store.items("tasks") if ":qmclone:" in upid]
-            assert api.world.tasks.is_running(upid)
-            while api.world.tasks.is_running(upid):
-                api.world.clock.advance(3600)
-                await asyncio.sleep(0)
-            assert "allocated target volume" in await process.stdout.read()
-            await process.wait()
-            assert process.exit_status == 0
-
-    asyncio.run(main())
+async def test_the_log_of_a_task_is_printed_while_it_works() -> None:
+    options = {"seed": load_seed("homelab"), "guests": Kind.RECORDED, "ssh_port": 0}
+    command = "qm clone 9000 300 --full"
+    async with (
+        lab_client(latency_s={lab.Work.CLONE: 3600.0}, **options) as api,
+        ssh_to(api) as ssh,
+        ssh.create_process(command, encoding="utf-8") as process,
+    ):
+        first = await process.stdout.readline()
+        assert first == "creating a clone of VM 9000 with ID 300\n"
+        [upid] = [upid for upid in api.world.store.items("tasks") if ":qmclone:" in upid]
+        assert api.world.tasks.is_running(upid)
+        while api.world.tasks.is_running(upid):
+            api.world.clock.advance(3600)
+            await asyncio.sleep(0)
+        assert "allocated target volume" in await process.stdout.read()
+        await process.wait()
+        assert process.exit_status == 0
 
 
 @pytest.mark.parametrize(
@@ -165,28 +154,26 @@ def test_the_log_of_a_task_is_printed_while_it_works() -> None:
         ("pveversion --frob", 255, "USAGE: pveversion [--verbose]\n"),
     ],
 )
-def test_a_wrong_command_line_is_refused_as_proxmox_does(command: str, status: int, wanted: str) -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_a_wrong_command_line_is_refused_as_proxmox_does(
+    command: str, status: int, wanted: str
+) -> None:
+    async with with_shell(seed=load_seed("homelab" if "01" in command else "minimal")) as (_api, say):
         ended, _, err = await say(command)
         assert ended == status
         assert err.startswith(wanted)
 
-    with_shell(test, seed=load_seed("homelab" if "01" in command else "minimal"))
 
-
-def test_subcommands_may_be_cut_short_and_old_names_work() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_subcommands_may_be_cut_short_and_old_names_work() -> None:
+    async with with_shell() as (_api, say):
         assert (await say("qm stat 101"))[1] == "status: running\n"
         assert (await say("qm rescan --vmid 106"))[1] == "rescan volumes...\n"
         assert (await say("qm agent 101 ping"))[:2] == (0, "")
         assert "unknown command 'qm s'" in (await say("qm s 101"))[2]
         assert (await say("qm help start"))[1] == "USAGE: qm start <vmid> [OPTIONS]\n"
 
-    with_shell(test)
 
-
-def test_disks_are_imported_found_again_and_unlinked() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_disks_are_imported_found_again_and_unlinked() -> None:
+    async with with_shell() as (api, say):
         image = "/var/lib/vz/import/debian-13-generic-amd64.qcow2"
         _, out, _ = await say(f"qm importdisk 100 {image} local-lvm")
         assert out == (
@@ -203,11 +190,9 @@ def test_disks_are_imported_found_again_and_unlinked() -> None:
         assert out == f"rescan volumes...\n{lost}"
         assert (await api.get("/nodes/pve1/qemu/100/config"))["unused1"] == "local-lvm:vm-100-disk-7"
 
-    with_shell(test)
 
-
-def test_a_container_is_made_entered_and_looked_at() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_a_container_is_made_entered_and_looked_at() -> None:
+    async with with_shell() as (api, say):
         template = "nas:vztmpl/debian-13-standard_13.1-1_amd64.tar.zst"
         status, _, err = await say(
             f"pct create 310 {template} --hostname box --rootfs local-lvm:4 --unprivileged 1 --start"
@@ -226,11 +211,9 @@ def test_a_container_is_made_entered_and_looked_at() -> None:
         assert (await say("pct destroy 310"))[0] == 0
         assert all(row["vmid"] != 310 for row in await api.get("/nodes/pve1/lxc"))
 
-    with_shell(test)
 
-
-def test_locks_are_taken_off() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_locks_are_taken_off() -> None:
+    async with with_shell() as (api, say):
         for kind, vmid in (("qemu", 101), ("lxc", 201)):
             guest = api.world.guests.get(vmid)
             assert guest is not None
@@ -241,17 +224,13 @@ def test_locks_are_taken_off() -> None:
             assert await say(f"{tool} unlock {vmid}") == (0, "", "")
             assert "lock" not in await api.get(f"/nodes/pve1/{kind}/{vmid}/config")
 
-    with_shell(test)
-
 
 # --- Who may, and what cannot happen
 
 
-def test_only_root_runs_them() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_only_root_runs_them() -> None:
+    async with with_shell() as (_api, say):
         assert (await say("sudo -n qm list"))[0] == 0
-
-    with_shell(test)
 
 
 @pytest.mark.parametrize(
@@ -271,14 +250,12 @@ def test_only_root_runs_them() -> None:
         "qm set 101 $'--na\\x00me' x",
     ],
 )
-def test_hostile_words_end_in_a_refusal_not_in_a_defect(command: str) -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_hostile_words_end_in_a_refusal_not_in_a_defect(command: str) -> None:
+    async with with_shell() as (_api, say):
         status, out, err = await say(command)
         assert status in (1, 2, 255), (status, out, err)
         assert "internal error" not in err
         assert "root:" not in out
-
-    with_shell(test)
 
 
 # --- Clients of others

@@ -6,15 +6,15 @@ import asyncio
 import re
 
 from tests.support.lab import LabClient
-from tests.support.lab_shell import Say, with_shell
+from tests.support.lab_shell import with_shell
 
 from pvelab.seeds import load_seed
 
 # --- Storages, users, the cluster
 
 
-def test_storages_are_listed_as_proxmox_lists_them() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_storages_are_listed_as_proxmox_lists_them() -> None:
+    async with with_shell() as (api, say):
         _, out, _ = await say("pvesm status")
         lines = out.splitlines()
         assert lines[:2] == [
@@ -42,11 +42,9 @@ def test_storages_are_listed_as_proxmox_lists_them() -> None:
             "keep",
         ]
 
-    with_shell(test)
 
-
-def test_users_tokens_and_permissions_are_managed() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_users_tokens_and_permissions_are_managed() -> None:
+    async with with_shell() as (api, say):
         for command in (
             "pveum group add ops --comment 'who operates'",
             "pveum role add Runner --privs VM.PowerMgmt,VM.Audit",
@@ -82,11 +80,9 @@ def test_users_tokens_and_permissions_are_managed() -> None:
         assert await say("pveum user tfa list eve@pve") == (0, "", "")
         assert await say("pveum user delete eve@pve") == (0, "", "")
 
-    with_shell(test)
 
-
-def test_the_cluster_and_its_versions_are_told() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_the_cluster_and_its_versions_are_told() -> None:
+    async with with_shell() as (_api, say):
         _, out, _ = await say("pvecm status")
         assert "Name:             homelab\n" in out
         assert "Quorate:          Yes\n" in out
@@ -101,20 +97,16 @@ def test_the_cluster_and_its_versions_are_told() -> None:
         )
         assert "\npve-manager: 9." in (await say("pveversion -v"))[1]
 
-    with_shell(test)
 
-
-def test_a_node_alone_is_no_cluster() -> None:
-    async def test(_api: LabClient, say: Say) -> None:
+async def test_a_node_alone_is_no_cluster() -> None:
+    async with with_shell(seed=load_seed("empty")) as (_api, say):
         status, _, err = await say("pvecm status")
         assert status == 255
         assert err.startswith("Error: Corosync config '/etc/pve/corosync.conf' does not exist")
 
-    with_shell(test, seed=load_seed("empty"))
 
-
-def test_backups_are_made_and_restored() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_backups_are_made_and_restored() -> None:
+    async with with_shell() as (api, say):
         status, out, err = await say("vzdump 101 --storage nas --mode snapshot --compress zstd")
         assert (status, err) == (0, "")
         assert "INFO: Backup job finished successfully\n" in out
@@ -124,11 +116,9 @@ def test_backups_are_made_and_restored() -> None:
         assert (await say(f"qmrestore {newest} 400 --storage local-lvm"))[0] == 0
         assert (await api.get("/nodes/pve1/qemu/400/config"))["name"] == "nextcloud"
 
-    with_shell(test)
 
-
-def test_high_availability_is_managed() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_high_availability_is_managed() -> None:
+    async with with_shell() as (api, say):
         assert (await say("ha-manager status"))[1].startswith("quorum OK\nmaster pve1 ")
         assert await say("ha-manager add vm:104 --state started --comment third") == (0, "", "")
         assert "vm:104\n\tcomment third\n" in (await say("ha-manager config"))[1]
@@ -145,8 +135,6 @@ def test_high_availability_is_managed() -> None:
         assert (await say("ha-manager remove vm:104"))[0] == 255
         assert {row["sid"] for row in await api.get("/cluster/ha/resources")} == {"vm:102", "vm:103"}
 
-    with_shell(test)
-
 
 async def left(api: LabClient, vmid: int, node: str) -> bool:
     rows = await api.get("/cluster/resources", type="vm")
@@ -156,8 +144,8 @@ async def left(api: LabClient, vmid: int, node: str) -> bool:
 # --- pvesh
 
 
-def test_pvesh_calls_any_path_and_prints_any_format() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_pvesh_calls_any_path_and_prints_any_format() -> None:
+    async with with_shell() as (api, say):
         assert (await say("pvesh get /nodes/localhost/dns --output-format json"))[0] == 0
         assert await say("pvesh create /pools --poolid lab --comment 'x y'") == (0, "", "")
         assert (await say("pvesh get /pools/lab --output-format yaml"))[1] == (
@@ -175,11 +163,9 @@ def test_pvesh_calls_any_path_and_prints_any_format() -> None:
         assert status == 255
         assert err.startswith("400 Parameter verification failed.\ncores: type check ('integer') failed")
 
-    with_shell(test)
 
-
-def test_pvesh_waits_for_a_task_and_prints_its_upid() -> None:
-    async def test(api: LabClient, say: Say) -> None:
+async def test_pvesh_waits_for_a_task_and_prints_its_upid() -> None:
+    async with with_shell() as (api, say):
         status, out, err = await say("pvesh create /nodes/pve2/qemu/105/status/start --output-format json")
         assert (status, err) == (0, "")
         assert re.fullmatch(r'"UPID:pve2:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmstart:105:root@pam:"\n', out)
@@ -187,5 +173,3 @@ def test_pvesh_waits_for_a_task_and_prints_its_upid() -> None:
         status, out, err = await say("pvesh create /nodes/pve2/qemu/105/status/start")
         assert (status, err) == (0, "VM 105 already running\n")
         assert out.startswith("UPID:pve2:")
-
-    with_shell(test)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,10 @@ from tests.support.lab_ssh import TRY_SUDO, as_bash, said, ssh_to
 from pvelab.seeds import parse_seed
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(ssh_port=0, **options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(ssh_port=0, **options) as api:
+        yield api
 
 
 IMAGE = {"files": [{"volume": "local:iso/noble.img", "size": 600_000_000}]}
@@ -43,8 +42,8 @@ IMPORT = as_bash(
         ("local", "local:100/vm-100-disk-0.qcow2"),
     ],
 )
-def test_the_import_script_of_the_provider_makes_a_disk(target: str, disk: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_import_script_of_the_provider_makes_a_disk(target: str, disk: str) -> None:
+    async with with_lab(seed=parse_seed(IMAGE)) as api:
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100))
         async with ssh_to(api) as ssh:
             script = IMPORT.replace("{target}", target).replace("}}", "}")
@@ -56,8 +55,6 @@ def test_the_import_script_of_the_provider_makes_a_disk(target: str, disk: str) 
         assert "size=3584M" in config["scsi0"]
         assert "unused0" not in config
 
-    with_lab(test, seed=parse_seed(IMAGE))
-
 
 @pytest.mark.parametrize(
     ("change", "said_so"),
@@ -67,8 +64,8 @@ def test_the_import_script_of_the_provider_makes_a_disk(target: str, disk: str) 
         (("=local-lvm", "=nowhere"), "storage 'nowhere' does not exist"),
     ],
 )
-def test_an_import_that_cannot_be_fails_with_the_reason(change: tuple[str, str], said_so: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_import_that_cannot_be_fails_with_the_reason(change: tuple[str, str], said_so: str) -> None:
+    async with with_lab(seed=parse_seed(IMAGE)) as api:
         await api.done(await api.post("/nodes/pve1/qemu", vmid=100))
         async with ssh_to(api) as ssh:
             script = IMPORT.replace("{target}", "local-lvm").replace("}}", "}").replace(*change)
@@ -77,11 +74,9 @@ def test_an_import_that_cannot_be_fails_with_the_reason(change: tuple[str, str],
         assert said_so in err
         assert "scsi0" not in await api.get("/nodes/pve1/qemu/100/config")
 
-    with_lab(test, seed=parse_seed(IMAGE))
 
-
-def test_an_upload_by_tee_is_content_of_the_storage() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_upload_by_tee_is_content_of_the_storage() -> None:
+    async with with_lab() as api:
         content = b"#cloud-config\n" + bytes(range(256)) * 5000
         async with ssh_to(api) as ssh:
             script = as_bash(f"{TRY_SUDO}try_sudo /usr/bin/tee /var/lib/vz/snippets/user.yaml")
@@ -92,10 +87,8 @@ def test_an_upload_by_tee_is_content_of_the_storage() -> None:
             ("local:snippets/user.yaml", len(content))
         ]
 
-    with_lab(test)
 
-
-def test_the_lines_of_an_idmap_reach_the_container() -> None:
+async def test_the_lines_of_an_idmap_reach_the_container() -> None:
     async def test(api: LabClient) -> None:
         await api.done(
             await api.post(
@@ -129,11 +122,12 @@ def test_the_lines_of_an_idmap_reach_the_container() -> None:
             assert "not running" in (await said(ssh, "pct exec 200 -- true"))[2]
 
     template = {"files": [{"volume": "local:vztmpl/debian.tar.zst", "size": 100_000_000}]}
-    with_lab(test, seed=parse_seed(template))
+    async with with_lab(seed=parse_seed(template)) as api:
+        await test(api)
 
 
-def test_the_token_of_a_metric_server_is_in_its_file() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_token_of_a_metric_server_is_in_its_file() -> None:
+    async with with_lab() as api:
         command = as_bash("cat /etc/pve/priv/metricserver/influx.pw 2>/dev/null || echo MISSING")
         async with ssh_to(api) as ssh:
             assert (await said(ssh, command))[1] == "MISSING\n"
@@ -146,11 +140,9 @@ def test_the_token_of_a_metric_server_is_in_its_file() -> None:
             )
             assert (await said(ssh, command))[1] == "secret"
 
-    with_lab(test)
 
-
-def test_commands_of_proxmox_are_calls_of_the_api() -> None:
-    async def test(api: LabClient) -> None:
+async def test_commands_of_proxmox_are_calls_of_the_api() -> None:
+    async with with_lab() as api:
         async with ssh_to(api) as ssh:
             assert (await said(ssh, "qm create 100 --name web --memory 512 -scsi0 local-lvm:1"))[0] == 0
             assert (await said(ssh, "qm start 100"))[0] == 0
@@ -174,14 +166,12 @@ def test_commands_of_proxmox_are_calls_of_the_api() -> None:
         assert await api.get("/nodes/pve1/qemu") == []
         assert [pool["poolid"] for pool in await api.get("/pools")] == ["lab"]
 
-    with_lab(test)
 
-
-def test_files_of_the_machine_and_other_programs_are_out_of_reach(tmp_path: Path) -> None:
+async def test_files_of_the_machine_and_other_programs_are_out_of_reach(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of the machine")
 
-    async def test(api: LabClient) -> None:
+    async with with_lab() as api:
         async with ssh_to(api) as ssh:
             for path in (str(secret), "/etc/passwd", f"/var/lib/vz/snippets/../../../..{secret}"):
                 assert (await said(ssh, f"cat '{path}'"))[:2] == (1, "")
@@ -192,25 +182,20 @@ def test_files_of_the_machine_and_other_programs_are_out_of_reach(tmp_path: Path
             assert (await said(ssh, "echo a > /var/lib/vz/template/iso/not-an-iso.txt"))[0] == 1
         assert list(tmp_path.iterdir()) == [secret]
 
-    with_lab(test)
+
+async def test_a_large_file_is_sent_in_pieces_and_not_kept_in_a_pipe() -> None:
+    async with with_lab(seed=parse_seed(IMAGE)) as api, ssh_to(api) as ssh:
+        async with ssh.create_process("cat /var/lib/vz/template/iso/noble.img", encoding=None) as cat:
+            first = await cat.stdout.read(1000)
+            assert set(first) == {0}
+            assert (await said(ssh, "hostname"))[0] == 0
+            cat.close()
+        status, _, err = await said(ssh, "cat /var/lib/vz/template/iso/noble.img | wc -c")
+        assert (status, err) == (0, "bash: line 1: pipe: File too large\n")
 
 
-def test_a_large_file_is_sent_in_pieces_and_not_kept_in_a_pipe() -> None:
-    async def test(api: LabClient) -> None:
-        async with ssh_to(api) as ssh:
-            async with ssh.create_process("cat /var/lib/vz/template/iso/noble.img", encoding=None) as cat:
-                first = await cat.stdout.read(1000)
-                assert set(first) == {0}
-                assert (await said(ssh, "hostname"))[0] == 0
-                cat.close()
-            status, _, err = await said(ssh, "cat /var/lib/vz/template/iso/noble.img | wc -c")
-            assert (status, err) == (0, "bash: line 1: pipe: File too large\n")
-
-    with_lab(test, seed=parse_seed(IMAGE))
-
-
-def test_each_node_has_a_port_and_files_of_its_own() -> None:
-    async def test(api: LabClient) -> None:
+async def test_each_node_has_a_port_and_files_of_its_own() -> None:
+    async with with_lab(nodes=("pve1", "pve2")) as api:
         async with ssh_to(api, "pve1") as one, ssh_to(api, "pve2") as two:
             assert (await said(one, "hostname"))[1] == "pve1\n"
             assert (await said(two, "hostname"))[1] == "pve2\n"
@@ -219,11 +204,9 @@ def test_each_node_has_a_port_and_files_of_its_own() -> None:
         assert await api.get("/nodes/pve1/storage/local/content") == []
         assert len(await api.get("/nodes/pve2/storage/local/content")) == 1
 
-    with_lab(test, nodes=("pve1", "pve2"))
 
-
-def test_a_wrong_password_a_wrong_key_and_a_wrong_user_are_refused() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_wrong_password_a_wrong_key_and_a_wrong_user_are_refused() -> None:
+    async with with_lab() as api:
         stranger = asyncssh.generate_private_key("ssh-ed25519")
         wrong: list[dict[str, Any]] = [
             {"password": "wrong"},
@@ -237,25 +220,21 @@ def test_a_wrong_password_a_wrong_key_and_a_wrong_user_are_refused() -> None:
                 async with ssh_to(api, **options):
                     pass
 
-    with_lab(test)
 
-
-def test_a_key_of_the_options_of_the_seed_or_of_the_file_lets_root_in() -> None:
+async def test_a_key_of_the_options_of_the_seed_or_of_the_file_lets_root_in() -> None:
     keys = [asyncssh.generate_private_key("ssh-ed25519") for _ in range(3)]
     lines = [key.export_public_key().decode().strip() for key in keys]
 
-    async def test(api: LabClient) -> None:
+    async with with_lab(seed=parse_seed({"authorized_keys": lines[:1]}), authorized_keys=(lines[1],)) as api:
         async with ssh_to(api) as ssh:
             assert (await said(ssh, f"echo '{lines[2]}' >> /root/.ssh/authorized_keys"))[0] == 0
         for key in keys:
             async with ssh_to(api, password=None, client_keys=[key]) as ssh:
                 assert (await said(ssh, "whoami"))[1] == "root\n"
 
-    with_lab(test, seed=parse_seed({"authorized_keys": lines[:1]}), authorized_keys=(lines[1],))
 
-
-def test_the_password_of_root_is_the_one_of_the_api() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_password_of_root_is_the_one_of_the_api() -> None:
+    async with with_lab() as api:
         root = await api.with_password("root@pam", api.running.password)
         await root.put("/access/password", userid="root@pam", password="changed-now")
         async with ssh_to(api, password="changed-now") as ssh:
@@ -264,58 +243,50 @@ def test_the_password_of_root_is_the_one_of_the_api() -> None:
             async with ssh_to(api):
                 pass
 
-    with_lab(test)
+
+async def test_another_user_needs_sudo() -> None:
+    async with (
+        with_lab(seed=parse_seed({"system_users": [{"name": "tofu", "password": "secret-word"}]})) as api,
+        ssh_to(api, username="tofu", password="secret-word") as ssh,
+    ):
+        assert (await said(ssh, "id -u"))[1] == "1000\n"
+        probe = 'if [ "$(id -u)" = "0" ]; then echo "0"; elif [ $(sudo -n /usr/sbin/pvesm apiinfo 2>&1 | '
+        probe += 'grep "APIVER" | wc -l) -gt 0 ]; then echo "1"; else echo "0"; fi'
+        assert (await said(ssh, as_bash(probe)))[1] == "1\n"
+        assert (await said(ssh, "qm list"))[::2] == (255, "please run as root\n")
+        assert "Permission denied" in (await said(ssh, "echo x | tee /var/lib/vz/snippets/x.yaml"))[2]
+        assert (await said(ssh, "echo x | sudo tee /var/lib/vz/snippets/x.yaml"))[0] == 0
+        async with ssh.start_sftp_client() as sftp:
+            with pytest.raises(asyncssh.SFTPPermissionDenied):
+                await sftp.open("/var/lib/vz/snippets/y.yaml", "w")
 
 
-def test_another_user_needs_sudo() -> None:
-    async def test(api: LabClient) -> None:
-        async with ssh_to(api, username="tofu", password="secret-word") as ssh:
-            assert (await said(ssh, "id -u"))[1] == "1000\n"
-            probe = 'if [ "$(id -u)" = "0" ]; then echo "0"; elif [ $(sudo -n /usr/sbin/pvesm apiinfo 2>&1 | '
-            probe += 'grep "APIVER" | wc -l) -gt 0 ]; then echo "1"; else echo "0"; fi'
-            assert (await said(ssh, as_bash(probe)))[1] == "1\n"
-            assert (await said(ssh, "qm list"))[::2] == (255, "please run as root\n")
-            assert "Permission denied" in (await said(ssh, "echo x | tee /var/lib/vz/snippets/x.yaml"))[2]
-            assert (await said(ssh, "echo x | sudo tee /var/lib/vz/snippets/x.yaml"))[0] == 0
-            async with ssh.start_sftp_client() as sftp:
-                with pytest.raises(asyncssh.SFTPPermissionDenied):
-                    await sftp.open("/var/lib/vz/snippets/y.yaml", "w")
-
-    with_lab(test, seed=parse_seed({"system_users": [{"name": "tofu", "password": "secret-word"}]}))
-
-
-def test_the_host_key_stays_the_same_with_the_data(tmp_path: Path) -> None:
+async def test_the_host_key_stays_the_same_with_the_data(tmp_path: Path) -> None:
     async def host_key(data: Path | None) -> bytes:
         async with lab_client(ssh_port=0, data=data) as api, ssh_to(api) as ssh:
             key = ssh.get_server_host_key()
             assert key is not None
             return key.public_data
 
-    async def main() -> None:
-        first, again = await host_key(tmp_path / "a"), await host_key(tmp_path / "a")
-        assert first == again
-        assert first != await host_key(tmp_path / "b")
-        assert await host_key(None) != await host_key(None)
-
-    asyncio.run(main())
+    first, again = await host_key(tmp_path / "a"), await host_key(tmp_path / "a")
+    assert first == again
+    assert first != await host_key(tmp_path / "b")
+    assert await host_key(None) != await host_key(None)
 
 
-def test_a_node_that_goes_down_cuts_its_connections_and_takes_no_others() -> None:
-    async def test(api: LabClient) -> None:
-        async with ssh_to(api, "pve1") as other:
-            async with ssh_to(api, "pve2") as ssh:
-                await api.raw("POST", "/faults", base="/_lab", json={"kind": "node-down", "node": "pve2"})
-                await ssh.wait_closed()
-            with pytest.raises((asyncssh.Error, OSError)):
-                async with ssh_to(api, "pve2"):
-                    pass
-            assert (await said(other, "hostname"))[0] == 0
-
-    with_lab(test, nodes=("pve1", "pve2", "pve3"))
+async def test_a_node_that_goes_down_cuts_its_connections_and_takes_no_others() -> None:
+    async with with_lab(nodes=("pve1", "pve2", "pve3")) as api, ssh_to(api, "pve1") as other:
+        async with ssh_to(api, "pve2") as ssh:
+            await api.raw("POST", "/faults", base="/_lab", json={"kind": "node-down", "node": "pve2"})
+            await ssh.wait_closed()
+        with pytest.raises((asyncssh.Error, OSError)):
+            async with ssh_to(api, "pve2"):
+                pass
+        assert (await said(other, "hostname"))[0] == 0
 
 
-def test_commands_are_in_the_journal_without_their_secrets_and_faults_strike_them() -> None:
-    async def test(api: LabClient) -> None:
+async def test_commands_are_in_the_journal_without_their_secrets_and_faults_strike_them() -> None:
+    async with with_lab() as api:
         fault = {"kind": "answer", "method": "ssh", "path": "qm start*", "status": 500, "reason": "broken"}
         await api.raw("POST", "/faults", base="/_lab", json=fault)
         async with ssh_to(api) as ssh:
@@ -331,10 +302,8 @@ def test_commands_are_in_the_journal_without_their_secrets_and_faults_strike_the
             ("SFTP", "/var/lib/vz/snippets/a", 0),
         ]
 
-    with_lab(test)
 
-
-def test_twenty_clients_at_once_upload_and_import() -> None:
+async def test_twenty_clients_at_once_upload_and_import() -> None:
     async def one(api: LabClient, number: int) -> None:
         async with ssh_to(api) as ssh:
             vmid = 100 + number
@@ -344,7 +313,7 @@ def test_twenty_clients_at_once_upload_and_import() -> None:
             script = IMPORT.replace("{target}", "local-lvm").replace("}}", "}")
             assert (await said(ssh, script.replace("vm_id=100", f"vm_id={vmid}")))[0] == 0
 
-    async def test(api: LabClient) -> None:
+    async with with_lab(seed=parse_seed({**IMAGE, "storages": ROOMY.storages})) as api:
         await asyncio.gather(*(one(api, number) for number in range(1, 21)))
         listed = await api.get("/nodes/pve1/storage/local/content", content="snippets")
         assert sum(file["size"] for file in listed) == sum(range(1, 21))
@@ -352,5 +321,3 @@ def test_twenty_clients_at_once_upload_and_import() -> None:
         assert len(disks) == 20
         used = (await api.get("/nodes/pve1/storage/local-lvm/status"))["used"]
         assert used == sum(disk["size"] for disk in disks)
-
-    with_lab(test, seed=parse_seed({**IMAGE, "storages": ROOMY.storages}))

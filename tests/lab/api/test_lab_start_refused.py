@@ -76,18 +76,16 @@ async def start(api: LabClient, vmid: int = 100) -> tuple[str, list[str]]:
         ({"net0": "virtio,bridge=vmbr9"}, QEMU, "bridge 'vmbr9' does not exist"),
     ],
 )
-def test_a_vm_that_a_node_cannot_run_is_not_started(
+async def test_a_vm_that_a_node_cannot_run_is_not_started(
     config: dict[str, Any], status: str, line: str | None
 ) -> None:
-    async def test(api: LabClient) -> None:
+    async with with_lab(seed=SMALL) as api:
         await make(api)
         change(api, 100, **config)
         ended, log = await start(api)
         assert ended == status
         assert line is None or line in log
         assert (await api.get(f"{Q}/100/status/current"))["status"] == "stopped"
-
-    with_lab(test, seed=SMALL)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +103,15 @@ def test_a_vm_that_a_node_cannot_run_is_not_started(
         {"usb0": "host=dead:beef"},
     ],
 )
-def test_a_vm_that_a_node_can_just_run_is_started(config: dict[str, Any]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_that_a_node_can_just_run_is_started(config: dict[str, Any]) -> None:
+    async with with_lab(seed=SMALL) as api:
         await make(api)
         change(api, 100, **config)
         assert await start(api) == ("OK", ["TASK OK"])
 
-    with_lab(test, seed=SMALL)
 
-
-def test_a_pci_device_belongs_to_one_running_vm() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_pci_device_belongs_to_one_running_vm() -> None:
+    async with with_lab() as api:
         await make(api, 100)
         await make(api, 101)
         change(api, 100, hostpci0=GPU)
@@ -125,11 +121,9 @@ def test_a_pci_device_belongs_to_one_running_vm() -> None:
         await done(api, await api.post(f"{Q}/100/status/stop"))
         assert (await start(api, 101))[0] == "OK"
 
-    with_lab(test)
 
-
-def test_a_mapping_stands_for_the_devices_of_the_node_that_are_free() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_mapping_stands_for_the_devices_of_the_node_that_are_free() -> None:
+    async with with_lab() as api:
         ports = [
             f"node=pve1,path={CARD}.{port},id=8086:1521,iommugroup={13 + port},subsystem-id=8086:0001"
             for port in (0, 1)
@@ -141,8 +135,6 @@ def test_a_mapping_stands_for_the_devices_of_the_node_that_are_free() -> None:
         assert (await start(api, 102))[0] == "could not find a free device for 'hostpci0'"
         await done(api, await api.post(f"{Q}/101/status/stop"))
         assert (await start(api, 102))[0] == "OK"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +167,13 @@ def test_a_mapping_stands_for_the_devices_of_the_node_that_are_free() -> None:
         ),
     ],
 )
-def test_a_mapping_has_to_fit_the_node(kind: str, entry: str, option: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_mapping_has_to_fit_the_node(
+    kind: str, entry: str, option: dict[str, Any], text: str
+) -> None:
+    async with with_lab() as api:
         await api.post(f"/cluster/mapping/{kind}", id="it", map=entry)
         await make(api, **option)
         assert (await start(api))[0] == text
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +184,8 @@ def test_a_mapping_has_to_fit_the_node(kind: str, entry: str, option: dict[str, 
         ("meta=gone:snippets/a.yaml", "storage 'gone' does not exist"),
     ],
 )
-def test_a_cloud_init_drive_needs_its_snippets_on_the_node_of_the_vm(custom: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cloud_init_drive_needs_its_snippets_on_the_node_of_the_vm(custom: str, text: str) -> None:
+    async with with_lab() as api:
         with api.world.store.transaction():
             # On another node than that of the VM.
             api.world.volumes.add("local:snippets/user.yaml", "pve2", 10, content="snippets", format="raw")
@@ -208,8 +200,6 @@ def test_a_cloud_init_drive_needs_its_snippets_on_the_node_of_the_vm(custom: str
             api.world.volumes.add("local:snippets/user.yaml", "pve1", 10, content="snippets", format="raw")
         await api.put(f"{Q}/100/config", cicustom="user=local:snippets/user.yaml")
         assert (await start(api))[0] == "OK"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -228,8 +218,8 @@ def test_a_cloud_init_drive_needs_its_snippets_on_the_node_of_the_vm(custom: str
         ),
     ],
 )
-def test_a_cpu_that_does_not_exist_is_not_kept(given: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cpu_that_does_not_exist_is_not_kept(given: str, text: str) -> None:
+    async with with_lab() as api:
         errors = {"cpu": f"invalid format - {text}\n"}
         with pytest.raises(Refused, match="400 Parameter verification failed") as caught:
             await api.post(Q, vmid=100, cpu=given)
@@ -239,11 +229,9 @@ def test_a_cpu_that_does_not_exist_is_not_kept(given: str, text: str) -> None:
             await api.put(f"{Q}/100/config", cpu=given)
         assert caught.value.errors == errors
 
-    with_lab(test)
 
-
-def test_a_cpu_model_of_the_cluster_has_to_be_there_when_a_vm_starts() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_cpu_model_of_the_cluster_has_to_be_there_when_a_vm_starts() -> None:
+    async with with_lab() as api:
         model = {"cputype": "mine", "reported-model": "kvm64"}
         await api.post("/cluster/qemu/custom-cpu-models", **model)
         await make(api, cpu="custom-mine")
@@ -252,11 +240,9 @@ def test_a_cpu_model_of_the_cluster_has_to_be_there_when_a_vm_starts() -> None:
         await api.delete("/cluster/qemu/custom-cpu-models/mine")
         assert (await start(api))[0] == "Custom cputype 'mine' not found"
 
-    with_lab(test)
 
-
-def test_a_container_needs_its_bridge() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_container_needs_its_bridge() -> None:
+    async with with_lab() as api:
         await make_container(api, net0="name=eth0,bridge=vmbr9")
         upid = await api.post(f"{L}/100/status/start")
         assert await failed(api, upid) == "startup for container '100' failed"
@@ -266,5 +252,3 @@ def test_a_container_needs_its_bridge() -> None:
         assert (await api.get(f"{L}/100/status/current"))["status"] == "stopped"
         await api.put(f"{L}/100/config", net0="name=eth0,bridge=vmbr0")
         await done(api, await api.post(f"{L}/100/status/start"))
-
-    with_lab(test)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.lab import LabClient, Refused
+from tests.support.lab import Refused
 from tests.support.lab_lxc import L, make, used, with_lab
 
 GIB = 2**30
@@ -41,8 +41,10 @@ FINGERPRINT = ":".join(["ab"] * 32)
         ),
     ],
 )
-def test_every_type_is_defined_with_what_proxmox_adds(params: dict[str, Any], shown: dict[str, Any]) -> None:
-    async def test(api: LabClient) -> None:
+async def test_every_type_is_defined_with_what_proxmox_adds(
+    params: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    async with with_lab() as api:
         answer = await api.post("/storage", storage="one", **params)
         assert (answer["storage"], answer["type"]) == ("one", params["type"])
         config = await api.get("/storage/one")
@@ -56,8 +58,6 @@ def test_every_type_is_defined_with_what_proxmox_adds(params: dict[str, Any], sh
         ]
         status = await api.get("/nodes/pve1/storage/one/status")
         assert (status["active"], status["shared"]) == (1, shown.get("shared", 0))
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -87,17 +87,15 @@ def test_every_type_is_defined_with_what_proxmox_adds(params: dict[str, Any], sh
         ),
     ],
 )
-def test_a_definition_that_cannot_be_is_refused(params: dict[str, Any], text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_definition_that_cannot_be_is_refused(params: dict[str, Any], text: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match=text):
             await api.post("/storage", **{"storage": "one", **params})
         assert [row["storage"] for row in await api.get("/storage")] == ["local", "local-lvm"]
 
-    with_lab(test)
 
-
-def test_a_definition_is_changed_as_far_as_its_type_allows() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_definition_is_changed_as_far_as_its_type_allows() -> None:
+    async with with_lab() as api:
         await api.post(
             "/storage", storage="one", type="dir", path="/srv", nodes="pve1", prune__backups="keep-last=2"
         )
@@ -123,11 +121,9 @@ def test_a_definition_is_changed_as_far_as_its_type_allows() -> None:
         with pytest.raises(Refused, match="500 storage 'one' is disabled"):
             await api.get("/nodes/pve1/storage/one/content")
 
-    with_lab(test)
 
-
-def test_an_encryption_key_is_told_once_and_then_only_its_fingerprint() -> None:
-    async def test(api: LabClient) -> None:
+async def test_an_encryption_key_is_told_once_and_then_only_its_fingerprint() -> None:
+    async with with_lab() as api:
         params = {"type": "pbs", "server": "10.0.0.1", "datastore": "d", "fingerprint": FINGERPRINT}
         answer = await api.post("/storage", storage="one", encryption__key="autogen", **params)
         key = answer["config"]["encryption-key"]
@@ -140,11 +136,9 @@ def test_an_encryption_key_is_told_once_and_then_only_its_fingerprint() -> None:
         ):
             await api.put("/storage/one", encryption__key="nonsense")
 
-    with_lab(test)
 
-
-def test_a_definition_that_goes_takes_its_permissions_along_and_leaves_the_content() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_definition_that_goes_takes_its_permissions_along_and_leaves_the_content() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="one", type="dir", path="/srv", content="rootdir")
         await make(api, rootfs="one:1")
         await api.delete("/storage/one")
@@ -156,11 +150,9 @@ def test_a_definition_that_goes_takes_its_permissions_along_and_leaves_the_conte
         await api.post("/storage", storage="one", type="dir", path="/srv", content="rootdir")
         assert await used(api, "one") == GIB
 
-    with_lab(test)
 
-
-def test_the_first_storage_comes_back_in_its_first_state() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_first_storage_comes_back_in_its_first_state() -> None:
+    async with with_lab() as api:
         await api.put("/storage/local", content="iso", nodes="pve1")
         assert "nodes" not in await api.get("/storage/local")
         await api.delete("/storage/local")
@@ -170,11 +162,9 @@ def test_the_first_storage_comes_back_in_its_first_state() -> None:
             "backup,images,iso,rootdir,snippets,vztmpl",
         )
 
-    with_lab(test)
 
-
-def test_a_storage_made_shared_is_seen_by_all_nodes() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_made_shared_is_seen_by_all_nodes() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="one", type="dir", path="/srv")
         await api.post("/nodes/pve1/storage/one/content", filename="vm-100-disk-0.raw", vmid=100, size="1G")
         assert await used(api, "one", "pve2") == 0
@@ -182,11 +172,9 @@ def test_a_storage_made_shared_is_seen_by_all_nodes() -> None:
         assert await used(api, "one", "pve2") == GIB
         assert len(await api.get("/nodes/pve2/storage/one/content")) == 1
 
-    with_lab(test)
 
-
-def test_only_who_may_see_a_storage_finds_it_listed() -> None:
-    async def test(api: LabClient) -> None:
+async def test_only_who_may_see_a_storage_finds_it_listed() -> None:
+    async with with_lab() as api:
         await api.post("/access/users", userid="eve@pve", password="password")
         await api.put("/access/acl", path="/storage/local", roles="PVEDatastoreUser", users="eve@pve")
         eve = await api.with_password("eve@pve", "password")
@@ -197,5 +185,3 @@ def test_only_who_may_see_a_storage_finds_it_listed() -> None:
             await eve.get("/storage/local")
         with pytest.raises(Refused, match=r"403 Permission check failed \(/storage, Datastore.Allocate\)"):
             await eve.post("/storage", storage="one", type="dir", path="/x")
-
-    with_lab(test)

@@ -17,8 +17,8 @@ async def take_away(api: LabClient, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("server", ["192.0.2.7", "203.0.113.9", "2001:db8::5", "nas.invalid"])
-def test_a_storage_on_a_server_that_does_not_answer_is_not_added(server: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_on_a_server_that_does_not_answer_is_not_added(server: str) -> None:
+    async with with_lab() as api:
         with pytest.raises(Refused, match="500 create storage failed: storage 'nas' is not online"):
             await api.post("/storage", **{**NAS, "server": server})
         assert "nas" not in {row["storage"] for row in await api.get("/storage")}
@@ -26,11 +26,9 @@ def test_a_storage_on_a_server_that_does_not_answer_is_not_added(server: str) ->
         rows = {row["storage"]: row for row in await api.get("/nodes/pve2/storage")}
         assert (rows["nas"]["enabled"], rows["nas"]["active"], rows["nas"]["total"]) == (1, 0, 0)
 
-    with_lab(test)
 
-
-def test_nothing_can_be_done_with_a_storage_that_is_not_online() -> None:
-    async def test(api: LabClient) -> None:
+async def test_nothing_can_be_done_with_a_storage_that_is_not_online() -> None:
+    async with with_lab() as api:
         await api.post("/storage", **NAS)
         await make(api, 100, scsi0="nas:1")
         await make(api, 101)
@@ -52,17 +50,13 @@ def test_nothing_can_be_done_with_a_storage_that_is_not_online() -> None:
         assert (await api.raw("DELETE", "/faults/gone", base="/_lab")).status == 200
         await done(api, await api.post(f"{Q}/100/status/start"))
 
-    with_lab(test)
 
-
-def test_one_node_can_be_kept_from_a_storage_that_the_others_reach() -> None:
-    async def test(api: LabClient) -> None:
+async def test_one_node_can_be_kept_from_a_storage_that_the_others_reach() -> None:
+    async with with_lab() as api:
         await api.post("/storage", **NAS)
         assert (await take_away(api, storage="nas", node="pve2")).status == 200
         active = [(await api.get(f"/nodes/{node}/storage/nas/status"))["active"] for node in ("pve1", "pve2")]
         assert active == [1, 0]
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +66,7 @@ def test_one_node_can_be_kept_from_a_storage_that_the_others_reach() -> None:
         ("local", "'local' is on no server: only cifs, iscsi, nfs storages can be offline"),
     ],
 )
-def test_a_storage_without_a_server_is_never_offline(storage: str, text: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_storage_without_a_server_is_never_offline(storage: str, text: str) -> None:
+    async with with_lab() as api:
         reply = await take_away(api, storage=storage)
         assert (reply.status, reply.json) == (400, {"error": text})
-
-    with_lab(test)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.lab import LabClient
 from tests.support.lab_qemu import Q, done, failed, make, with_lab
 
 GIB = 2**30
@@ -17,8 +16,8 @@ THIN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(THIN))
-def test_a_thin_pool_takes_more_than_it_has(kind: str) -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_thin_pool_takes_more_than_it_has(kind: str) -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="pool", type=kind, content="images", **THIN[kind])
         await make(api, 100, scsi0="pool:80", scsi1="pool:80")
         await make(api, 101, scsi0="pool:1")
@@ -26,8 +25,6 @@ def test_a_thin_pool_takes_more_than_it_has(kind: str) -> None:
         await done(api, await api.post(f"{Q}/100/clone", newid=102, full=1))
         status = await api.get("/nodes/pve1/storage/pool/status")
         assert (status["total"], status["used"], status["avail"]) == (100 * GIB, 100 * GIB, 0)
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -56,10 +53,10 @@ def test_a_thin_pool_takes_more_than_it_has(kind: str) -> None:
         ),
     ],
 )
-def test_a_storage_that_sets_space_aside_names_the_volume_that_does_not_fit(
+async def test_a_storage_that_sets_space_aside_names_the_volume_that_does_not_fit(
     kind: str, options: dict[str, Any], making: str, growing: str
 ) -> None:
-    async def test(api: LabClient) -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="own", type=kind, content="images", **options)
         await make(api, 100, scsi0="own:80")
         status = await failed(api, await api.post(Q, vmid=101, scsi0="own:21"))
@@ -68,5 +65,3 @@ def test_a_storage_that_sets_space_aside_names_the_volume_that_does_not_fit(
         assert await failed(api, upid) == growing
         assert (await api.get(f"{Q}/100/config"))["scsi0"].endswith("size=80G")
         await done(api, await api.put(f"{Q}/100/resize", disk="scsi0", size="100G"))
-
-    with_lab(test)

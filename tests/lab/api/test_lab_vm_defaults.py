@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.lab import LabClient
 from tests.support.lab_qemu import Q, make, with_lab
 
 
-def test_the_numbers_of_disks_follow_the_names_of_the_drives() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_numbers_of_disks_follow_the_names_of_the_drives() -> None:
+    async with with_lab() as api:
         config = await make(
             api,
             virtio0="local-lvm:1",
@@ -24,11 +23,9 @@ def test_the_numbers_of_disks_follow_the_names_of_the_drives() -> None:
         volumes = [config[drive].partition(",")[0] for drive in drives]
         assert volumes == [f"local-lvm:vm-100-disk-{number}" for number in range(8)]
 
-    with_lab(test)
 
-
-def test_a_vm_without_devices_has_an_empty_boot_order() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_vm_without_devices_has_an_empty_boot_order() -> None:
+    async with with_lab() as api:
         assert (await make(api))["boot"] == " "
         assert (await make(api, 101, net0="virtio,bridge=vmbr0"))["boot"] == "order=net0"
         await api.put(f"{Q}/101/config", delete="net0")
@@ -37,8 +34,6 @@ def test_a_vm_without_devices_has_an_empty_boot_order() -> None:
         await api.put(f"{Q}/100/config", scsi0="local-lvm:1")
         await api.put(f"{Q}/100/config", boot="order=scsi0")
         assert (await api.get(f"{Q}/100/config"))["boot"] == "order=scsi0"
-
-    with_lab(test)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def test_a_vm_without_devices_has_an_empty_boot_order() -> None:
         ("\ttabs stay\n", "\ttabs stay\n"),
     ],
 )
-def test_comments_of_users_groups_pools_and_tokens_lose_the_spaces_around_them(
+async def test_comments_of_users_groups_pools_and_tokens_lose_the_spaces_around_them(
     given: str, kept: str | None
 ) -> None:
     paths = {
@@ -63,7 +58,7 @@ def test_comments_of_users_groups_pools_and_tokens_lose_the_spaces_around_them(
     }
     read = ("/access/users/a@pve", "/access/groups/g", "/pools/p", "/access/users/a@pve/token/tok")
 
-    async def test(api: LabClient) -> None:
+    async with with_lab() as api:
         for path, params in paths.items():
             await api.post(path, comment=given, **params)
         assert [(await api.get(path)).get("comment") for path in read] == [kept] * 4
@@ -72,11 +67,9 @@ def test_comments_of_users_groups_pools_and_tokens_lose_the_spaces_around_them(
             await api.put(path, comment=given)
         assert [(await api.get(path)).get("comment") for path in read] == [kept] * 4
 
-    with_lab(test)
 
-
-def test_the_log_of_a_resize_names_the_volume_group_of_the_storage() -> None:
-    async def test(api: LabClient) -> None:
+async def test_the_log_of_a_resize_names_the_volume_group_of_the_storage() -> None:
+    async with with_lab() as api:
         await api.post("/storage", storage="fast", type="lvm", vgname="ssd", content="rootdir")
         with api.world.store.transaction():
             api.world.volumes.add("local:vztmpl/a.tar.zst", "pve1", 9, content="vztmpl", format="tzst")
@@ -87,5 +80,3 @@ def test_the_log_of_a_resize_names_the_volume_group_of_the_storage() -> None:
         upid = await api.put("/nodes/pve1/lxc/100/resize", disk="rootfs", size="2G")
         assert await api.done(upid) == "OK"
         assert "  Logical volume ssd/vm-100-disk-0 successfully resized." in await api.log(upid)
-
-    with_lab(test)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,12 +14,10 @@ from tests.support.lab import LabClient, Refused, Reply, lab_client
 from pvelab import Speed, Work
 
 
-def with_lab(test: Callable[[LabClient], Awaitable[None]], **options: Any) -> None:
-    async def main() -> None:
-        async with lab_client(**options) as api:
-            await test(api)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def with_lab(**options: Any) -> AsyncIterator[LabClient]:
+    async with lab_client(**options) as api:
+        yield api
 
 
 def asked(method: str, path: str, *, headers: dict[str, str] | None = None, **options: Any) -> Reply:
@@ -164,8 +163,8 @@ def test_a_path_outside_the_api_is_refused(path: str) -> None:
     assert (reply.status, reply.reason) == (501, "no such uri")
 
 
-def test_json_bodies_and_doubled_slashes_are_taken() -> None:
-    async def test(api: LabClient) -> None:
+async def test_json_bodies_and_doubled_slashes_are_taken() -> None:
+    async with with_lab() as api:
         reply = await api.raw(
             "POST",
             "//nodes//pve1/qemu/",
@@ -176,11 +175,9 @@ def test_json_bodies_and_doubled_slashes_are_taken() -> None:
         config = await api.get("/nodes/pve1/qemu/100/config")
         assert (config["cores"], config["onboot"]) == (2, 1)
 
-    with_lab(test)
 
-
-def test_a_parameter_in_path_and_body_must_agree() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_parameter_in_path_and_body_must_agree() -> None:
+    async with with_lab() as api:
         await api.post("/nodes/pve1/qemu", vmid=100)
         await api.put("/nodes/pve1/qemu/100/config", vmid=100, cores=2)
         with pytest.raises(Refused) as caught:
@@ -188,11 +185,9 @@ def test_a_parameter_in_path_and_body_must_agree() -> None:
         text = "duplicate parameter (already defined in URI) with conflicting values!"
         assert caught.value.errors == {"vmid": text}
 
-    with_lab(test)
 
-
-def test_a_ticket_needs_its_csrf_token_to_change_something_and_expires() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_ticket_needs_its_csrf_token_to_change_something_and_expires() -> None:
+    async with with_lab() as api:
         login = await api.with_headers({}).post(
             "/access/ticket", username="root", realm="pam", password=api.running.password
         )
@@ -216,11 +211,9 @@ def test_a_ticket_needs_its_csrf_token_to_change_something_and_expires() -> None
         fresh = api.with_headers({"Cookie": f"PVEAuthCookie={renewed['ticket']}"})
         assert (await fresh.get("/version"))["release"] == "9.2"
 
-    with_lab(test)
 
-
-def test_a_refused_caller_waits_three_seconds_of_lab_time() -> None:
-    async def test(api: LabClient) -> None:
+async def test_a_refused_caller_waits_three_seconds_of_lab_time() -> None:
+    async with with_lab(latency_s={Work.AUTH: 3.0}, speed=Speed.INSTANT) as api:
         api.world.clock.hold()
         refused = asyncio.create_task(api.with_headers({}).raw("GET", "/version"))
         while not api.world.clock.sleepers:
@@ -229,16 +222,12 @@ def test_a_refused_caller_waits_three_seconds_of_lab_time() -> None:
         api.world.clock.advance(3)
         assert (await refused).status == 401
 
-    with_lab(test, latency_s={Work.AUTH: 3.0}, speed=Speed.INSTANT)
 
-
-def test_old_and_new_tls_are_spoken() -> None:
-    async def test(api: LabClient) -> None:
+async def test_old_and_new_tls_are_spoken() -> None:
+    async with with_lab() as api:
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             context.minimum_version = context.maximum_version = version
             reply = await api.raw("GET", "/version", ssl=context)
             assert reply.status == 200
-
-    with_lab(test)

@@ -19,43 +19,37 @@ def command(*argv: str) -> process.Command:
     return process.Command(argv=argv, env=ENV, keeps_output=False, grace_s=10)
 
 
-def test_an_attached_program_has_the_descriptor_that_it_is_given_and_ends_when_it_is_told() -> None:
-    async def main() -> None:
-        ours, theirs = socket.socketpair()
-        lines: list[str] = []
-        with ours, theirs:
-            number = theirs.fileno()
-            code = f"import os, sys, time; print('up', file=sys.stderr); os.write({number}, b'here')"
-            code += "; time.sleep(600)"
-            running = process.start_attached(
-                command(sys.executable, "-c", code), lambda _, line: lines.append(line), inherited=(number,)
-            )
-            theirs.close()
-            ours.setblocking(False)
-            assert await asyncio.get_running_loop().sock_recv(ours, 100) == b"here"
-            assert not running.exited.done()
-            await running.end()
-            assert running.exited.done()
-            assert running.returncode == -9
-            assert lines in (["up"], [])
-
-    asyncio.run(main())
-
-
-def test_an_attached_program_that_is_asked_to_end_may_do_so_in_its_own_way() -> None:
-    async def main() -> None:
-        code = (
-            "import signal, sys, time\n"
-            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
-            "print('ready', flush=True)\ntime.sleep(600)"
+async def test_an_attached_program_has_the_descriptor_that_it_is_given_and_ends_when_it_is_told() -> None:
+    ours, theirs = socket.socketpair()
+    lines: list[str] = []
+    with ours, theirs:
+        number = theirs.fileno()
+        code = f"import os, sys, time; print('up', file=sys.stderr); os.write({number}, b'here')"
+        code += "; time.sleep(600)"
+        running = process.start_attached(
+            command(sys.executable, "-c", code), lambda _, line: lines.append(line), inherited=(number,)
         )
-        ready = asyncio.Event()
-        running = process.start_attached(command(sys.executable, "-c", code), lambda *_: ready.set())
-        await ready.wait()
-        await running.end(gently=True)
-        assert running.returncode == 5
+        theirs.close()
+        ours.setblocking(False)
+        assert await asyncio.get_running_loop().sock_recv(ours, 100) == b"here"
+        assert not running.exited.done()
+        await running.end()
+        assert running.exited.done()
+        assert running.returncode == -9
+        assert lines in (["up"], [])
 
-    asyncio.run(main())
+
+async def test_an_attached_program_that_is_asked_to_end_may_do_so_in_its_own_way() -> None:
+    code = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "print('ready', flush=True)\ntime.sleep(600)"
+    )
+    ready = asyncio.Event()
+    running = process.start_attached(command(sys.executable, "-c", code), lambda *_: ready.set())
+    await ready.wait()
+    await running.end(gently=True)
+    assert running.returncode == 5
 
 
 def test_a_program_that_is_not_there_is_not_started() -> None:

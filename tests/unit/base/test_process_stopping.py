@@ -172,22 +172,19 @@ def test_a_second_request_kills_at_once() -> None:
     assert lines == ["ready", "interrupted"]
 
 
-def test_a_program_killed_by_the_second_request_is_gone_when_the_run_ends() -> None:
+async def test_a_program_killed_by_the_second_request_is_gone_when_the_run_ends() -> None:
     script = "trap '' INT TERM; sleep 1000 & echo $!; echo ready; wait"
 
-    async def scenario() -> None:
-        reader = Reader()
-        task = asyncio.create_task(process.run(shell(script, grace_s=LONG_GRACE_S), reader))
-        await reader.wait_for("ready")
-        with reader.watched() as grandchild:
-            task.cancel()
-            await asyncio.sleep(0)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(task, PATIENCE_S)
-            assert grandchild.has_ended()
-
-    asyncio.run(scenario())
+    reader = Reader()
+    task = asyncio.create_task(process.run(shell(script, grace_s=LONG_GRACE_S), reader))
+    await reader.wait_for("ready")
+    with reader.watched() as grandchild:
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, PATIENCE_S)
+        assert grandchild.has_ended()
 
 
 def test_the_first_request_leaves_its_grace_to_a_program_that_is_already_out_of_time() -> None:
@@ -236,20 +233,17 @@ def test_a_reader_that_fails_on_the_last_line_is_an_error_too(script: str) -> No
         asyncio.run(process.run(shell(script), fail_at_once))
 
 
-def test_processes_in_the_same_group_end_with_the_program() -> None:
-    async def scenario() -> None:
-        reader = Reader()
-        script = "sh -c 'echo $$; echo ready; exec sleep 1000'; echo never"
-        task = asyncio.create_task(process.run(shell(script), reader))
-        await reader.wait_for("ready")
-        with reader.watched() as grandchild:
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(task, PATIENCE_S)
-            assert grandchild.has_ended()
-        assert reader.lines[1:] == ["ready"]
-
-    asyncio.run(scenario())
+async def test_processes_in_the_same_group_end_with_the_program() -> None:
+    reader = Reader()
+    script = "sh -c 'echo $$; echo ready; exec sleep 1000'; echo never"
+    task = asyncio.create_task(process.run(shell(script), reader))
+    await reader.wait_for("ready")
+    with reader.watched() as grandchild:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, PATIENCE_S)
+        assert grandchild.has_ended()
+    assert reader.lines[1:] == ["ready"]
 
 
 # A program that dies of the interrupt at once, while a process that it started still has work to save.
@@ -326,22 +320,19 @@ def test_a_dead_child_that_nobody_collected_is_not_left_behind() -> None:
     assert not completed.left_processes
 
 
-def test_cancelling_while_stragglers_get_their_grace_kills_them(tmp_path: Path) -> None:
+async def test_cancelling_while_stragglers_get_their_grace_kills_them(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ready")
     straggler_script = f"sh -c 'trap \"echo asked\" TERM; echo $$ > ready; {WORK}'"
 
-    async def scenario() -> None:
-        reader = Reader()
-        command = shell(f"{straggler_script} & read pid < ready; echo $pid", cwd=tmp_path)
-        task = asyncio.create_task(process.run(command, reader))
-        await reader.wait_for("asked")
-        with reader.watched() as straggler:
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(task, PATIENCE_S)
-            assert straggler.has_ended()
-
-    asyncio.run(scenario())
+    reader = Reader()
+    command = shell(f"{straggler_script} & read pid < ready; echo $pid", cwd=tmp_path)
+    task = asyncio.create_task(process.run(command, reader))
+    await reader.wait_for("asked")
+    with reader.watched() as straggler:
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, PATIENCE_S)
+        assert straggler.has_ended()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_health_is_answered_while_a_hostile_repository_is_checked(
+async def test_health_is_answered_while_a_hostile_repository_is_checked(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "_TIMEOUT_S", 2.0)
@@ -31,32 +31,26 @@ def test_health_is_answered_while_a_hostile_repository_is_checked(
     commit(source, first__txt="first\n")
     hostile = "a" * 60 + "!"
 
-    async def run() -> None:
-        async with running(site, repos=True) as found, asking(found) as client:
-            (source / ".sops.yaml").write_text(RULES[name])
-            (source / hostile).write_text("password: hunter2hunter2\n")
-            git(source, "add", "--all")
-            fetching = asyncio.create_task(client(f"/bootstrap.git/{hostile}", REPO_TOKEN))
-            answered = 0
-            while not fetching.done():
-                assert (await client("/health")).status == 200
-                answered += 1
-            assert (await fetching).status in (403, 404)
-            assert answered > 0
+    async with running(site, repos=True) as found, asking(found) as client:
+        (source / ".sops.yaml").write_text(RULES[name])
+        (source / hostile).write_text("password: hunter2hunter2\n")
+        git(source, "add", "--all")
+        fetching = asyncio.create_task(client(f"/bootstrap.git/{hostile}", REPO_TOKEN))
+        answered = 0
+        while not fetching.done():
             assert (await client("/health")).status == 200
+            answered += 1
+        assert (await fetching).status in (403, 404)
+        assert answered > 0
+        assert (await client("/health")).status == 200
 
-    asyncio.run(run())
 
-
-def test_a_large_file_of_tokens_is_held_back_while_others_are_served(tmp_path: Path) -> None:
+async def test_a_large_file_of_tokens_is_held_back_while_others_are_served(tmp_path: Path) -> None:
     site, source = make_site(tmp_path), new_repository(tmp_path / "bootstrap")
     commit(source, first__txt="first\n")
     token = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
     (source / "tokens.txt").write_text(f"token = {token}\n" * 16_000)
 
-    async def run() -> None:
-        async with running(site, repos=True) as found, asking(found) as client:
-            assert (await client("/bootstrap.git/tokens.txt", REPO_TOKEN)).status == 404
-            assert (await client("/bootstrap.git/first.txt", REPO_TOKEN)).status == 200
-
-    asyncio.run(run())
+    async with running(site, repos=True) as found, asking(found) as client:
+        assert (await client("/bootstrap.git/tokens.txt", REPO_TOKEN)).status == 404
+        assert (await client("/bootstrap.git/first.txt", REPO_TOKEN)).status == 200

@@ -302,7 +302,7 @@ async def attempts(client: Asking, number: str) -> bytes:
     return got
 
 
-def test_nothing_that_is_held_back_can_be_had_by_its_number(tmp_path: Path) -> None:
+async def test_nothing_that_is_held_back_can_be_had_by_its_number(tmp_path: Path) -> None:
     site, source = make_site(tmp_path), new_repository(tmp_path / "bootstrap")
     commit(source, a__txt="a\n")
     (source / "secrets.yaml").write_text(SECRETS)
@@ -320,14 +320,11 @@ def test_nothing_that_is_held_back_can_be_had_by_its_number(tmp_path: Path) -> N
         for number in (held_back, tagged):
             assert await attempts(client, number) == b""
 
-    async def run() -> None:
-        async with running(site, repos=True) as found, asking(found) as client:
-            await questions(client)
-
-    asyncio.run(run())
+    async with running(site, repos=True) as found, asking(found) as client:
+        await questions(client)
 
 
-def test_a_check_that_cannot_be_made_serves_nothing_new(
+async def test_a_check_that_cannot_be_made_serves_nothing_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was checked before is still served; the files that came since are not."""
@@ -343,8 +340,5 @@ def test_a_check_that_cannot_be_made_serves_nothing_new(
         for path, status in (("b.txt", 404), ("secrets.yaml", 404), ("a.txt", 200)):
             assert (await client(f"/bootstrap.git/{path}", REPO_TOKEN)).status == status
 
-    async def run() -> None:
-        async with running(site, repos=True) as found, asking(found) as client:
-            await questions(client, found)
-
-    asyncio.run(run())
+    async with running(site, repos=True) as found, asking(found) as client:
+        await questions(client, found)

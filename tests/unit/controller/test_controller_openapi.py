@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -17,21 +16,18 @@ from stackyard.controller.routes import ROUTES
 FILLED = {"identity": "base", "repo": "bootstrap", "path": "install.sh"}
 
 
-def test_every_route_answers_and_is_in_the_document(tmp_path: Path) -> None:
+async def test_every_route_answers_and_is_in_the_document(tmp_path: Path) -> None:
     repository(tmp_path / "bootstrap")
 
-    async def run() -> None:
-        async with running(make_site(tmp_path), repos=True) as found, asking(found) as client:
-            assert (await client("/openapi.json")).document == openapi()
-            for route in ROUTES:
-                path = re.sub(r"{(\w+)}", lambda match: FILLED[match[1]], route.path)
-                if route.methods == ("POST",):
-                    continue
-                answer = await client(path, REPO_TOKEN)
-                assert answer.status == 200, path
-                assert route.path in openapi()["paths"]
-
-    asyncio.run(run())
+    async with running(make_site(tmp_path), repos=True) as found, asking(found) as client:
+        assert (await client("/openapi.json")).document == openapi()
+        for route in ROUTES:
+            path = re.sub(r"{(\w+)}", lambda match: FILLED[match[1]], route.path)
+            if route.methods == ("POST",):
+                continue
+            answer = await client(path, REPO_TOKEN)
+            assert answer.status == 200, path
+            assert route.path in openapi()["paths"]
 
 
 def test_the_document_is_whole() -> None:

@@ -83,20 +83,17 @@ def replace_by_link(path: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["v2", "v2/postures"])
 @pytest.mark.parametrize("replace", [replace_by_file, replace_by_link])
-def test_a_folder_of_postures_that_cannot_be_read_is_no_empty_folder(
+async def test_a_folder_of_postures_that_cannot_be_read_is_no_empty_folder(
     tmp_path: Path, lost: str, replace: Callable[[Path], None]
 ) -> None:
     site = make_site(tmp_path)
 
-    async def run() -> None:
-        async with running(site) as found, asking(found) as client:
-            replace(site / lost)
-            with pytest.raises(FileError):
-                await found.reload()
-            assert (await client("/spec/web1")).refusal == (401, "E300")
-            assert (await client("/spec/web1", WEB1)).status == 200
-
-    asyncio.run(run())
+    async with running(site) as found, asking(found) as client:
+        replace(site / lost)
+        with pytest.raises(FileError):
+            await found.reload()
+        assert (await client("/spec/web1")).refusal == (401, "E300")
+        assert (await client("/spec/web1", WEB1)).status == 200
 
 
 def test_a_reload_reports_what_is_wrong_with_the_site(tmp_path: Path) -> None:
@@ -114,19 +111,18 @@ def test_a_reload_reports_what_is_wrong_with_the_site(tmp_path: Path) -> None:
     assert [file for file in files if file is not None and file.endswith(NESTED)]
 
 
-def test_a_repository_token_that_is_taken_out_of_the_secrets_opens_nothing_any_more(tmp_path: Path) -> None:
+async def test_a_repository_token_that_is_taken_out_of_the_secrets_opens_nothing_any_more(
+    tmp_path: Path,
+) -> None:
     site, path = make_site(tmp_path), "/bootstrap.git/install.sh"
     repository(tmp_path / "bootstrap")
     secrets = site / "secrets.yaml"
     before = secrets.read_text()
     secrets.write_text(f"{before}  repo_token: token-in-the-secrets\n")
 
-    async def run() -> None:
-        async with running(site, repos=True, repo_token=None) as found, asking(found) as client:
-            assert (await client(path, "token-in-the-secrets")).status == 200
-            secrets.write_text(before)
-            await found.reload()
-            assert (await client(path, "token-in-the-secrets")).status == 403
-            assert (await client(path, found.repo_token)).status == 200
-
-    asyncio.run(run())
+    async with running(site, repos=True, repo_token=None) as found, asking(found) as client:
+        assert (await client(path, "token-in-the-secrets")).status == 200
+        secrets.write_text(before)
+        await found.reload()
+        assert (await client(path, "token-in-the-secrets")).status == 403
+        assert (await client(path, found.repo_token)).status == 200

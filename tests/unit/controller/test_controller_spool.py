@@ -49,24 +49,21 @@ def test_the_same_question_is_answered_once_however_many_ask(tmp_path: Path) -> 
     assert asyncio.run(run()) == 1
 
 
-def test_an_answer_that_failed_is_asked_for_again(tmp_path: Path) -> None:
-    async def run() -> None:
-        spools, tries = Spools(tmp_path, at_once=2), []
+async def test_an_answer_that_failed_is_asked_for_again(tmp_path: Path) -> None:
+    spools, tries = Spools(tmp_path, at_once=2), []
 
-        async def fill(spool: Spool) -> bool:
-            tries.append(spool)
-            if len(tries) == 1:
-                raise StackyardError("git failed")
-            spool.add(b"answer")
-            return True
+    async def fill(spool: Spool) -> bool:
+        tries.append(spool)
+        if len(tries) == 1:
+            raise StackyardError("git failed")
+        spool.add(b"answer")
+        return True
 
-        first = spools.get("question", fill)
-        await first.wait_until_begun()
-        assert (await read(first), first.is_whole) == (b"", False)
-        assert await read(spools.get("question", fill)) == b"answer"
-        await spools.close()
-
-    asyncio.run(run())
+    first = spools.get("question", fill)
+    await first.wait_until_begun()
+    assert (await read(first), first.is_whole) == (b"", False)
+    assert await read(spools.get("question", fill)) == b"answer"
+    await spools.close()
 
 
 def test_no_more_are_made_at_once_than_allowed_and_closing_ends_them(tmp_path: Path) -> None:

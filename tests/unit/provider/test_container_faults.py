@@ -89,37 +89,31 @@ async def settle(running: lab.Running, journal: Path, fault: dict[str, Any], con
 
 @pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
-def test_the_next_apply_ends_well_with_one_container(
+async def test_the_next_apply_ends_well_with_one_container(
     config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_source(running)
-            for nth in range(1, MOST_CALLS):
-                if not await settle(running, tmp_path, fault | {"nth": nth}, config):
-                    break
-            assert 5 < nth < MOST_CALLS
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_source(running)
+        for nth in range(1, MOST_CALLS):
+            if not await settle(running, tmp_path, fault | {"nth": nth}, config):
+                break
+        assert 5 < nth < MOST_CALLS
 
 
 @pytest.mark.parametrize(("task", "step"), LATE)
-def test_a_task_that_fails_late_leaves_one_container_in_the_end(task: str, step: int, tmp_path: Path) -> None:
+async def test_a_task_that_fails_late_leaves_one_container_in_the_end(
+    task: str, step: int, tmp_path: Path
+) -> None:
     fault = {"kind": "task", "task": task, "step": step, "text": "no luck", "times": 1}
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_source(running)
-            assert (
-                await settle(running, tmp_path, fault, CLONED if task in ("vzclone", "resize") else MADE) == 1
-            )
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_source(running)
+        assert await settle(running, tmp_path, fault, CLONED if task in ("vzclone", "resize") else MADE) == 1
 
 
 @pytest.mark.parametrize("fault", [*SWEPT[:4], pytest.param(None, id="none")])
 @pytest.mark.parametrize("config", [UNNUMBERED, CLONED], ids=["made", "cloned"])
-def test_what_a_killed_run_made_is_taken_over(
+async def test_what_a_killed_run_made_is_taken_over(
     config: dict[str, Any], fault: dict[str, Any] | None, tmp_path: Path
 ) -> None:
     """A run that is killed loses its state, wherever it was; the journal is left."""
@@ -142,15 +136,12 @@ def test_what_a_killed_run_made_is_taken_over(
         assert problems_in(running.world) == []
         return int(strikes) if fault else 0
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_source(running)
-            for nth in range(1, MOST_CALLS):
-                if not await killed(running, nth):
-                    break
-            assert nth < MOST_CALLS
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_source(running)
+        for nth in range(1, MOST_CALLS):
+            if not await killed(running, nth):
+                break
+        assert nth < MOST_CALLS
 
 
 CHANGED: dict[str, Any] = {
@@ -164,92 +155,77 @@ CHANGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("started", [True, False], ids=["running", "stopped"])
-def test_a_change_that_was_broken_off_is_finished(
+async def test_a_change_that_was_broken_off_is_finished(
     fault: dict[str, Any], tmp_path: Path, *, started: bool
 ) -> None:
     config = {**CHANGED, "started": started}
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_source(running)
-            for nth in range(1, MOST_CALLS):
-                async with bench(running, tmp_path) as it:
-                    await it.apply(CONTAINER, **MADE)
-                    name = running.add_fault(**fault, nth=nth)
-                    with contextlib.suppress(Failed):
-                        await it.apply(CONTAINER, **config)
-                    _, _, strikes = running.world.faults.rules()[name]
-                    running.remove_fault(name)
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_source(running)
+        for nth in range(1, MOST_CALLS):
+            async with bench(running, tmp_path) as it:
+                await it.apply(CONTAINER, **MADE)
+                name = running.add_fault(**fault, nth=nth)
+                with contextlib.suppress(Failed):
                     await it.apply(CONTAINER, **config)
-                    assert await it.is_settled(CONTAINER, **config)
-                    await it.remove(CONTAINER)
-                if not strikes:
-                    break
-            assert 5 < nth < MOST_CALLS
-
-    asyncio.run(scenario())
+                _, _, strikes = running.world.faults.rules()[name]
+                running.remove_fault(name)
+                await it.apply(CONTAINER, **config)
+                assert await it.is_settled(CONTAINER, **config)
+                await it.remove(CONTAINER)
+            if not strikes:
+                break
+        assert 5 < nth < MOST_CALLS
 
 
 @pytest.mark.parametrize("fault", SWEPT)
-def test_a_removal_that_was_broken_off_is_finished(fault: dict[str, Any], tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_source(running)
-            for nth in range(1, MOST_CALLS):
-                async with bench(running, tmp_path) as it:
-                    await it.apply(CONTAINER, **MADE)
-                    name = running.add_fault(**fault, nth=nth)
-                    with contextlib.suppress(Failed):
-                        await it.remove(CONTAINER)
-                    _, _, strikes = running.world.faults.rules()[name]
-                    running.remove_fault(name)
-                    if CONTAINER in it.states:
-                        await it.remove(CONTAINER)
-                assert set(running.world.guests.all()) == {"900"}
-                if not strikes:
-                    break
-            assert 3 < nth < MOST_CALLS
-
-    asyncio.run(scenario())
+async def test_a_removal_that_was_broken_off_is_finished(fault: dict[str, Any], tmp_path: Path) -> None:
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_source(running)
+        for nth in range(1, MOST_CALLS):
+            async with bench(running, tmp_path) as it:
+                await it.apply(CONTAINER, **MADE)
+                name = running.add_fault(**fault, nth=nth)
+                with contextlib.suppress(Failed):
+                    await it.remove(CONTAINER)
+                _, _, strikes = running.world.faults.rules()[name]
+                running.remove_fault(name)
+                if CONTAINER in it.states:
+                    await it.remove(CONTAINER)
+            assert set(running.world.guests.all()) == {"900"}
+            if not strikes:
+                break
+        assert 3 < nth < MOST_CALLS
 
 
-def test_processes_that_make_containers_at_once_never_share_a_number() -> None:
+async def test_processes_that_make_containers_at_once_never_share_a_number() -> None:
     async def make(running: lab.Running, name: str) -> int:
         async with bench(running) as it:
             config = {**UNNUMBERED, "initialization": [{"hostname": name}]}
             return int((await it.apply(CONTAINER, **config))["vm_id"])
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            plant_templates_here(running)
-            made = await asyncio.gather(*(make(running, f"ct{i}") for i in range(8)))
-            assert sorted(made) == list(range(100, 108))
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        plant_templates_here(running)
+        made = await asyncio.gather(*(make(running, f"ct{i}") for i in range(8)))
+        assert sorted(made) == list(range(100, 108))
 
 
-def test_a_clone_of_what_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
-            with pytest.raises(Failed, match="E-PROXMOX-MISSING"):
-                await it.apply(CONTAINER, **CLONED)
-            assert it.states == {}
-            assert running.world.guests.all() == {}
-
-    asyncio.run(scenario())
+async def test_a_clone_of_what_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
+    async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+        with pytest.raises(Failed, match="E-PROXMOX-MISSING"):
+            await it.apply(CONTAINER, **CLONED)
+        assert it.states == {}
+        assert running.world.guests.all() == {}
 
 
-def test_a_password_is_in_no_error(tmp_path: Path) -> None:
+async def test_a_password_is_in_no_error(tmp_path: Path) -> None:
     account = {"password": "canary-of-the-test", "keys": ["not a key"]}
     config = {**MADE, "initialization": [{"hostname": "made", "user_account": [account]}]}
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path) as it:
-            plant_templates_here(running)
-            with pytest.raises(Failed) as caught:
-                await it.apply(CONTAINER, **config)
-            assert "canary" not in str(caught.value)
-            assert it.states == {}
-        assert "canary" not in "".join(path.read_text() for path in tmp_path.iterdir())
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path) as it:
+        plant_templates_here(running)
+        with pytest.raises(Failed) as caught:
+            await it.apply(CONTAINER, **config)
+        assert "canary" not in str(caught.value)
+        assert it.states == {}
+    assert "canary" not in "".join(path.read_text() for path in tmp_path.iterdir())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from tests.support.provider_bench import bench
@@ -21,25 +20,22 @@ MADE: dict[str, Any] = {
 }
 
 
-def test_a_container_moves_from_pool_to_pool_and_out_of_all() -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
-            plant_templates_here(running)
-            client = it.session.client
-            await client.post("/pools", {"poolid": "more"})
+async def test_a_container_moves_from_pool_to_pool_and_out_of_all() -> None:
+    async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
+        plant_templates_here(running)
+        client = it.session.client
+        await client.post("/pools", {"poolid": "more"})
 
-            async def pools() -> list[str]:
-                guests = await client.get("/cluster/resources", {"type": "vm"})
-                return [str(one.get("pool", "")) for one in guests]
+        async def pools() -> list[str]:
+            guests = await client.get("/cluster/resources", {"type": "vm"})
+            return [str(one.get("pool", "")) for one in guests]
 
-            for pool in ("apps", "more", ""):
-                await it.apply(CONTAINER, **MADE | {"pool_id": pool})
-                assert await pools() == [pool]
-                assert await it.is_settled(CONTAINER, **MADE | {"pool_id": pool})
-                # Whoever moved it by hand meanwhile, or died between the two calls, is in nobody's way.
-                if pool:
-                    await client.put("/pools", {"poolid": pool, "vms": 200, "delete": True})
-            made = [one.path for one in running.world.journal.entries(0) if one.method == "POST"]
-            assert sum(path.endswith("/lxc") for path in made) == 1
-
-    asyncio.run(scenario())
+        for pool in ("apps", "more", ""):
+            await it.apply(CONTAINER, **MADE | {"pool_id": pool})
+            assert await pools() == [pool]
+            assert await it.is_settled(CONTAINER, **MADE | {"pool_id": pool})
+            # Whoever moved it by hand meanwhile, or died between the two calls, is in nobody's way.
+            if pool:
+                await client.put("/pools", {"poolid": pool, "vms": 200, "delete": True})
+        made = [one.path for one in running.world.journal.entries(0) if one.method == "POST"]
+        assert sum(path.endswith("/lxc") for path in made) == 1

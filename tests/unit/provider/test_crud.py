@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.provider_bench import bench
@@ -26,16 +26,14 @@ GROUP = Collection(
 PLANNED = {"group_id": "admins", "comment": "those who may"}
 
 
-def run(scenario: Callable[[Work], Awaitable[None]]) -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
-            await scenario(Work(session=it.session, type_name=NAME))
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[Work]:
+    async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
+        yield Work(session=it.session, type_name=NAME)
 
 
-def test_an_object_goes_through_its_life() -> None:
-    async def scenario(work: Work) -> None:
+async def test_an_object_goes_through_its_life() -> None:
+    async with run() as work:
         state = await GROUP.create(work, PLANNED)
         assert state == {"id": "admins", **PLANNED}
         assert work.kept == state
@@ -45,11 +43,9 @@ def test_an_object_goes_through_its_life() -> None:
         await GROUP.delete(work, changed)
         assert await GROUP.read(work, changed) is None
 
-    run(scenario)
 
-
-def test_an_object_of_somebody_else_is_refused_and_one_that_is_gone_is_removed() -> None:
-    async def scenario(work: Work) -> None:
+async def test_an_object_of_somebody_else_is_refused_and_one_that_is_gone_is_removed() -> None:
+    async with run() as work:
         await work.client.post("/access/groups", {"groupid": "admins"})
         with pytest.raises(ObjectExistsError, match="admins exists already"):
             await GROUP.create(work, PLANNED)
@@ -57,8 +53,6 @@ def test_an_object_of_somebody_else_is_refused_and_one_that_is_gone_is_removed()
         await work.client.delete("/access/groups/admins")
         await GROUP.delete(work, state)
         assert work.warnings == []
-
-    run(scenario)
 
 
 def test_an_object_is_imported_by_its_id() -> None:

@@ -123,17 +123,14 @@ def test_what_a_killed_run_made_is_taken_over_with_the_values_of_now(
         asyncio.run(scenario(url))
 
 
-def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running:
-            async with bench(running) as it:
+async def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
+    async with lab.start(nodes=("pve1",)) as running:
+        async with bench(running) as it:
+            await it.apply(POOL[0], **POOL[1])
+        async with bench(running, tmp_path / "journal") as it:
+            with pytest.raises(Failed, match="apps exists already, and is not in the state"):
                 await it.apply(POOL[0], **POOL[1])
-            async with bench(running, tmp_path / "journal") as it:
-                with pytest.raises(Failed, match="apps exists already, and is not in the state"):
-                    await it.apply(POOL[0], **POOL[1])
-                assert it.session.journal.entries == ()
-
-    asyncio.run(scenario())
+            assert it.session.journal.entries == ()
 
 
 @pytest.mark.parametrize(
@@ -145,35 +142,29 @@ def test_what_somebody_else_made_is_not_taken_over(tmp_path: Path) -> None:
     ],
     ids=["pool", "bridge", "zone"],
 )
-def test_what_somebody_made_after_a_kill_is_not_taken_over(
+async def test_what_somebody_made_after_a_kill_is_not_taken_over(
     type_name: str, config: dict[str, Any], path: str, theirs: dict[str, Any], tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running:
-            # A run that dies before its call is sent leaves an entry, and nothing on the cluster.
-            async with bench(running, tmp_path / "journal") as it:
-                name = running.add_fault(kind="drop", when="before", method="POST", path=path)
-                with contextlib.suppress(Failed):
-                    await it.apply(type_name, **config)
-                running.remove_fault(name)
-                assert len(it.session.journal.entries) == 1
-            async with lab_api(running) as api:
-                await api.post(path, theirs)
-            async with bench(running, tmp_path / "journal") as it:
-                with pytest.raises(Failed, match="not what an interrupted run was to make"):
-                    await it.apply(type_name, **config)
-                assert it.session.journal.entries == ()
-
-    asyncio.run(scenario())
-
-
-def test_what_was_removed_again_is_not_remembered(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path / "journal") as it:
-            for type_name, config in (POOL, BRIDGE, ZONE):
+    async with lab.start(nodes=("pve1",)) as running:
+        # A run that dies before its call is sent leaves an entry, and nothing on the cluster.
+        async with bench(running, tmp_path / "journal") as it:
+            name = running.add_fault(kind="drop", when="before", method="POST", path=path)
+            with contextlib.suppress(Failed):
                 await it.apply(type_name, **config)
-                assert len(it.session.journal.entries) == 1
-                await it.remove(type_name)
-                assert not it.session.journal.entries
+            running.remove_fault(name)
+            assert len(it.session.journal.entries) == 1
+        async with lab_api(running) as api:
+            await api.post(path, theirs)
+        async with bench(running, tmp_path / "journal") as it:
+            with pytest.raises(Failed, match="not what an interrupted run was to make"):
+                await it.apply(type_name, **config)
+            assert it.session.journal.entries == ()
 
-    asyncio.run(scenario())
+
+async def test_what_was_removed_again_is_not_remembered(tmp_path: Path) -> None:
+    async with lab.start(nodes=("pve1",)) as running, bench(running, tmp_path / "journal") as it:
+        for type_name, config in (POOL, BRIDGE, ZONE):
+            await it.apply(type_name, **config)
+            assert len(it.session.journal.entries) == 1
+            await it.remove(type_name)
+            assert not it.session.journal.entries

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,12 +17,10 @@ VLAN = "proxmox_network_linux_vlan"
 PLACE = {"node_name": "pve1", "name": "vmbr9"}
 
 
-def run(scenario: Callable[[Bench, lab.Running], Awaitable[None]]) -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
-            await scenario(it, running)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[tuple[Bench, lab.Running]]:
+    async with lab.start(nodes=("pve1",)) as running, bench(running) as it:
+        yield (it, running)
 
 
 async def interface(it: Bench, name: str) -> dict[str, Any]:
@@ -29,8 +28,8 @@ async def interface(it: Bench, name: str) -> dict[str, Any]:
     return next(one for one in listed if one["iface"] == name)
 
 
-def test_a_bridge_is_changed_in_place_and_what_is_left_out_is_unset() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_a_bridge_is_changed_in_place_and_what_is_left_out_is_unset() -> None:
+    async with run() as (it, _running):
         full = {"address": "10.9.0.1/24", "mtu": 1400, "comment": "nine", "ports": ["eno3", "eno2"]}
         await it.apply(BRIDGE, **PLACE, **full)
         found = await interface(it, "vmbr9")
@@ -43,11 +42,9 @@ def test_a_bridge_is_changed_in_place_and_what_is_left_out_is_unset() -> None:
         assert found["comments"].strip() == "bare"
         assert await it.is_settled(BRIDGE, **PLACE, comment="bare", autostart=False)
 
-    run(scenario)
 
-
-def test_vlan_ids_follow_the_awareness_of_vlans() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_vlan_ids_follow_the_awareness_of_vlans() -> None:
+    async with run() as (it, _running):
         await it.apply(BRIDGE, **PLACE, vlan_aware=True)
         assert it.states[BRIDGE]["vids"] == "2-4094"
         await it.apply(BRIDGE, **PLACE, vlan_aware=True, vids="7 20-30")
@@ -56,11 +53,9 @@ def test_vlan_ids_follow_the_awareness_of_vlans() -> None:
         assert it.states[BRIDGE]["vids"] is None
         assert await it.is_settled(BRIDGE, **PLACE, vlan_aware=False)
 
-    run(scenario)
 
-
-def test_drift_is_seen_and_corrected() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_drift_is_seen_and_corrected() -> None:
+    async with run() as (it, _running):
         await it.apply(BRIDGE, **PLACE, comment="ours")
         path = "/nodes/pve1/network/vmbr9"
         await it.session.client.put(path, {"type": "bridge", "comments": "theirs", "mtu": 9000})
@@ -70,30 +65,24 @@ def test_drift_is_seen_and_corrected() -> None:
         assert found["comments"].strip() == "ours"
         assert "mtu" not in found
 
-    run(scenario)
 
-
-def test_another_name_or_node_is_another_bridge() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_another_name_or_node_is_another_bridge() -> None:
+    async with run() as (it, _running):
         await it.apply(BRIDGE, **PLACE)
         assert it.plan(BRIDGE, node_name="pve1", name="vmbr8").replace == [("name",)]
         assert it.plan(BRIDGE, node_name="pve2", name="vmbr9").replace == [("node_name",)]
 
-    run(scenario)
 
-
-def test_a_bridge_that_is_gone_needs_no_removal() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_a_bridge_that_is_gone_needs_no_removal() -> None:
+    async with run() as (it, _running):
         await it.apply(BRIDGE, **PLACE)
         await it.session.client.delete("/nodes/pve1/network/vmbr9")
         await it.remove(BRIDGE)
         assert BRIDGE not in it.states
 
-    run(scenario)
 
-
-def test_a_reload_that_fails_leaves_the_bridge_in_the_state() -> None:
-    async def scenario(it: Bench, running: lab.Running) -> None:
+async def test_a_reload_that_fails_leaves_the_bridge_in_the_state() -> None:
+    async with run() as (it, running):
         running.add_fault("task", text="ifreload failed", task="srvreload", times=1)
         with pytest.raises(Failed, match="ifreload failed"):
             await it.apply(BRIDGE, **PLACE)
@@ -101,11 +90,9 @@ def test_a_reload_that_fails_leaves_the_bridge_in_the_state() -> None:
         await it.apply(BRIDGE, **PLACE)
         assert await it.is_settled(BRIDGE, **PLACE)
 
-    run(scenario)
 
-
-def test_ten_bridges_at_once_are_reloaded_together() -> None:
-    async def scenario(it: Bench, running: lab.Running) -> None:
+async def test_ten_bridges_at_once_are_reloaded_together() -> None:
+    async with run() as (it, running):
         benches = [Bench(it.session) for _ in range(10)]
         await asyncio.gather(
             *(one.apply(BRIDGE, node_name="pve1", name=f"vmbr{n + 20}") for n, one in enumerate(benches))
@@ -116,16 +103,12 @@ def test_ten_bridges_at_once_are_reloaded_together() -> None:
         names = {one["iface"] for one in await it.session.client.get("/nodes/pve1/network")}
         assert {f"vmbr{n + 20}" for n in range(10)} <= names
 
-    run(scenario)
 
-
-def test_a_vlan_by_its_name_or_by_its_parts_reads_back_both() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_a_vlan_by_its_name_or_by_its_parts_reads_back_both() -> None:
+    async with run() as (it, _running):
         await it.apply(VLAN, node_name="pve1", name="eno1.40")
         assert (it.states[VLAN]["interface"], it.states[VLAN]["vlan"]) == ("eno1", 40)
         await it.apply(VLAN, node_name="pve1", name="eno1.40", comment="forty")
         assert (it.states[VLAN]["vlan"], it.states[VLAN]["comment"]) == (40, "forty")
         await it.apply(VLAN, node_name="pve1", name="lab_vlan", interface="eno1", vlan=41)
         assert (await interface(it, "lab_vlan"))["vlan-raw-device"] == "eno1"
-
-    run(scenario)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,18 @@ DOWNLOAD, FILE = "proxmox_download_file", "proxmox_virtual_environment_file"
 PLACE = {"node_name": "pve1", "datastore_id": "local"}
 
 
-def run(scenario: Callable[[Bench, lab.Running], Awaitable[None]], *, ssh: bool = False) -> None:
-    async def go() -> None:
-        port = 0 if ssh else None
-        async with lab.start(nodes=("pve1",), ssh_port=port) as running, bench(running) as it:
-            await scenario(it, running)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run(*, ssh: bool = False) -> AsyncIterator[tuple[Bench, lab.Running]]:
+    port = 0 if ssh else None
+    async with lab.start(nodes=("pve1",), ssh_port=port) as running, bench(running) as it:
+        yield (it, running)
 
 
 def contents(running: lab.Running) -> dict[str, Any]:
     return {volume["volid"]: volume for volume in running.world.store.items("volumes").values()}
 
 
-def test_a_file_is_fetched_again_when_its_source_changes_and_only_then(tmp_path: Path) -> None:
+async def test_a_file_is_fetched_again_when_its_source_changes_and_only_then(tmp_path: Path) -> None:
     (tmp_path / "a.img").write_bytes(b"one")
 
     async def scenario(it: Bench, running: lab.Running) -> None:
@@ -47,10 +45,11 @@ def test_a_file_is_fetched_again_when_its_source_changes_and_only_then(tmp_path:
         assert list(contents(running)) == ["local:iso/a.img"]
 
     with served(tmp_path) as url:
-        run(scenario)
+        async with run() as (it, running):
+            await scenario(it, running)
 
 
-def test_with_overwrite_off_a_changed_source_does_not_matter(tmp_path: Path) -> None:
+async def test_with_overwrite_off_a_changed_source_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "a.img").write_bytes(b"one")
 
     async def scenario(it: Bench, _running: lab.Running) -> None:
@@ -60,10 +59,11 @@ def test_with_overwrite_off_a_changed_source_does_not_matter(tmp_path: Path) -> 
         assert await it.is_settled(DOWNLOAD, **config)
 
     with served(tmp_path) as url:
-        run(scenario)
+        async with run() as (it, _running):
+            await scenario(it, _running)
 
 
-def test_a_file_of_somebody_else_is_replaced_only_on_request(tmp_path: Path) -> None:
+async def test_a_file_of_somebody_else_is_replaced_only_on_request(tmp_path: Path) -> None:
     (tmp_path / "a.img").write_bytes(b"one")
 
     async def scenario(it: Bench, _running: lab.Running) -> None:
@@ -76,10 +76,11 @@ def test_a_file_of_somebody_else_is_replaced_only_on_request(tmp_path: Path) -> 
         assert other.states[DOWNLOAD]["size"] == 3
 
     with served(tmp_path) as url:
-        run(scenario)
+        async with run() as (it, _running):
+            await scenario(it, _running)
 
 
-def test_a_checksum_that_does_not_fit_is_an_error_of_the_task(tmp_path: Path) -> None:
+async def test_a_checksum_that_does_not_fit_is_an_error_of_the_task(tmp_path: Path) -> None:
     (tmp_path / "a.img").write_bytes(b"one")
 
     async def scenario(it: Bench, running: lab.Running) -> None:
@@ -91,14 +92,15 @@ def test_a_checksum_that_does_not_fit_is_an_error_of_the_task(tmp_path: Path) ->
             it.plan(DOWNLOAD, **PLACE, content_type="iso", url=f"{url}/a.img", checksum="00")
 
     with served(tmp_path) as url:
-        run(scenario)
+        async with run() as (it, running):
+            await scenario(it, running)
 
 
-def test_an_upload_goes_through_the_api_and_follows_its_source(tmp_path: Path) -> None:
+async def test_an_upload_goes_through_the_api_and_follows_its_source(tmp_path: Path) -> None:
     source = tmp_path / "tiny.iso"
     source.write_bytes(b"x" * 3_000_000)
 
-    async def scenario(it: Bench, running: lab.Running) -> None:
+    async with run() as (it, running):
         config = {**PLACE, "source_file": [{"path": str(source)}]}
         await it.apply(FILE, **config)
         assert it.states[FILE]["id"] == "local:iso/tiny.iso"
@@ -111,25 +113,21 @@ def test_an_upload_goes_through_the_api_and_follows_its_source(tmp_path: Path) -
         await it.apply(FILE, **config)
         assert contents(running)["local:iso/tiny.iso"]["size"] == 5
 
-    run(scenario)
 
-
-def test_a_source_that_is_gone_does_not_matter_once_it_is_uploaded(tmp_path: Path) -> None:
+async def test_a_source_that_is_gone_does_not_matter_once_it_is_uploaded(tmp_path: Path) -> None:
     source = tmp_path / "tiny.iso"
     source.write_bytes(b"x")
 
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+    async with run() as (it, _running):
         config = {**PLACE, "source_file": [{"path": str(source)}]}
         await it.apply(FILE, **config)
         source.unlink()
         assert await it.is_settled(FILE, **config)
 
-    run(scenario)
-
 
 @pytest.mark.parametrize("mode", ["stream", "sftp"])
-def test_a_snippet_is_written_on_the_node(mode: str) -> None:
-    async def scenario(it: Bench, running: lab.Running) -> None:
+async def test_a_snippet_is_written_on_the_node(mode: str) -> None:
+    async with run(ssh=True) as (it, running):
         raw = {"data": "#cloud-config\n", "file_name": "user.yaml", "resize": 20}
         config = {**PLACE, "source_raw": [raw], "upload_mode": mode, "file_mode": "0600"}
         await it.apply(FILE, **config)
@@ -139,8 +137,6 @@ def test_a_snippet_is_written_on_the_node(mode: str) -> None:
         assert it.plan(FILE, **changed).replace
         await it.remove(FILE)
         assert contents(running) == {}
-
-    run(scenario, ssh=True)
 
 
 @pytest.mark.parametrize(
@@ -153,27 +149,23 @@ def test_a_snippet_is_written_on_the_node(mode: str) -> None:
         ({"source_file": [{"path": "http://127.0.0.1:9/a.iso"}]}, "Cannot read http"),
     ],
 )
-def test_a_source_that_cannot_be_used_is_refused(config: dict[str, Any], said: str) -> None:
-    async def scenario(it: Bench, running: lab.Running) -> None:
+async def test_a_source_that_cannot_be_used_is_refused(config: dict[str, Any], said: str) -> None:
+    async with run() as (it, running):
         with pytest.raises(Failed, match=said):
             await it.apply(FILE, **PLACE, **config)
         assert contents(running) == {}
 
-    run(scenario)
 
-
-def test_a_wrong_checksum_of_a_source_is_refused(tmp_path: Path) -> None:
+async def test_a_wrong_checksum_of_a_source_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.iso").write_bytes(b"one")
 
-    async def scenario(it: Bench, running: lab.Running) -> None:
+    async with run() as (it, running):
         with pytest.raises(Failed, match="The SHA-256 of"):
             await it.apply(FILE, **PLACE, source_file=[{"path": str(tmp_path / "a.iso"), "checksum": "00"}])
         assert contents(running) == {}
 
-    run(scenario)
 
-
-def test_a_source_at_a_url_is_fetched_here_and_uploaded(tmp_path: Path) -> None:
+async def test_a_source_at_a_url_is_fetched_here_and_uploaded(tmp_path: Path) -> None:
     (tmp_path / "a.iso").write_bytes(b"from afar")
 
     async def scenario(it: Bench, running: lab.Running) -> None:
@@ -183,15 +175,14 @@ def test_a_source_at_a_url_is_fetched_here_and_uploaded(tmp_path: Path) -> None:
         assert await it.is_settled(FILE, **config)
 
     with served(tmp_path) as url:
-        run(scenario)
+        async with run() as (it, running):
+            await scenario(it, running)
 
 
-def test_a_file_is_imported_by_node_and_volume() -> None:
-    async def scenario(it: Bench, _running: lab.Running) -> None:
+async def test_a_file_is_imported_by_node_and_volume() -> None:
+    async with run() as (it, _running):
         found = it.operations.identify(it.known(DOWNLOAD), DOWNLOAD, "pve1/local:iso/a.img").state
         assert found is not None
         assert (found["node_name"], found["id"], found["file_name"]) == ("pve1", "local:iso/a.img", "a.img")
         refused = it.operations.identify(it.known(FILE), FILE, "pve1/local")
         assert "NODE/DATASTORE:CONTENT/NAME" in refused.problems[0].detail
-
-    run(scenario)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 
@@ -72,9 +71,6 @@ def test_an_engine_does_not_wait_for_what_cannot_be_loaded() -> None:
     assert ended.stderr.rstrip().endswith("ImportError: no gRPC here")
 
 
-def test_what_it_looks_like_is_known_before_it_is_asked() -> None:
-    async def main() -> None:
-        async with provider.serve() as served:
-            assert "proxmox_virtual_environment_vm" in served.schemas
-
-    asyncio.run(main())
+async def test_what_it_looks_like_is_known_before_it_is_asked() -> None:
+    async with provider.serve() as served:
+        assert "proxmox_virtual_environment_vm" in served.schemas

@@ -79,21 +79,18 @@ def entries_of(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("status", "reason"), [(403, "Permission check failed"), (400, "not so"), (500, "no")]
 )
-def test_a_refused_create_leaves_no_entry(kind: str, status: int, reason: str, tmp_path: Path) -> None:
+async def test_a_refused_create_leaves_no_entry(kind: str, status: int, reason: str, tmp_path: Path) -> None:
     type_name, config = KINDS[kind]
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running:
-            await have_sources(running)
-            async with bench(running, tmp_path) as it:
-                running.add_fault("answer", status=status, reason=reason, method="POST")
-                with pytest.raises(Failed, match=reason):
-                    await it.apply(type_name, **config)
-                assert it.states == {}
-                assert it.session.journal.entries == ()
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1",)) as running:
+        await have_sources(running)
+        async with bench(running, tmp_path) as it:
+            running.add_fault("answer", status=status, reason=reason, method="POST")
+            with pytest.raises(Failed, match=reason):
+                await it.apply(type_name, **config)
+            assert it.states == {}
+            assert it.session.journal.entries == ()
+        assert entries_of(tmp_path) == []
 
 
 async def token_for(it: Bench, **rights: str) -> str:
@@ -107,34 +104,28 @@ async def token_for(it: Bench, **rights: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["vm", "container", "clone"])
-def test_a_token_that_may_neither_make_nor_look_leaves_no_entry(kind: str, tmp_path: Path) -> None:
+async def test_a_token_that_may_neither_make_nor_look_leaves_no_entry(kind: str, tmp_path: Path) -> None:
     type_name, config = KINDS[kind]
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running:
-            await have_sources(running)
-            async with bench(running) as it:
-                token = await token_for(it, **{"/vms/900": "PVETemplateUser"})
-            async with bench(running, tmp_path, credentials=proxmox.Token(text=token)) as it:
-                with pytest.raises(Failed, match="403"):
-                    await it.apply(type_name, **config)
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1",)) as running:
+        await have_sources(running)
+        async with bench(running) as it:
+            token = await token_for(it, **{"/vms/900": "PVETemplateUser"})
+        async with bench(running, tmp_path, credentials=proxmox.Token(text=token)) as it:
+            with pytest.raises(Failed, match="403"):
+                await it.apply(type_name, **config)
+        assert entries_of(tmp_path) == []
 
 
-def test_a_call_that_was_never_sent_leaves_no_entry(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with contextlib.AsyncExitStack() as cluster:
-            running = await cluster.enter_async_context(lab.start(nodes=("pve1",)))
-            async with bench(running, tmp_path) as it:
-                # Nothing takes the connection any more.
-                await cluster.aclose()
-                with pytest.raises(Failed, match="E-PROXMOX-UNREACHABLE"):
-                    await it.apply(VM, **KINDS["vm"][1])
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+async def test_a_call_that_was_never_sent_leaves_no_entry(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as cluster:
+        running = await cluster.enter_async_context(lab.start(nodes=("pve1",)))
+        async with bench(running, tmp_path) as it:
+            # Nothing takes the connection any more.
+            await cluster.aclose()
+            with pytest.raises(Failed, match="E-PROXMOX-UNREACHABLE"):
+                await it.apply(VM, **KINDS["vm"][1])
+        assert entries_of(tmp_path) == []
 
 
 TAKEN = {
@@ -147,24 +138,19 @@ TAKEN = {
 
 @pytest.mark.parametrize("kind", TAKEN)
 @pytest.mark.parametrize("holder", ["qemu", "lxc"])
-def test_a_taken_vm_id_is_one_error_for_all(kind: str, holder: str, tmp_path: Path) -> None:
+async def test_a_taken_vm_id_is_one_error_for_all(kind: str, holder: str, tmp_path: Path) -> None:
     type_name, config = TAKEN[kind]
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_sources(running)
-            async with bench(running, tmp_path) as it:
-                await take(it, holder)
-                with pytest.raises(Failed) as caught:
-                    await it.apply(type_name, **config)
-            name = "VM other" if holder == "qemu" else "container other"
-            assert f"E-PROVIDER-VM-ID-TAKEN): The vm id 300 is taken: {name} on pve2 has it." in str(
-                caught.value
-            )
-            assert "import pve2/300" in str(caught.value)
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_sources(running)
+        async with bench(running, tmp_path) as it:
+            await take(it, holder)
+            with pytest.raises(Failed) as caught:
+                await it.apply(type_name, **config)
+        name = "VM other" if holder == "qemu" else "container other"
+        assert f"E-PROVIDER-VM-ID-TAKEN): The vm id 300 is taken: {name} on pve2 has it." in str(caught.value)
+        assert "import pve2/300" in str(caught.value)
+        assert entries_of(tmp_path) == []
 
 
 async def take(it: Bench, holder: str) -> None:
@@ -176,28 +162,27 @@ async def take(it: Bench, holder: str) -> None:
     await it.session.client.post("/nodes/pve2/lxc", {**params, "rootfs": "local-lvm:1"})
 
 
-def test_a_vm_id_that_is_taken_after_the_look_is_the_same_error(tmp_path: Path) -> None:
+async def test_a_vm_id_that_is_taken_after_the_look_is_the_same_error(tmp_path: Path) -> None:
     """The container asks whether its number is free, and somebody takes it before it is made."""
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
-            plant_templates_here(running)
-            running.add_fault("delay", seconds=0.5, when="after", method="GET", path="/cluster/nextid")
-            making = asyncio.create_task(it.apply(CONTAINER, **CT, vm_id=300))
-            while not any(one.path == "/cluster/nextid" for one in running.world.journal.entries()):
-                if any(rule[2] for rule in running.world.faults.rules().values()):
-                    break
-                await asyncio.sleep(0.01)
-            await take(it, "qemu")
-            with pytest.raises(Failed, match=r"VM-ID-TAKEN.*VM other on pve2"):
-                await making
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+        plant_templates_here(running)
+        running.add_fault("delay", seconds=0.5, when="after", method="GET", path="/cluster/nextid")
+        making = asyncio.create_task(it.apply(CONTAINER, **CT, vm_id=300))
+        while not any(one.path == "/cluster/nextid" for one in running.world.journal.entries()):
+            if any(rule[2] for rule in running.world.faults.rules().values()):
+                break
+            await asyncio.sleep(0.01)
+        await take(it, "qemu")
+        with pytest.raises(Failed, match=r"VM-ID-TAKEN.*VM other on pve2"):
+            await making
+        assert entries_of(tmp_path) == []
 
 
 @pytest.mark.parametrize("kind", ["vm", "container"])
-def test_a_vm_id_of_a_guest_that_the_token_cannot_see_is_named_as_such(kind: str, tmp_path: Path) -> None:
+async def test_a_vm_id_of_a_guest_that_the_token_cannot_see_is_named_as_such(
+    kind: str, tmp_path: Path
+) -> None:
     type_name, config = TAKEN[kind]
     config = {**config, "pool_id": "apps"}
     rights = {
@@ -207,40 +192,34 @@ def test_a_vm_id_of_a_guest_that_the_token_cannot_see_is_named_as_such(kind: str
         "/nodes": "PVEAuditor",
     }
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running:
-            await have_sources(running)
-            async with bench(running) as it:
-                await take(it, "qemu")
-                token = await token_for(it, **rights)
-            async with bench(running, tmp_path, credentials=proxmox.Token(text=token)) as it:
-                with pytest.raises(Failed) as caught:
-                    await it.apply(type_name, **config)
-            assert "E-PROVIDER-VM-ID-TAKEN" in str(caught.value)
-            assert "that the token may not see" in str(caught.value)
-            assert "VM.Audit on /vms/300" in str(caught.value)
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1", "pve2")) as running:
+        await have_sources(running)
+        async with bench(running) as it:
+            await take(it, "qemu")
+            token = await token_for(it, **rights)
+        async with bench(running, tmp_path, credentials=proxmox.Token(text=token)) as it:
+            with pytest.raises(Failed) as caught:
+                await it.apply(type_name, **config)
+        assert "E-PROVIDER-VM-ID-TAKEN" in str(caught.value)
+        assert "that the token may not see" in str(caught.value)
+        assert "VM.Audit on /vms/300" in str(caught.value)
+        assert entries_of(tmp_path) == []
 
 
 @pytest.mark.parametrize("type_name", [VM, CONTAINER])
-def test_an_old_entry_of_what_was_never_made_changes_nothing(type_name: str, tmp_path: Path) -> None:
+async def test_an_old_entry_of_what_was_never_made_changes_nothing(type_name: str, tmp_path: Path) -> None:
     config = KINDS["vm" if type_name == VM else "container"][1]
 
-    async def scenario() -> None:
-        async with lab.start(nodes=("pve1",)) as running:
-            plant_templates_here(running)
-            async with bench(running) as it:
-                planned = it.plan(type_name, **config).state
-            assert planned is not None
-            name = (planned.get("initialization") or [{}])[0].get("hostname")
-            subject = subject_of(type_name, {**planned, "name": name} if name else planned)
-            await Journal(tmp_path, "test").begin(subject, node="pve1", vm_id=300)
-            async with bench(running, tmp_path) as it:
-                await it.apply(type_name, **config)
-                assert await it.is_settled(type_name, **config)
-                assert len(running.world.guests.all()) == 1
-            assert entries_of(tmp_path) == []
-
-    asyncio.run(scenario())
+    async with lab.start(nodes=("pve1",)) as running:
+        plant_templates_here(running)
+        async with bench(running) as it:
+            planned = it.plan(type_name, **config).state
+        assert planned is not None
+        name = (planned.get("initialization") or [{}])[0].get("hostname")
+        subject = subject_of(type_name, {**planned, "name": name} if name else planned)
+        await Journal(tmp_path, "test").begin(subject, node="pve1", vm_id=300)
+        async with bench(running, tmp_path) as it:
+            await it.apply(type_name, **config)
+            assert await it.is_settled(type_name, **config)
+            assert len(running.world.guests.all()) == 1
+        assert entries_of(tmp_path) == []

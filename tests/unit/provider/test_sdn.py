@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 
 from tests.support.provider_bench import Bench, bench
 
@@ -13,12 +13,10 @@ ZONE, VNET, SUBNET = "proxmox_sdn_zone_simple", "proxmox_sdn_vnet", "proxmox_sdn
 APPLIER = "proxmox_sdn_applier"
 
 
-def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1", "pve2")) as running, bench(running) as it:
-            await scenario(it)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run() -> AsyncIterator[Bench]:
+    async with lab.start(nodes=("pve1", "pve2")) as running, bench(running) as it:
+        yield it
 
 
 async def make_vnet(it: Bench) -> None:
@@ -26,19 +24,17 @@ async def make_vnet(it: Bench) -> None:
     await it.apply(VNET, id="net", zone="zone")
 
 
-def test_a_zone_is_pending_until_the_applier_ran() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_a_zone_is_pending_until_the_applier_ran() -> None:
+    async with run() as it:
         await it.apply(ZONE, id="zone", nodes=["pve1"], ipam="pve")
         assert (it.states[ZONE]["state"], it.states[ZONE]["pending"]) == ("new", True)
         await it.apply(APPLIER)
         assert await it.is_settled(ZONE, id="zone", nodes=["pve1"], ipam="pve")
         assert (it.states[ZONE]["state"], it.states[ZONE]["pending"]) == (None, None)
 
-    run(scenario)
 
-
-def test_what_a_zone_does_not_have_any_more_is_unset() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_what_a_zone_does_not_have_any_more_is_unset() -> None:
+    async with run() as it:
         await it.apply(ZONE, id="zone", nodes=["pve1", "pve2"], dhcp="dnsmasq", mtu=1400)
         await it.apply(APPLIER)
         await it.apply(ZONE, id="zone", nodes=["pve2"])
@@ -47,11 +43,9 @@ def test_what_a_zone_does_not_have_any_more_is_unset() -> None:
         assert it.states[ZONE]["mtu"] == 1400
         assert await it.is_settled(ZONE, id="zone", nodes=["pve2"])
 
-    run(scenario)
 
-
-def test_a_subnet_is_changed_in_place_under_the_id_that_proxmox_gave_it() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_a_subnet_is_changed_in_place_under_the_id_that_proxmox_gave_it() -> None:
+    async with run() as it:
         await make_vnet(it)
         range_ = {"start_address": "10.5.0.10", "end_address": "10.5.0.20"}
         await it.apply(SUBNET, vnet="net", cidr="10.5.0.0/24", gateway="10.5.0.1", dhcp_range=range_)
@@ -62,11 +56,9 @@ def test_a_subnet_is_changed_in_place_under_the_id_that_proxmox_gave_it() -> Non
         assert it.states[SUBNET]["dhcp_range"] is None
         assert it.plan(SUBNET, vnet="net", cidr="10.6.0.0/24").replace == [("cidr",)]
 
-    run(scenario)
 
-
-def test_a_subnet_is_imported_by_its_id_or_its_network() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_a_subnet_is_imported_by_its_id_or_its_network() -> None:
+    async with run() as it:
         await make_vnet(it)
         await it.apply(SUBNET, vnet="net", cidr="10.5.0.0/24", gateway="10.5.0.1")
         made = it.states[SUBNET]
@@ -76,21 +68,17 @@ def test_a_subnet_is_imported_by_its_id_or_its_network() -> None:
             it.states[SUBNET] = found
             assert await it.refresh(SUBNET) == made
 
-    run(scenario)
 
-
-def test_an_object_that_was_removed_is_gone_though_it_is_still_in_force() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_an_object_that_was_removed_is_gone_though_it_is_still_in_force() -> None:
+    async with run() as it:
         await make_vnet(it)
         await it.apply(APPLIER)
         await it.session.client.delete("/cluster/sdn/vnets/net")
         assert await it.refresh(VNET) is None
 
-    run(scenario)
 
-
-def test_the_applier_acts_only_when_it_is_told_to() -> None:
-    async def scenario(it: Bench) -> None:
+async def test_the_applier_acts_only_when_it_is_told_to() -> None:
+    async with run() as it:
         await it.apply(ZONE, id="zone")
         await it.apply(APPLIER, on_create=False, on_destroy=False)
         await it.refresh(ZONE)
@@ -101,5 +89,3 @@ def test_the_applier_acts_only_when_it_is_told_to() -> None:
         assert (
             "there is nothing" in it.operations.identify(it.known(APPLIER), APPLIER, "x").problems[0].detail
         )
-
-    run(scenario)

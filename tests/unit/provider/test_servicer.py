@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,10 @@ async def stub(**environment: str) -> AsyncIterator[Any]:
             yield rpc.ProviderStub(channel)
 
 
-def run(scenario: Callable[[Any], Awaitable[None]], **environment: str) -> None:
-    async def go() -> None:
-        async with stub(**environment) as it:
-            await scenario(it)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run(**environment: str) -> AsyncIterator[Any]:
+    async with stub(**environment) as it:
+        yield it
 
 
 def value(content: Any) -> Any:
@@ -54,8 +53,8 @@ def settings(running: lab.Running, **changes: Any) -> Any:
     return pb.ConfigureProvider.Request(config=value(KNOWN.provider.block.complete(given)))
 
 
-def test_the_schema_has_every_attribute_of_the_facts() -> None:
-    async def scenario(it: Any) -> None:
+async def test_the_schema_has_every_attribute_of_the_facts() -> None:
+    async with run() as it:
         answer = await it.GetProviderSchema(pb.GetProviderSchema.Request())
         assert set(answer.resource_schemas) == set(KNOWN.resources)
         assert set(answer.data_source_schemas) == set(KNOWN.data_sources)
@@ -66,21 +65,17 @@ def test_the_schema_has_every_attribute_of_the_facts() -> None:
         metadata = await it.GetMetadata(pb.GetMetadata.Request())
         assert {one.type_name for one in metadata.resources} == set(KNOWN.resources)
 
-    run(scenario)
 
-
-def test_without_settings_configuring_is_refused_in_words() -> None:
-    async def scenario(it: Any) -> None:
+async def test_without_settings_configuring_is_refused_in_words() -> None:
+    async with run() as it:
         empty = value(KNOWN.provider.block.empty())
         answer = await it.ConfigureProvider(pb.ConfigureProvider.Request(config=empty))
         assert "no endpoint" in answer.diagnostics[0].detail
         assert answer.diagnostics[0].summary.endswith("(E-PROVIDER-SETTINGS)")
 
-    run(scenario)
 
-
-def test_settings_that_are_not_known_yet_are_asked_for_only_when_needed() -> None:
-    async def scenario(it: Any) -> None:
+async def test_settings_that_are_not_known_yet_are_asked_for_only_when_needed() -> None:
+    async with run() as it:
         config = KNOWN.provider.block.complete({"endpoint": UNKNOWN})
         answer = await it.ConfigureProvider(pb.ConfigureProvider.Request(config=value(config)))
         assert list(answer.diagnostics) == []
@@ -89,19 +84,14 @@ def test_settings_that_are_not_known_yet_are_asked_for_only_when_needed() -> Non
         assert "not known yet" in read.diagnostics[0].detail
         assert decode(read.new_state.msgpack) == state
 
-    run(scenario)
 
-
-def test_a_second_configuration_is_refused_and_the_same_one_is_not() -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1",)) as running, stub() as it:
-            for _ in range(2):
-                answer = await it.ConfigureProvider(settings(running))
-                assert list(answer.diagnostics) == []
-            other = await it.ConfigureProvider(settings(running, username="other@pve"))
-            assert "provider: bpg" in other.diagnostics[0].detail
-
-    asyncio.run(go())
+async def test_a_second_configuration_is_refused_and_the_same_one_is_not() -> None:
+    async with lab.start(nodes=("pve1",)) as running, stub() as it:
+        for _ in range(2):
+            answer = await it.ConfigureProvider(settings(running))
+            assert list(answer.diagnostics) == []
+        other = await it.ConfigureProvider(settings(running, username="other@pve"))
+        assert "provider: bpg" in other.diagnostics[0].detail
 
 
 @pytest.mark.parametrize(
@@ -114,21 +104,21 @@ def test_a_second_configuration_is_refused_and_the_same_one_is_not() -> None:
     ],
     ids=["address", "certificate", "password", "token"],
 )
-def test_a_cluster_that_does_not_let_us_in_is_one_clear_error(changes: dict[str, Any], code: str) -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1",)) as running, stub() as it:
-            refused = await it.ConfigureProvider(settings(running, **changes))
-            assert len(refused.diagnostics) == 1
-            assert refused.diagnostics[0].summary.endswith(f"({code})")
-            assert "canary" not in str(refused)
-            accepted = await it.ConfigureProvider(settings(running))
-            assert list(accepted.diagnostics) == []
+async def test_a_cluster_that_does_not_let_us_in_is_one_clear_error(
+    changes: dict[str, Any], code: str
+) -> None:
+    async with lab.start(nodes=("pve1",)) as running, stub() as it:
+        refused = await it.ConfigureProvider(settings(running, **changes))
+        assert len(refused.diagnostics) == 1
+        assert refused.diagnostics[0].summary.endswith(f"({code})")
+        assert "canary" not in str(refused)
+        accepted = await it.ConfigureProvider(settings(running))
+        assert list(accepted.diagnostics) == []
 
-    asyncio.run(go())
 
+async def test_a_state_of_another_time_is_refused_and_an_older_form_is_made_whole() -> None:
+    async with run() as it:
 
-def test_a_state_of_another_time_is_refused_and_an_older_form_is_made_whole() -> None:
-    async def scenario(it: Any) -> None:
         def request(version: int, state: bytes) -> Any:
             raw = pb.RawState(json=state)
             return pb.UpgradeResourceState.Request(type_name=POOL, version=version, raw_state=raw)
@@ -143,11 +133,10 @@ def test_a_state_of_another_time_is_refused_and_an_older_form_is_made_whole() ->
             "members": None,
         }
 
-    run(scenario)
 
+async def test_a_state_moves_between_the_names_of_one_resource_and_no_others() -> None:
+    async with run() as it:
 
-def test_a_state_moves_between_the_names_of_one_resource_and_no_others() -> None:
-    async def scenario(it: Any) -> None:
         def request(source: str) -> Any:
             return pb.MoveResourceState.Request(
                 source_provider_address="registry.example/bpg/proxmox",
@@ -161,17 +150,13 @@ def test_a_state_moves_between_the_names_of_one_resource_and_no_others() -> None
         refused = await it.MoveResourceState(request("proxmox_virtual_environment_sdn_zone_vlan"))
         assert "is not another name" in refused.diagnostics[0].detail
 
-    run(scenario)
 
-
-def test_an_import_with_a_senseless_id_is_refused() -> None:
-    async def scenario(it: Any) -> None:
+async def test_an_import_with_a_senseless_id_is_refused() -> None:
+    async with run() as it:
         request = pb.ImportResourceState.Request(type_name="proxmox_network_linux_bridge", id="nonsense")
         answer = await it.ImportResourceState(request)
         assert "NODE:INTERFACE" in answer.diagnostics[0].detail
         assert list(answer.imported_resources) == []
-
-    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -185,63 +170,54 @@ def test_an_import_with_a_senseless_id_is_refused() -> None:
     ],
     ids=["unknown-type", "garbage", "wrong-shape"],
 )
-def test_senseless_messages_end_the_call_and_nothing_else(request_: Any) -> None:
-    async def scenario(it: Any) -> None:
+async def test_senseless_messages_end_the_call_and_nothing_else(request_: Any) -> None:
+    async with run() as it:
         with pytest.raises(grpc.aio.AioRpcError):
             await it.PlanResourceChange(request_)
         answer = await it.GetMetadata(pb.GetMetadata.Request())
         assert list(answer.resources)
 
-    run(scenario)
+
+async def test_stopping_ends_a_wait_with_what_is_there_and_the_next_run_starts_afresh() -> None:
+    async with lab.start(nodes=("pve1",)) as running, stub() as it:
+        await it.ConfigureProvider(settings(running))
+        name = running.add_fault("drop", method="PUT", path="/nodes/pve1/network")
+        known = KNOWN.resources["proxmox_network_linux_bridge"].schema.block
+        planned = known.complete(
+            {
+                "node_name": "pve1",
+                "name": "vmbr7",
+                "autostart": True,
+                "timeout_reload": 100,
+                "id": UNKNOWN,
+            }
+        )
+        request = pb.ApplyResourceChange.Request(
+            type_name="proxmox_network_linux_bridge",
+            prior_state=value(None),
+            planned_state=value(planned),
+        )
+        apply = asyncio.ensure_future(it.ApplyResourceChange(request))
+        while running.world.faults.rules()[name][2] == 0:
+            await asyncio.sleep(0.01)
+        await it.StopProvider(pb.StopProvider.Request())
+        answer = await apply
+        assert "E-INTERRUPTED" in answer.diagnostics[0].summary
+        assert decode(answer.new_state.msgpack)["id"] == "pve1:vmbr7"
+        running.remove_fault(name)
+        await it.ConfigureProvider(settings(running))
+        read = await it.ReadResource(
+            pb.ReadResource.Request(type_name="proxmox_network_linux_bridge", current_state=answer.new_state)
+        )
+        assert list(read.diagnostics) == []
 
 
-def test_stopping_ends_a_wait_with_what_is_there_and_the_next_run_starts_afresh() -> None:
-    async def go() -> None:
-        async with lab.start(nodes=("pve1",)) as running, stub() as it:
-            await it.ConfigureProvider(settings(running))
-            name = running.add_fault("drop", method="PUT", path="/nodes/pve1/network")
-            known = KNOWN.resources["proxmox_network_linux_bridge"].schema.block
-            planned = known.complete(
-                {
-                    "node_name": "pve1",
-                    "name": "vmbr7",
-                    "autostart": True,
-                    "timeout_reload": 100,
-                    "id": UNKNOWN,
-                }
-            )
-            request = pb.ApplyResourceChange.Request(
-                type_name="proxmox_network_linux_bridge",
-                prior_state=value(None),
-                planned_state=value(planned),
-            )
-            apply = asyncio.ensure_future(it.ApplyResourceChange(request))
-            while running.world.faults.rules()[name][2] == 0:
-                await asyncio.sleep(0.01)
-            await it.StopProvider(pb.StopProvider.Request())
-            answer = await apply
-            assert "E-INTERRUPTED" in answer.diagnostics[0].summary
-            assert decode(answer.new_state.msgpack)["id"] == "pve1:vmbr7"
-            running.remove_fault(name)
-            await it.ConfigureProvider(settings(running))
-            read = await it.ReadResource(
-                pb.ReadResource.Request(
-                    type_name="proxmox_network_linux_bridge", current_state=answer.new_state
-                )
-            )
-            assert list(read.diagnostics) == []
-
-    asyncio.run(go())
-
-
-def test_a_long_name_of_the_temporary_folder_does_not_matter(
+async def test_a_long_name_of_the_temporary_folder_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = tmp_path / ("deep" * 20)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
 
-    async def scenario(it: Any) -> None:
+    async with run() as it:
         assert list((await it.GetMetadata(pb.GetMetadata.Request())).resources)
-
-    run(scenario)

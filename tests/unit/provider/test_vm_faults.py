@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -94,32 +93,26 @@ async def template(running: lab.Running) -> AsyncIterator[None]:
 
 @pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
-def test_the_next_apply_ends_well_with_one_vm(
+async def test_the_next_apply_ends_well_with_one_vm(
     config: dict[str, Any], fault: dict[str, Any], tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
-            for nth in range(1, MOST_CALLS):
-                if not await settle(running, tmp_path, fault | {"nth": nth}, config):
-                    break
-            assert 5 < nth < MOST_CALLS
-
-    asyncio.run(scenario())
+    async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
+        for nth in range(1, MOST_CALLS):
+            if not await settle(running, tmp_path, fault | {"nth": nth}, config):
+                break
+        assert 5 < nth < MOST_CALLS
 
 
 @pytest.mark.parametrize(("task", "step"), LATE)
-def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, tmp_path: Path) -> None:
+async def test_a_task_that_fails_late_leaves_one_vm_in_the_end(task: str, step: int, tmp_path: Path) -> None:
     fault = {"kind": "task", "task": task, "step": step, "text": "no luck", "times": 1}
 
-    async def scenario() -> None:
-        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
-            assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
-
-    asyncio.run(scenario())
+    async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
+        assert await settle(running, tmp_path, fault, CLONED if task == "qmclone" else MADE) == 1
 
 
 @pytest.mark.parametrize("config", [MADE, CLONED], ids=["made", "cloned"])
-def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], tmp_path: Path) -> None:
+async def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], tmp_path: Path) -> None:
     """The call that makes it is answered, and then every read fails for the rest of the run."""
     fault = {
         "kind": "answer",
@@ -129,11 +122,8 @@ def test_while_nothing_can_be_read_nothing_is_forgotten(config: dict[str, Any], 
         "path": "/nodes/*/tasks/*",
     }
 
-    async def scenario() -> None:
-        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
-            assert await settle(running, tmp_path, fault, config) > 0
-
-    asyncio.run(scenario())
+    async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, template(running):
+        assert await settle(running, tmp_path, fault, config) > 0
 
 
 CHANGED: dict[str, Any] = {
@@ -174,28 +164,22 @@ async def settle_change(running: lab.Running, journal: Path, fault: dict[str, An
 
 @pytest.mark.parametrize("fault", SWEPT)
 @pytest.mark.parametrize("removing", [False, True], ids=["changed", "removed"])
-def test_a_change_or_removal_that_failed_is_completed_by_the_next(
+async def test_a_change_or_removal_that_failed_is_completed_by_the_next(
     removing: bool, fault: dict[str, Any], tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running:
-            for nth in range(1, MOST_CALLS):
-                if not await settle_change(running, tmp_path, fault | {"nth": nth}, removing=removing):
-                    break
-            assert 3 < nth < MOST_CALLS
-
-    asyncio.run(scenario())
+    async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running:
+        for nth in range(1, MOST_CALLS):
+            if not await settle_change(running, tmp_path, fault | {"nth": nth}, removing=removing):
+                break
+        assert 3 < nth < MOST_CALLS
 
 
-def test_a_full_storage_is_named_and_repaired(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
-            name = running.add_fault("storage-full", storage="local-lvm")
-            with pytest.raises(Failed, match=r"local-lvm|space"):
-                await it.apply(VM, **MADE)
-            assert dict(running.world.guests.all()) == {}
-            running.remove_fault(name)
+async def test_a_full_storage_is_named_and_repaired(tmp_path: Path) -> None:
+    async with lab.start(seed=ROOMY, nodes=("pve1", "pve2")) as running, bench(running, tmp_path) as it:
+        name = running.add_fault("storage-full", storage="local-lvm")
+        with pytest.raises(Failed, match=r"local-lvm|space"):
             await it.apply(VM, **MADE)
-            assert len(running.world.guests.all()) == 1
-
-    asyncio.run(scenario())
+        assert dict(running.world.guests.all()) == {}
+        running.remove_fault(name)
+        await it.apply(VM, **MADE)
+        assert len(running.world.guests.all()) == 1

@@ -291,21 +291,18 @@ def test_a_guest_that_is_locked_for_a_while_is_waited_for() -> None:
     run(scenario)
 
 
-def test_a_journal_ignores_what_it_did_not_write(tmp_path: Path) -> None:
+async def test_a_journal_ignores_what_it_did_not_write(tmp_path: Path) -> None:
     (tmp_path / "note.json").write_text("{}")
     (tmp_path / "torn.json").write_text('{"token": "x')
     subject = subject_of(VM, {"name": "web"})
 
-    async def scenario() -> None:
-        await Journal(tmp_path, "one").begin(subject, node="pve1", vm_id=100)
-        again = Journal(tmp_path, "one")
-        assert [entry.vm_id for entry in again.entries] == [100]
-        # Nobody takes what belongs to another state, or what is taken already.
-        assert Journal(tmp_path, "two").take(subject) is None
-        assert again.take(subject) is not None
-        assert again.take(subject) is None
-
-    asyncio.run(scenario())
+    await Journal(tmp_path, "one").begin(subject, node="pve1", vm_id=100)
+    again = Journal(tmp_path, "one")
+    assert [entry.vm_id for entry in again.entries] == [100]
+    # Nobody takes what belongs to another state, or what is taken already.
+    assert Journal(tmp_path, "two").take(subject) is None
+    assert again.take(subject) is not None
+    assert again.take(subject) is None
 
 
 def test_a_journal_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:

@@ -31,83 +31,69 @@ def make_service(policy: Policy | None = None) -> StateService:
     return StateService(MemoryObjects(), policy)
 
 
-def test_basic_and_bearer_credentials_are_taken_and_wrong_ones_are_not() -> None:
-    async def run() -> None:
-        service = make_service()
-        _, token = service.principals.add("ci", [Access(rights=(Right.READ,))], ME)
-        async with served(service) as client:
-            for headers, status in (
-                (basic("ci", token), 404),
-                ({"Authorization": f"Bearer {token}"}, 404),
-                (basic("ci", token + "x"), 401),
-                (basic("other", token), 401),
-                (basic("", token), 404),
-                ({"Authorization": "Bearer wrong"}, 401),
-                ({"Authorization": "Basic %%%"}, 401),
-                ({"Authorization": "Negotiate x"}, 401),
-                ({}, 401),
-            ):
-                client.headers = headers
-                reply = await client.get("a")
-                assert reply.status == status, headers
-                assert ("WWW-Authenticate" in reply.headers) == (status == 401)
-        notes = [
-            entry.detail for entry in service.audit.entries("") if entry.action is AuditAction.LOGIN_REFUSED
-        ]
-        assert len(notes) == 5
-        assert all(token not in note for note in notes)
-
-    asyncio.run(run())
+async def test_basic_and_bearer_credentials_are_taken_and_wrong_ones_are_not() -> None:
+    service = make_service()
+    _, token = service.principals.add("ci", [Access(rights=(Right.READ,))], ME)
+    async with served(service) as client:
+        for headers, status in (
+            (basic("ci", token), 404),
+            ({"Authorization": f"Bearer {token}"}, 404),
+            (basic("ci", token + "x"), 401),
+            (basic("other", token), 401),
+            (basic("", token), 404),
+            ({"Authorization": "Bearer wrong"}, 401),
+            ({"Authorization": "Basic %%%"}, 401),
+            ({"Authorization": "Negotiate x"}, 401),
+            ({}, 401),
+        ):
+            client.headers = headers
+            reply = await client.get("a")
+            assert reply.status == status, headers
+            assert ("WWW-Authenticate" in reply.headers) == (status == 401)
+    notes = [entry.detail for entry in service.audit.entries("") if entry.action is AuditAction.LOGIN_REFUSED]
+    assert len(notes) == 5
+    assert all(token not in note for note in notes)
 
 
-def test_a_principal_does_what_it_may_where_it_may() -> None:
-    async def run() -> None:
-        service = make_service(Policy(empty_unlock=True))
-        access = [
-            Access(prefix="prod", rights=(Right.READ,)),
-            Access(prefix="dev", rights=(Right.READ, Right.WRITE, Right.LOCK)),
-        ]
-        _, token = service.principals.add("ci", access, ME)
-        async with served(service) as admin:
-            await admin.cycle("prod/net", 1)
-            ci = Client(admin.session, admin.url, basic("ci", token))
-            assert (await ci.get("prod/net")).status == 200
-            assert (await ci.lock("prod/net", lock_body())).status == 403
-            assert (await ci.post("prod/net", state_body(2))).status == 403
-            assert (await ci.get("production")).status == 403
-            await ci.cycle("dev/net", 1)
-            lock = lock_body()
-            await ci.lock("dev/net", lock)
-            assert (await ci.unlock("dev/net", b"")).status == 403
-            assert (await admin.unlock("dev/net", b"")).status == 200
-
-    asyncio.run(run())
+async def test_a_principal_does_what_it_may_where_it_may() -> None:
+    service = make_service(Policy(empty_unlock=True))
+    access = [
+        Access(prefix="prod", rights=(Right.READ,)),
+        Access(prefix="dev", rights=(Right.READ, Right.WRITE, Right.LOCK)),
+    ]
+    _, token = service.principals.add("ci", access, ME)
+    async with served(service) as admin:
+        await admin.cycle("prod/net", 1)
+        ci = Client(admin.session, admin.url, basic("ci", token))
+        assert (await ci.get("prod/net")).status == 200
+        assert (await ci.lock("prod/net", lock_body())).status == 403
+        assert (await ci.post("prod/net", state_body(2))).status == 403
+        assert (await ci.get("production")).status == 403
+        await ci.cycle("dev/net", 1)
+        lock = lock_body()
+        await ci.lock("dev/net", lock)
+        assert (await ci.unlock("dev/net", b"")).status == 403
+        assert (await admin.unlock("dev/net", b"")).status == 200
 
 
-def test_nobody_takes_the_place_of_the_administrator_of_the_process() -> None:
-    async def run() -> None:
-        service = make_service()
-        _, token = service.principals.add("admin", [Access(rights=(Right.READ,))], ME)
-        async with served(service) as client:
-            await client.cycle("a", 1)
-            client.headers = basic("admin", token)
+async def test_nobody_takes_the_place_of_the_administrator_of_the_process() -> None:
+    service = make_service()
+    _, token = service.principals.add("admin", [Access(rights=(Right.READ,))], ME)
+    async with served(service) as client:
+        await client.cycle("a", 1)
+        client.headers = basic("admin", token)
+        assert (await client.get("a")).status == 401
+
+
+async def test_a_removed_principal_and_an_expired_one_are_refused() -> None:
+    service = make_service()
+    _, token = service.principals.add("ci", [Access(rights=(Right.READ,))], ME)
+    _, short = service.principals.add("short", [Access(rights=(Right.READ,))], ME, lasts_s=-1.0)
+    service.principals.remove("ci", ME)
+    async with served(service) as client:
+        for headers in (basic("ci", token), basic("short", short), {"Authorization": f"Bearer {short}"}):
+            client.headers = headers
             assert (await client.get("a")).status == 401
-
-    asyncio.run(run())
-
-
-def test_a_removed_principal_and_an_expired_one_are_refused() -> None:
-    async def run() -> None:
-        service = make_service()
-        _, token = service.principals.add("ci", [Access(rights=(Right.READ,))], ME)
-        _, short = service.principals.add("short", [Access(rights=(Right.READ,))], ME, lasts_s=-1.0)
-        service.principals.remove("ci", ME)
-        async with served(service) as client:
-            for headers in (basic("ci", token), basic("short", short), {"Authorization": f"Bearer {short}"}):
-                client.headers = headers
-                assert (await client.get("a")).status == 401
-
-    asyncio.run(run())
 
 
 def test_a_principal_needs_a_name_and_rights() -> None:
@@ -124,66 +110,54 @@ def test_a_principal_needs_a_name_and_rights() -> None:
     assert service.principals.all() == ()
 
 
-def test_who_guesses_is_slowed_down_and_right_credentials_are_not() -> None:
-    async def run() -> None:
-        limits = ThrottleLimits(failures=3, address_failures=100, window_s=1000.0, delay_s=0.01)
-        async with served(make_service(), throttle=Throttle(limits)) as client:
-            right = dict(client.headers)
-            client.headers = basic("admin", "guess")
-            replies = [await client.get("a") for _ in range(5)]
-            assert [reply.status for reply in replies] == [401, 401, 401, 429, 429]
-            assert int(replies[-1].headers["Retry-After"]) > 0
-            assert replies[-1].headers["Connection"] == "close"
-            client.headers = right
-            assert (await client.get("a")).status == 404
-            client.headers = basic("other", "guess")
-            assert (await client.get("a")).status == 401
-
-    asyncio.run(run())
+async def test_who_guesses_is_slowed_down_and_right_credentials_are_not() -> None:
+    limits = ThrottleLimits(failures=3, address_failures=100, window_s=1000.0, delay_s=0.01)
+    async with served(make_service(), throttle=Throttle(limits)) as client:
+        right = dict(client.headers)
+        client.headers = basic("admin", "guess")
+        replies = [await client.get("a") for _ in range(5)]
+        assert [reply.status for reply in replies] == [401, 401, 401, 429, 429]
+        assert int(replies[-1].headers["Retry-After"]) > 0
+        assert replies[-1].headers["Connection"] == "close"
+        client.headers = right
+        assert (await client.get("a")).status == 404
+        client.headers = basic("other", "guess")
+        assert (await client.get("a")).status == 401
 
 
 @pytest.mark.parametrize("wrong", ["Bearer wrong", "Negotiate x", "Basic %%%", "Digest", "x" * 3000])
-def test_every_way_to_show_wrong_credentials_counts_for_its_address(wrong: str) -> None:
-    async def run() -> None:
-        limits = ThrottleLimits(failures=1000, address_failures=6, window_s=1000.0, delay_s=0.01)
-        async with served(make_service(), throttle=Throttle(limits)) as client:
-            for number in range(3):
-                client.headers = {"Authorization": wrong}
-                assert (await client.get("a")).status == 401
-                client.headers = basic(f"name-{number}", "guess")
-                assert (await client.get("a")).status == 401
-            assert (await client.get("a")).status == 429
+async def test_every_way_to_show_wrong_credentials_counts_for_its_address(wrong: str) -> None:
+    limits = ThrottleLimits(failures=1000, address_failures=6, window_s=1000.0, delay_s=0.01)
+    async with served(make_service(), throttle=Throttle(limits)) as client:
+        for number in range(3):
             client.headers = {"Authorization": wrong}
-            assert (await client.get("a")).status == 429
-
-    asyncio.run(run())
-
-
-def test_a_principal_that_asks_too_often_is_told_to_wait() -> None:
-    async def run() -> None:
-        throttle = Throttle(ThrottleLimits(requests_per_s=0.001, burst=2))
-        async with served(make_service(), throttle=throttle) as client:
-            assert [(await client.get("a")).status for _ in range(3)] == [404, 404, 429]
-
-    asyncio.run(run())
+            assert (await client.get("a")).status == 401
+            client.headers = basic(f"name-{number}", "guess")
+            assert (await client.get("a")).status == 401
+        assert (await client.get("a")).status == 429
+        client.headers = {"Authorization": wrong}
+        assert (await client.get("a")).status == 429
 
 
-def test_health_and_metrics_are_open_and_tell_no_name() -> None:
-    async def run() -> None:
-        async with served(make_service()) as client:
-            await client.cycle("secret-name", 1)
-            await client.lock("secret-name", lock_body(who="alice@desk"))
-            await client.lock("secret-name", lock_body())
-            client.headers = {}
-            assert (await client.request("GET", "/health")).document == {"status": "ok"}
-            text = (await client.request("GET", "/metrics")).body.decode()
-            assert "stackyard_state_locks_granted_total 2" in text
-            assert "stackyard_state_lock_conflicts_total 1" in text
-            assert 'stackyard_state_requests_total{method="POST",status="200"} 1' in text
-            assert "secret-name" not in text
-            assert "alice" not in text
+async def test_a_principal_that_asks_too_often_is_told_to_wait() -> None:
+    throttle = Throttle(ThrottleLimits(requests_per_s=0.001, burst=2))
+    async with served(make_service(), throttle=throttle) as client:
+        assert [(await client.get("a")).status for _ in range(3)] == [404, 404, 429]
 
-    asyncio.run(run())
+
+async def test_health_and_metrics_are_open_and_tell_no_name() -> None:
+    async with served(make_service()) as client:
+        await client.cycle("secret-name", 1)
+        await client.lock("secret-name", lock_body(who="alice@desk"))
+        await client.lock("secret-name", lock_body())
+        client.headers = {}
+        assert (await client.request("GET", "/health")).document == {"status": "ok"}
+        text = (await client.request("GET", "/metrics")).body.decode()
+        assert "stackyard_state_locks_granted_total 2" in text
+        assert "stackyard_state_lock_conflicts_total 1" in text
+        assert 'stackyard_state_requests_total{method="POST",status="200"} 1' in text
+        assert "secret-name" not in text
+        assert "alice" not in text
 
 
 def make_client_certificate(name: str) -> serving.Certificate:
@@ -205,7 +179,7 @@ def make_client_certificate(name: str) -> serving.Certificate:
     )
 
 
-def test_a_client_certificate_logs_in_by_its_name(tmp_path: Path) -> None:
+async def test_a_client_certificate_logs_in_by_its_name(tmp_path: Path) -> None:
     mine, other = make_client_certificate("robot"), make_client_certificate("stranger")
     files = {}
     for name, made in (("mine", mine), ("other", other)):
@@ -226,34 +200,28 @@ def test_a_client_certificate_logs_in_by_its_name(tmp_path: Path) -> None:
         ):
             return reply.status
 
-    async def run() -> None:
-        app = StateApp(service, Authenticator(service.principals))
-        async with serving.serve(app.handle, tls=tls) as server:
-            assert [await ask(server.url, name) for name in ("mine", "other", None)] == [404, 401, 401]
-        app.close()
-
-    asyncio.run(run())
+    app = StateApp(service, Authenticator(service.principals))
+    async with serving.serve(app.handle, tls=tls) as server:
+        assert [await ask(server.url, name) for name in ("mine", "other", None)] == [404, 401, 401]
+    app.close()
 
 
-def test_slow_and_idle_clients_hold_up_nobody() -> None:
-    async def run() -> None:
-        limits = serving.ServerLimits(header_timeout_s=1.0, body_timeout_s=0.5, max_connections=200)
-        async with served(make_service(), limits=limits) as client:
-            port = int(client.url.rpartition(":")[2])
-            slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
-            for _, writer in slow[:50]:
-                writer.write(b"LOCK /states/a HTTP/1.1\r\nHost: x\r\nContent-Le")
-            await client.cycle("a", 1)
-            assert (await client.get("a")).status == 200
-            ended = [asyncio.wait_for(reader.read(), 60) for reader, _ in slow[:50]]
-            # None of them is answered; each is closed, or told that it took too long.
-            for said in await asyncio.gather(*ended, return_exceptions=True):
-                assert isinstance(said, ConnectionError | bytes)
-                assert isinstance(said, ConnectionError) or said[:12] in (b"", b"HTTP/1.1 408")
-            for _, writer in slow:
-                writer.transport.abort()
-
-    asyncio.run(run())
+async def test_slow_and_idle_clients_hold_up_nobody() -> None:
+    limits = serving.ServerLimits(header_timeout_s=1.0, body_timeout_s=0.5, max_connections=200)
+    async with served(make_service(), limits=limits) as client:
+        port = int(client.url.rpartition(":")[2])
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
+        for _, writer in slow[:50]:
+            writer.write(b"LOCK /states/a HTTP/1.1\r\nHost: x\r\nContent-Le")
+        await client.cycle("a", 1)
+        assert (await client.get("a")).status == 200
+        ended = [asyncio.wait_for(reader.read(), 60) for reader, _ in slow[:50]]
+        # None of them is answered; each is closed, or told that it took too long.
+        for said in await asyncio.gather(*ended, return_exceptions=True):
+            assert isinstance(said, ConnectionError | bytes)
+            assert isinstance(said, ConnectionError) or said[:12] in (b"", b"HTTP/1.1 408")
+        for _, writer in slow:
+            writer.transport.abort()
 
 
 def test_the_representation_of_a_principal_tells_no_token() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,26 +19,22 @@ LOCK_METHODS = [("LOCK", "UNLOCK"), ("PUT", "DELETE"), ("POST", "DELETE")]
 ENGINE = {"User-Agent": "Go-http-client/1.1"}
 
 
-def serve(
-    folder: Path, work: Callable[[Client, StateService], Awaitable[None]], *, is_own: bool = False
-) -> None:
-    async def run() -> None:
-        service = StateService(open_objects(folder / "store"))
-        async with served(service, is_own=is_own) as client:
-            await work(client, service)
-        service.objects.close()
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def serve(folder: Path, *, is_own: bool = False) -> AsyncIterator[tuple[Client, StateService]]:
+    service = StateService(open_objects(folder / "store"))
+    async with served(service, is_own=is_own) as client:
+        yield (client, service)
+    service.objects.close()
 
 
 @pytest.mark.parametrize("prefix", ["", "/tfstate"])
 @pytest.mark.parametrize(("lock_method", "unlock_method"), LOCK_METHODS)
-def test_the_lock_of_a_state_is_behind_it(
+async def test_the_lock_of_a_state_is_behind_it(
     tmp_path: Path, prefix: str, lock_method: str, unlock_method: str
 ) -> None:
     lock, path = lock_body(), f"{prefix}/states/prod/proxmox"
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(tmp_path) as (client, service):
         assert (await client.request("GET", path)).status == 404
         assert (await client.request(lock_method, f"{path}/lock", lock)).status == 200
         other = await client.request(lock_method, f"{path}/lock", lock_body())
@@ -50,11 +47,9 @@ def test_the_lock_of_a_state_is_behind_it(
         assert await asyncio.to_thread(lambda: list(service.names())) == ["prod/proxmox"]
         assert (await asyncio.to_thread(service.head, "prod/proxmox")).lock is None
 
-    serve(tmp_path, work)
 
-
-def test_the_lock_of_a_state_is_no_state(tmp_path: Path) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_the_lock_of_a_state_is_no_state(tmp_path: Path) -> None:
+    async with serve(tmp_path) as (client, service):
         read = await client.get("proxmox/lock")
         assert (read.status, read.document["error"]["code"]) == (400, "E-STATE-LAYOUT")
         assert "/states/NAME" in read.document["error"]["remedy"]
@@ -63,22 +58,18 @@ def test_the_lock_of_a_state_is_no_state(tmp_path: Path) -> None:
         # A state may be called that.
         await client.cycle("lock", 1)
 
-    serve(tmp_path, work)
 
-
-def test_a_run_of_ours_may_have_a_target_called_lock(tmp_path: Path) -> None:
-    async def work(client: Client, service: StateService) -> None:
+async def test_a_run_of_ours_may_have_a_target_called_lock(tmp_path: Path) -> None:
+    async with serve(tmp_path, is_own=True) as (client, service):
         await client.cycle("stack/lock", 1)
         assert (await client.get("stack/lock")).body == state_body(1)
         assert list(service.names()) == ["stack/lock"]
 
-    serve(tmp_path, work, is_own=True)
 
-
-def test_a_force_unlock_without_an_id_is_recorded_with_who_sent_it(tmp_path: Path) -> None:
+async def test_a_force_unlock_without_an_id_is_recorded_with_who_sent_it(tmp_path: Path) -> None:
     lock = lock_body()
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(tmp_path) as (client, service):
         await client.lock("a", lock)
         assert (await client.request("UNLOCK", "/states/a/lock", b"")).status == 200
         entries = await asyncio.to_thread(lambda: list(service.audit.entries("a")))
@@ -86,16 +77,14 @@ def test_a_force_unlock_without_an_id_is_recorded_with_who_sent_it(tmp_path: Pat
         assert (broken.lock_id, broken.principal) == (lock_id_of(lock), "admin")
         assert "without an ID" in broken.detail
 
-    serve(tmp_path, work)
-
 
 @pytest.mark.parametrize("proxy", [None, "X-Forwarded-For", "Via"])
-def test_a_client_that_locks_one_state_and_reads_another_is_refused(
+async def test_a_client_that_locks_one_state_and_reads_another_is_refused(
     tmp_path: Path, proxy: str | None
 ) -> None:
     headers = {**ENGINE, **({proxy: "10.0.0.9"} if proxy else {})}
 
-    async def work(client: Client, service: StateService) -> None:
+    async with serve(tmp_path) as (client, service):
         del service
         await client.cycle("a", 1)
         lock = lock_body()
@@ -111,8 +100,6 @@ def test_a_client_that_locks_one_state_and_reads_another_is_refused(
         assert (await client.request("GET", "/states/b", None, headers)).status == 404
         assert (await client.request("UNLOCK", "/states/b", lock, headers)).status == 200
         assert (await client.request("GET", "/states/a", None, headers)).status == 200
-
-    serve(tmp_path, work)
 
 
 @pytest.mark.parametrize("path", ["/", "/tfstate/proxmox", "/states", "/tfstate/states", "/x/states/a"])

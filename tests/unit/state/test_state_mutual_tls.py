@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import ssl
 from collections.abc import Callable
@@ -129,48 +128,42 @@ def add_robot(running: RunningDaemon) -> None:
 @pytest.mark.parametrize("tls12", [False, True])
 @pytest.mark.parametrize("is_required", [True, False])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_only_a_certificate_that_an_authority_signed_for_a_client_logs_in(
+async def test_only_a_certificate_that_an_authority_signed_for_a_client_logs_in(
     tmp_path: Path, client: str, is_required: bool, tls12: bool
 ) -> None:
     authority = issue("authority", is_authority=True)
     options, pair = options_of(tmp_path, authority, is_required=is_required), tmp_path / "client.pem"
     pair.write_bytes(CLIENTS[client](authority))
 
-    async def run() -> None:
-        async with daemon(options) as running:
-            add_robot(running)
-            ca = own_certificate(options)
-            assert await ask(running, ca, pair, tls12=tls12) == ANSWERS.get(client, REFUSED)
-            assert await ask(running, ca, None, tls12=tls12) == (REFUSED if is_required else 401)
-
-    asyncio.run(run())
+    async with daemon(options) as running:
+        add_robot(running)
+        ca = own_certificate(options)
+        assert await ask(running, ca, pair, tls12=tls12) == ANSWERS.get(client, REFUSED)
+        assert await ask(running, ca, None, tls12=tls12) == (REFUSED if is_required else 401)
 
 
-def test_the_certificate_of_a_removed_principal_ends_on_an_open_connection(tmp_path: Path) -> None:
+async def test_the_certificate_of_a_removed_principal_ends_on_an_open_connection(tmp_path: Path) -> None:
     authority = issue("authority", is_authority=True)
     options, pair = options_of(tmp_path, authority), tmp_path / "client.pem"
     pair.write_bytes(issue("robot", authority).pair)
 
-    async def run() -> None:
-        async with daemon(options) as running:
-            add_robot(running)
-            context = ssl.create_default_context(cadata=own_certificate(options).decode())
-            context.load_cert_chain(pair)
-            connector = aiohttp.TCPConnector(ssl=context, limit=1)
-            async with aiohttp.ClientSession(connector=connector) as session:
-                statuses = []
-                for is_removed in (False, True):
-                    if is_removed:
-                        running.service.principals.remove("robot", ME)
-                        running.reload()
-                    async with session.get(f"{running.url}/states/a") as reply:
-                        statuses.append(reply.status)
-            assert statuses == [404, 401]
-
-    asyncio.run(run())
+    async with daemon(options) as running:
+        add_robot(running)
+        context = ssl.create_default_context(cadata=own_certificate(options).decode())
+        context.load_cert_chain(pair)
+        connector = aiohttp.TCPConnector(ssl=context, limit=1)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            statuses = []
+            for is_removed in (False, True):
+                if is_removed:
+                    running.service.principals.remove("robot", ME)
+                    running.reload()
+                async with session.get(f"{running.url}/states/a") as reply:
+                    statuses.append(reply.status)
+        assert statuses == [404, 401]
 
 
-def test_a_certificate_that_expires_on_an_open_connection_ends_there(tmp_path: Path) -> None:
+async def test_a_certificate_that_expires_on_an_open_connection_ends_there(tmp_path: Path) -> None:
     authority, now = issue("authority", is_authority=True), [0.0]
     pair = tmp_path / "client.pem"
     pair.write_bytes(issue("robot", authority).pair)
@@ -179,23 +172,20 @@ def test_a_certificate_that_expires_on_an_open_connection_ends_there(tmp_path: P
     service.principals.add("robot", [Access(rights=(Right.READ,))], ME, certificate="robot")
     tls = serving.Tls(shown, client_authorities_pem=authority.pem, require_client_certificate=True)
 
-    async def run() -> None:
-        app = StateApp(service, Authenticator(service.principals, clock=lambda: now[0]))
-        context = ssl.create_default_context(cadata=shown.certificate_pem.decode())
-        context.load_cert_chain(pair)
-        async with (
-            serving.serve(app.handle, tls=tls) as server,
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=1)) as session,
-        ):
-            statuses = []
-            for days in (0, 2):
-                now[0] = (datetime.datetime.now(datetime.UTC) + days * DAY).timestamp()
-                async with session.get(f"{server.url}/states/a") as reply:
-                    statuses.append(reply.status)
-        app.close()
-        assert statuses == [404, 401]
-
-    asyncio.run(run())
+    app = StateApp(service, Authenticator(service.principals, clock=lambda: now[0]))
+    context = ssl.create_default_context(cadata=shown.certificate_pem.decode())
+    context.load_cert_chain(pair)
+    async with (
+        serving.serve(app.handle, tls=tls) as server,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context, limit=1)) as session,
+    ):
+        statuses = []
+        for days in (0, 2):
+            now[0] = (datetime.datetime.now(datetime.UTC) + days * DAY).timestamp()
+            async with session.get(f"{server.url}/states/a") as reply:
+                statuses.append(reply.status)
+    app.close()
+    assert statuses == [404, 401]
 
 
 def remove(path: Path) -> None:
@@ -215,45 +205,39 @@ BREAKS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_authorities_that_cannot_be_read_leave_the_old_ones_and_open_nothing(
+async def test_authorities_that_cannot_be_read_leave_the_old_ones_and_open_nothing(
     tmp_path: Path, how: str
 ) -> None:
     authority = issue("authority", is_authority=True)
     options, pair = options_of(tmp_path, authority), tmp_path / "client.pem"
     pair.write_bytes(issue("robot", authority).pair)
 
-    async def run() -> None:
-        async with daemon(options) as running:
-            add_robot(running)
-            BREAKS[how](tmp_path / "authorities.pem")
-            with pytest.raises(StackyardError):
-                running.reload()
-            ca = own_certificate(options)
-            assert [await ask(running, ca, one) for one in (pair, None)] == [404, REFUSED]
+    async with daemon(options) as running:
+        add_robot(running)
+        BREAKS[how](tmp_path / "authorities.pem")
         with pytest.raises(StackyardError):
-            async with daemon(options):
-                raise AssertionError("it started")
+            running.reload()
+        ca = own_certificate(options)
+        assert [await ask(running, ca, one) for one in (pair, None)] == [404, REFUSED]
+    with pytest.raises(StackyardError):
+        async with daemon(options):
+            raise AssertionError("it started")
 
-    asyncio.run(run())
 
-
-def test_a_new_authority_takes_the_place_of_the_old_one_at_the_reload(tmp_path: Path) -> None:
+async def test_a_new_authority_takes_the_place_of_the_old_one_at_the_reload(tmp_path: Path) -> None:
     old, new = (issue("authority", is_authority=True) for _ in range(2))
     options = options_of(tmp_path, old)
     pairs = [tmp_path / "old.pem", tmp_path / "new.pem"]
     for pair, authority in zip(pairs, (old, new), strict=True):
         pair.write_bytes(issue("robot", authority).pair)
 
-    async def run() -> None:
-        async with daemon(options) as running:
-            add_robot(running)
-            ca = own_certificate(options)
-            assert [await ask(running, ca, pair) for pair in pairs] == [404, REFUSED]
-            (tmp_path / "authorities.pem").write_bytes(new.pem)
-            running.reload()
-            assert [await ask(running, ca, pair) for pair in pairs] == [REFUSED, 404]
-
-    asyncio.run(run())
+    async with daemon(options) as running:
+        add_robot(running)
+        ca = own_certificate(options)
+        assert [await ask(running, ca, pair) for pair in pairs] == [404, REFUSED]
+        (tmp_path / "authorities.pem").write_bytes(new.pem)
+        running.reload()
+        assert [await ask(running, ca, pair) for pair in pairs] == [REFUSED, 404]
 
 
 def test_a_name_that_is_spelled_like_a_fingerprint_is_none() -> None:

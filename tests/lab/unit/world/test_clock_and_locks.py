@@ -12,36 +12,30 @@ from pvelab.world.clock import LabClock
 from pvelab.world.locks import Locks
 
 
-def test_two_hours_pass_at_once() -> None:
-    async def main() -> None:
-        clock = LabClock()
-        before = clock.now()
-        sleeper = asyncio.create_task(clock.sleep(7200))
-        await asyncio.sleep(0)
-        clock.advance(7200)
-        await sleeper
-        assert clock.now() - before >= 7200
-
-    asyncio.run(main())
+async def test_two_hours_pass_at_once() -> None:
+    clock = LabClock()
+    before = clock.now()
+    sleeper = asyncio.create_task(clock.sleep(7200))
+    await asyncio.sleep(0)
+    clock.advance(7200)
+    await sleeper
+    assert clock.now() - before >= 7200
 
 
-def test_a_held_clock_moves_only_when_it_is_advanced() -> None:
-    async def main() -> None:
-        clock = LabClock()
-        clock.hold()
-        held = clock.now()
-        sleeper = asyncio.create_task(clock.sleep(5))
-        await asyncio.sleep(0.01)
-        assert clock.now() == held
-        clock.advance(4)
-        await asyncio.sleep(0)
-        assert not sleeper.done()
-        clock.advance(1)
-        await sleeper
-        clock.release()
-        assert clock.now() >= held + 5
-
-    asyncio.run(main())
+async def test_a_held_clock_moves_only_when_it_is_advanced() -> None:
+    clock = LabClock()
+    clock.hold()
+    held = clock.now()
+    sleeper = asyncio.create_task(clock.sleep(5))
+    await asyncio.sleep(0.01)
+    assert clock.now() == held
+    clock.advance(4)
+    await asyncio.sleep(0)
+    assert not sleeper.done()
+    clock.advance(1)
+    await sleeper
+    clock.release()
+    assert clock.now() >= held + 5
 
 
 def test_a_free_lock_is_taken_without_a_pause_and_in_the_order_of_asking() -> None:
@@ -69,45 +63,39 @@ def test_a_free_lock_is_taken_without_a_pause_and_in_the_order_of_asking() -> No
         ("shared", "cfs-lock 'storage-nfs' error: got lock request timeout"),
     ],
 )
-def test_a_lock_that_stays_gives_the_waiter_a_timeout(kind: str, text: str) -> None:
-    async def main() -> None:
-        clock = LabClock()
-        clock.hold()
-        locks = Locks(clock)
+async def test_a_lock_that_stays_gives_the_waiter_a_timeout(kind: str, text: str) -> None:
+    clock = LabClock()
+    clock.hold()
+    locks = Locks(clock)
 
-        def lock() -> contextlib.AbstractAsyncContextManager[None]:
-            if kind == "local":
-                return locks.storage("local", "pve1")
-            return locks.storage("nfs", None) if kind == "shared" else locks.guest(kind, 100)
+    def lock() -> contextlib.AbstractAsyncContextManager[None]:
+        if kind == "local":
+            return locks.storage("local", "pve1")
+        return locks.storage("nfs", None) if kind == "shared" else locks.guest(kind, 100)
 
-        async def wait() -> None:
-            async with lock():
-                pass
-
+    async def wait() -> None:
         async with lock():
-            waiter = asyncio.create_task(wait())
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            clock.advance(10)
-            with pytest.raises(PveError) as caught:
-                await waiter
-            assert caught.value.text == text
+            pass
 
-    asyncio.run(main())
+    async with lock():
+        waiter = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        clock.advance(10)
+        with pytest.raises(PveError) as caught:
+            await waiter
+        assert caught.value.text == text
 
 
-def test_a_waiter_that_is_cancelled_does_not_keep_the_lock() -> None:
-    async def main() -> None:
-        locks = Locks(LabClock())
-        async with locks.hold("x", "no"):
-            waiter = asyncio.create_task(locks.hold("x", "no").__aenter__())
-            await asyncio.sleep(0)
-            waiter.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiter
-        assert not locks.is_held("x")
-
-    asyncio.run(main())
+async def test_a_waiter_that_is_cancelled_does_not_keep_the_lock() -> None:
+    locks = Locks(LabClock())
+    async with locks.hold("x", "no"):
+        waiter = asyncio.create_task(locks.hold("x", "no").__aenter__())
+        await asyncio.sleep(0)
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+    assert not locks.is_held("x")
 
 
 def test_who_only_reads_shares_a_lock_and_who_changes_waits_for_all_of_them() -> None:
@@ -137,28 +125,25 @@ def test_who_only_reads_shares_a_lock_and_who_changes_waits_for_all_of_them() ->
     assert asyncio.run(main()) == ["reader 0", "reader 1", "writer", "late reader"]
 
 
-def test_readers_behind_a_writer_who_gives_up_share_the_lock_again() -> None:
-    async def main() -> None:
-        clock = LabClock()
-        clock.hold()
-        locks = Locks(clock)
-        entered = asyncio.Event()
+async def test_readers_behind_a_writer_who_gives_up_share_the_lock_again() -> None:
+    clock = LabClock()
+    clock.hold()
+    locks = Locks(clock)
+    entered = asyncio.Event()
 
-        async def read() -> None:
-            async with locks.hold("x", "no", 100, shared=True):
-                entered.set()
+    async def read() -> None:
+        async with locks.hold("x", "no", 100, shared=True):
+            entered.set()
 
-        async with locks.hold("x", "no", shared=True):
-            writer = asyncio.create_task(locks.hold("x", "no").__aenter__())
-            await asyncio.sleep(0)
-            reader = asyncio.create_task(read())
-            await asyncio.sleep(0)
-            assert not entered.is_set()
-            clock.advance(10)
-            with pytest.raises(PveError, match="no"):
-                await writer
-            await reader
-        assert entered.is_set()
-        assert not locks.is_held("x")
-
-    asyncio.run(main())
+    async with locks.hold("x", "no", shared=True):
+        writer = asyncio.create_task(locks.hold("x", "no").__aenter__())
+        await asyncio.sleep(0)
+        reader = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        assert not entered.is_set()
+        clock.advance(10)
+        with pytest.raises(PveError, match="no"):
+            await writer
+        await reader
+    assert entered.is_set()
+    assert not locks.is_held("x")

@@ -42,53 +42,47 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_jobs_run_at_their_times_and_a_broken_plan_stops_no_other() -> None:
-    async def main() -> None:
-        clock, store = LabClock(), Store()
-        clock.hold()
-        scheduler = Scheduler(store, clock)
-        good, bad = Hourly(clock, last=clock.now()), Hourly(clock, last=clock.now(), broken=True)
-        reported: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
-        async with scheduler.attend(bad, good):
-            await turns()
-            assert good.runs == []
-            for hour in (1, 2):
-                clock.advance(3601)
-                await turns()
-                assert len(good.runs) == len(reported) == hour
-            # A change of a document that a plan watches lets it look at once.
-            good.last = 0.0
-            with store.transaction():
-                store.put("jobs", "one", {})
-            await scheduler.settle()
-            assert len(good.runs) == 3
-        clock.advance(7200)
+async def test_jobs_run_at_their_times_and_a_broken_plan_stops_no_other() -> None:
+    clock, store = LabClock(), Store()
+    clock.hold()
+    scheduler = Scheduler(store, clock)
+    good, bad = Hourly(clock, last=clock.now()), Hourly(clock, last=clock.now(), broken=True)
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
+    async with scheduler.attend(bad, good):
         await turns()
-        assert len(good.runs) == 3
-
-    asyncio.run(main())
-
-
-def test_work_that_runs_is_broken_off_at_the_end() -> None:
-    async def main() -> None:
-        clock, store = LabClock(), Store()
-        ended: list[str] = []
-
-        async def work() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append("interrupted")
-
-        class Endless(Hourly):
-            def begin(self, now: float) -> Sequence[Coroutine[Any, Any, None]]:
-                due = now >= self.last + 3600
-                self.last = now
-                return [work()] if due else ()
-
-        async with Scheduler(store, clock).attend(Endless(clock)):
+        assert good.runs == []
+        for hour in (1, 2):
+            clock.advance(3601)
             await turns()
-        assert ended == ["interrupted"]
+            assert len(good.runs) == len(reported) == hour
+        # A change of a document that a plan watches lets it look at once.
+        good.last = 0.0
+        with store.transaction():
+            store.put("jobs", "one", {})
+        await scheduler.settle()
+        assert len(good.runs) == 3
+    clock.advance(7200)
+    await turns()
+    assert len(good.runs) == 3
 
-    asyncio.run(main())
+
+async def test_work_that_runs_is_broken_off_at_the_end() -> None:
+    clock, store = LabClock(), Store()
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("interrupted")
+
+    class Endless(Hourly):
+        def begin(self, now: float) -> Sequence[Coroutine[Any, Any, None]]:
+            due = now >= self.last + 3600
+            self.last = now
+            return [work()] if due else ()
+
+    async with Scheduler(store, clock).attend(Endless(clock)):
+        await turns()
+    assert ended == ["interrupted"]

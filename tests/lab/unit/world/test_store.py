@@ -60,21 +60,18 @@ def test_an_inner_transaction_joins_the_outer_one() -> None:
     assert store.get("guests", "100") is None
 
 
-def test_a_transaction_left_open_across_an_await_is_noticed() -> None:
+async def test_a_transaction_left_open_across_an_await_is_noticed() -> None:
     store = Store()
 
     async def careless() -> None:
         with store.transaction():
             await asyncio.sleep(0)
 
-    async def main() -> None:
-        first = asyncio.create_task(careless())
-        await asyncio.sleep(0)
-        with pytest.raises(InternalError, match="across an await"), store.transaction():
-            pass
-        await first
-
-    asyncio.run(main())
+    first = asyncio.create_task(careless())
+    await asyncio.sleep(0)
+    with pytest.raises(InternalError, match="across an await"), store.transaction():
+        pass
+    await first
 
 
 def test_an_index_follows_changes_and_their_undoing() -> None:

@@ -151,25 +151,22 @@ def test_a_stopped_task_ends_as_interrupted() -> None:
     assert asyncio.run(main()) == "received interrupt"
 
 
-def test_a_task_takes_as_long_as_its_work() -> None:
-    async def main() -> None:
-        tasks, clock, _ = make(clone=30)
+async def test_a_task_takes_as_long_as_its_work() -> None:
+    tasks, clock, _ = make(clone=30)
 
-        async def work(task: Task) -> None:
-            await task.spend(Work.CLONE)
+    async def work(task: Task) -> None:
+        await task.spend(Work.CLONE)
 
-        upid = start(tasks, work)
-        await tasks.settle()
-        clock.advance(29)
-        await asyncio.sleep(0)
-        assert tasks.is_running(upid)
-        clock.advance(1)
-        await tasks.wait(upid)
-        document = tasks.get(upid)
-        assert document is not None
-        assert document["endtime"] - document["starttime"] >= 30
-
-    asyncio.run(main())
+    upid = start(tasks, work)
+    await tasks.settle()
+    clock.advance(29)
+    await asyncio.sleep(0)
+    assert tasks.is_running(upid)
+    clock.advance(1)
+    await tasks.wait(upid)
+    document = tasks.get(upid)
+    assert document is not None
+    assert document["endtime"] - document["starttime"] >= 30
 
 
 def test_a_task_that_ran_at_a_crash_is_lost_and_finished_ones_are_kept(tmp_path: Path) -> None:

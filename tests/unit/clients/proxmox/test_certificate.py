@@ -92,26 +92,18 @@ async def node(
         yield server
 
 
-def test_the_pinned_certificate_is_returned_and_no_credential_is_sent(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with node(tmp_path, ADDRESS) as server:
-            assert (
-                await fetch_pinned_certificate(server.connection("127.0.0.1"))
-            ).strip() == server.pem.strip()
-            assert server.received
-            assert not any(b"uthorization" in one or b"Cookie" in one for one in server.received)
-
-    asyncio.run(check())
+async def test_the_pinned_certificate_is_returned_and_no_credential_is_sent(tmp_path: Path) -> None:
+    async with node(tmp_path, ADDRESS) as server:
+        assert (await fetch_pinned_certificate(server.connection("127.0.0.1"))).strip() == server.pem.strip()
+        assert server.received
+        assert not any(b"uthorization" in one or b"Cookie" in one for one in server.received)
 
 
-def test_another_certificate_is_refused(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with node(tmp_path, ADDRESS) as server:
-            with pytest.raises(proxmox.UntrustedServerError, match="not the one given") as caught:
-                await fetch_pinned_certificate(server.connection("127.0.0.1", "00" * 32))
-            assert not isinstance(caught.value, CertificateNamesError)
-
-    asyncio.run(check())
+async def test_another_certificate_is_refused(tmp_path: Path) -> None:
+    async with node(tmp_path, ADDRESS) as server:
+        with pytest.raises(proxmox.UntrustedServerError, match="not the one given") as caught:
+            await fetch_pinned_certificate(server.connection("127.0.0.1", "00" * 32))
+        assert not isinstance(caught.value, CertificateNamesError)
 
 
 @pytest.mark.parametrize(
@@ -123,22 +115,16 @@ def test_another_certificate_is_refused(tmp_path: Path) -> None:
         ([ADDRESS], NOW - DAY, "expired"),
     ],
 )
-def test_what_a_verifying_client_would_refuse_is_refused_first(
+async def test_what_a_verifying_client_would_refuse_is_refused_first(
     tmp_path: Path, names: list[x509.GeneralName], until: datetime.datetime, why: str
 ) -> None:
-    async def check() -> None:
-        async with node(tmp_path, *names, until=until) as server:
-            with pytest.raises(CertificateNamesError, match=why):
-                await fetch_pinned_certificate(server.connection("127.0.0.1"))
-
-    asyncio.run(check())
+    async with node(tmp_path, *names, until=until) as server:
+        with pytest.raises(CertificateNamesError, match=why):
+            await fetch_pinned_certificate(server.connection("127.0.0.1"))
 
 
-def test_a_server_that_is_not_there_is_named_in_plain_words(tmp_path: Path) -> None:
-    async def check() -> None:
-        async with node(tmp_path, ADDRESS) as server:
-            connection = server.connection("127.0.0.1")
-        with pytest.raises(proxmox.ProxmoxUnreachableError, match=r"Connection refused\.$"):
-            await fetch_pinned_certificate(connection)
-
-    asyncio.run(check())
+async def test_a_server_that_is_not_there_is_named_in_plain_words(tmp_path: Path) -> None:
+    async with node(tmp_path, ADDRESS) as server:
+        connection = server.connection("127.0.0.1")
+    with pytest.raises(proxmox.ProxmoxUnreachableError, match=r"Connection refused\.$"):
+        await fetch_pinned_certificate(connection)

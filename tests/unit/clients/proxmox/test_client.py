@@ -251,7 +251,7 @@ def test_a_failed_task_quotes_its_end_and_its_log() -> None:
     in_lab(scenario)
 
 
-def test_a_task_that_does_not_end_in_time_is_named() -> None:
+async def test_a_task_that_does_not_end_in_time_is_named() -> None:
     async def scenario(running: lab.Running) -> None:
         async with proxmox.Client(connection(running)) as client:
             upid = await client.post("/nodes/pve1/qemu", {"vmid": 100})
@@ -259,11 +259,8 @@ def test_a_task_that_does_not_end_in_time_is_named() -> None:
                 await proxmox.wait_for(client, upid, timeout_s=0.1)
             assert await proxmox.find_running_task(client, "pve1", kind="qmcreate", about="100") == upid
 
-    async def run() -> None:
-        async with lab.start(nodes=("pve1",), speed="real", latency_s={"create": 3600.0}) as running:
-            await scenario(running)
-
-    asyncio.run(run())
+    async with lab.start(nodes=("pve1",), speed="real", latency_s={"create": 3600.0}) as running:
+        await scenario(running)
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

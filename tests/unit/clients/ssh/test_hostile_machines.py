@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,39 +19,33 @@ from stackyard.clients.ssh.greeting import read_greeting
 from stackyard.path.port_probe import UnansweredError, probe_directly
 
 
-def logged_in(scenario: Callable[[ssh.Shell], Awaitable[None]], folder: Path) -> None:
-    async def go() -> None:
-        async with real_shell(folder) as host, ssh.connect(host) as shell:
-            await scenario(shell)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def logged_in(folder: Path) -> AsyncIterator[ssh.Shell]:
+    async with real_shell(folder) as host, ssh.connect(host) as shell:
+        yield shell
 
 
-def test_an_output_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_output_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh_shell, "_LARGEST_OUTPUT_MIB", 1)
 
-    async def scenario(shell: ssh.Shell) -> None:
+    async with logged_in(tmp_path) as shell:
         with pytest.raises(ssh.SshError, match="wrote more than 1 MiB"):
             await shell.run("yes")
         assert await shell.run("head -c 1000000 /dev/zero | wc -c") == "1000000\n"
 
-    logged_in(scenario, tmp_path)
 
-
-def test_what_is_kept_of_an_output_has_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_kept_of_an_output_has_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifeline, "_KEPT_BYTES", 5_000)
 
-    async def scenario(shell: ssh.Shell) -> None:
+    async with logged_in(tmp_path) as shell:
         lines = "i=0; while [ $i -lt 30 ]; do printf '%01000d\\n' $i; i=$((i+1)); done"
         ended = await ssh.attend(shell, ssh.Script(text=lines))
         assert len(ended.output) < 6_000
         assert ended.output.endswith("29")
 
-    logged_in(scenario, tmp_path)
-
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder", "link to a device"])
-def test_what_is_no_file_is_not_received(tmp_path: Path, kind: str) -> None:
+async def test_what_is_no_file_is_not_received(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "source"
     if kind == "device":
         path = Path("/dev/zero")
@@ -61,48 +56,41 @@ def test_what_is_no_file_is_not_received(tmp_path: Path, kind: str) -> None:
     else:
         path.symlink_to("/dev/zero")
 
-    async def scenario(shell: ssh.Shell) -> None:
+    async with logged_in(tmp_path) as shell:
         target = io.BytesIO()
         with pytest.raises(ssh.SshError, match="it is not a regular file"):
             await ssh.receive_file(shell, str(path), target)
         assert target.getvalue() == b""
 
-    logged_in(scenario, tmp_path)
 
-
-def test_a_file_is_received_up_to_the_size_that_it_has(tmp_path: Path) -> None:
+async def test_a_file_is_received_up_to_the_size_that_it_has(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(bytes(range(256)) * 1_000)
 
-    async def scenario(shell: ssh.Shell) -> None:
+    async with logged_in(tmp_path) as shell:
         for offset in (0, 100_000, 256_000, 300_000):
             target = io.BytesIO()
             assert await ssh.receive_file(shell, str(source), target, offset=offset) == len(target.getvalue())
             assert target.getvalue() == source.read_bytes()[offset:]
 
-    logged_in(scenario, tmp_path)
 
-
-def test_a_port_that_says_a_line_without_end_is_read_as_far_as_a_greeting_goes() -> None:
+async def test_a_port_that_says_a_line_without_end_is_read_as_far_as_a_greeting_goes() -> None:
     """A line over 64 KiB was an error that nothing caught: a guest could end the run with it."""
 
-    async def main() -> None:
-        async def shout(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
-                while True:
-                    writer.write(b"a" * 100_000)
-                    await writer.drain()
-            except OSError:
-                writer.close()
+    async def shout(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                writer.write(b"a" * 100_000)
+                await writer.drain()
+        except OSError:
+            writer.close()
 
-        server = await asyncio.start_server(shout, "127.0.0.1", 0)
-        async with server:
-            port = server.sockets[0].getsockname()[1]
-            assert await probe_directly("127.0.0.1", port, waits_for_line=True) == b"a" * 255
-        with pytest.raises(UnansweredError):
-            await probe_directly("127.0.0.1", port, waits_for_line=True)
-
-    asyncio.run(main())
+    server = await asyncio.start_server(shout, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert await probe_directly("127.0.0.1", port, waits_for_line=True) == b"a" * 255
+    with pytest.raises(UnansweredError):
+        await probe_directly("127.0.0.1", port, waits_for_line=True)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,14 @@ from stackyard.clients import ssh
 LONG_S = 30.0
 
 
-def run(test: Callable[[ssh.Shell], Awaitable[None]], folder: Path) -> None:
-    async def go() -> None:
-        async with real_shell(folder) as host, ssh.connect(host) as shell:
-            await test(shell)
-
-    asyncio.run(go())
+@contextlib.asynccontextmanager
+async def run(folder: Path) -> AsyncIterator[ssh.Shell]:
+    async with real_shell(folder) as host, ssh.connect(host) as shell:
+        yield shell
 
 
-def test_lines_come_while_the_script_runs_and_both_outputs_are_kept(tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_lines_come_while_the_script_runs_and_both_outputs_are_kept(tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         first = asyncio.Event()
         lines: list[str] = []
 
@@ -44,19 +43,15 @@ def test_lines_come_while_the_script_runs_and_both_outputs_are_kept(tmp_path: Pa
         assert lines == ["one", "middle", "two", "three"]
         assert (done.status, done.output, done.timed_out) == (7, "one\nmiddle\ntwo\nthree", False)
 
-    run(test, tmp_path)
-
 
 @pytest.mark.parametrize(
     "given", ["a secret", "several\nlines 'with' \"quotes\" $HOME `x` \\ ä\n", "x" * 100_000]
 )
-def test_standard_input_reaches_the_script_as_it_is(given: str, tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_standard_input_reaches_the_script_as_it_is(given: str, tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         done = await ssh.attend(shell, ssh.Script(text="cat", stdin=given))
         assert done.output == given.rstrip("\n")
         assert (await ssh.attend(shell, ssh.Script(text="cat; echo end"))).output == "end"
-
-    run(test, tmp_path)
 
 
 async def _gone(pid: int) -> None:
@@ -78,8 +73,8 @@ async def _started(
 SLEEPING = "sleep 1000 & echo $!; wait"
 
 
-def test_a_script_that_is_cancelled_ends_over_there_with_all_its_children(tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_a_script_that_is_cancelled_ends_over_there_with_all_its_children(tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         async with asyncio.timeout(LONG_S):
             running, pid = await _started(shell, tmp_path, ssh.Script(text=SLEEPING))
             running.cancel()
@@ -88,11 +83,9 @@ def test_a_script_that_is_cancelled_ends_over_there_with_all_its_children(tmp_pa
             await _gone(pid)
         assert (await ssh.attend(shell, ssh.Script(text="echo still here"))).output == "still here"
 
-    run(test, tmp_path)
 
-
-def test_a_script_whose_time_is_over_is_ended_and_says_so(tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_a_script_whose_time_is_over_is_ended_and_says_so(tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         async with asyncio.timeout(LONG_S):
             # Enough for the script to begin on a busy machine.
             running, pid = await _started(shell, tmp_path, ssh.Script(text=SLEEPING, timeout_s=2.0))
@@ -101,19 +94,15 @@ def test_a_script_whose_time_is_over_is_ended_and_says_so(tmp_path: Path) -> Non
         assert done.timed_out
         assert done.status is None
 
-    run(test, tmp_path)
 
-
-def test_a_script_ends_when_the_connection_breaks(tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_a_script_ends_when_the_connection_breaks(tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         async with asyncio.timeout(LONG_S):
             running, pid = await _started(shell, tmp_path, ssh.Script(text=SLEEPING))
             shell._connection.abort()
             with pytest.raises(ssh.SshError, match="broke"):
                 await running
             await _gone(pid)
-
-    run(test, tmp_path)
 
 
 def test_a_connection_that_breaks_in_the_middle_is_not_taken_for_an_end(tmp_path: Path) -> None:
@@ -135,8 +124,8 @@ def test_a_script_that_needs_input_and_its_secret_never_stand_on_a_command_line(
     assert "hunter-2-secret" not in repr(script)
 
 
-def test_a_file_is_received_from_an_offset_on(tmp_path: Path) -> None:
-    async def test(shell: ssh.Shell) -> None:
+async def test_a_file_is_received_from_an_offset_on(tmp_path: Path) -> None:
+    async with run(tmp_path) as shell:
         source = tmp_path / "image"
         source.write_bytes(bytes(range(256)) * 1000)
         target = tmp_path / "copy"
@@ -146,5 +135,3 @@ def test_a_file_is_received_from_an_offset_on(tmp_path: Path) -> None:
         assert target.read_bytes() == source.read_bytes()
         with target.open("ab") as stream, pytest.raises(ssh.SshError, match="Cannot read"):
             await ssh.receive_file(shell, str(tmp_path / "none"), stream)
-
-    run(test, tmp_path)

@@ -119,7 +119,9 @@ def order(**request: Any) -> InnerRequest:
 LIMITS = DelegationLimits(whole_s=PATIENCE_S, stopping_s=PATIENCE_S)
 
 
-def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_without_secrets() -> None:
+async def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_without_secrets() -> (
+    None
+):
     text = "m" * 5_000_000
 
     async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
@@ -129,51 +131,40 @@ def test_an_order_of_five_megabytes_is_done_and_every_event_comes_back_in_order_
                 step.log(f"{number} {SECRET}", events.LogLevel.WARNING)
         return outcome(request)
 
-    async def scenario() -> None:
-        seen: list[events.Event] = []
-        async with served(run) as (pipes, task):
-            ended = await run_order(pipes, order(text=text), host="inner", limits=LIMITS, emit=seen.append)
-            assert ended == outcome(VerbRequest(host="inner"))
-        assert await task is True
-        first, *lines, last = seen
-        assert first == events.StepStarted(step="inner/plan", title="inner: Planning")
-        assert isinstance(last, events.StepFinished)
-        assert last.outcome is events.Outcome.DONE
-        assert [line.text for line in lines if isinstance(line, events.LogLine)] == [
-            f"{number} ********" for number in range(500)
-        ]
-        assert all(
-            isinstance(line, events.LogLine) and line.level is events.LogLevel.WARNING for line in lines
-        )
-
-    asyncio.run(scenario())
+    seen: list[events.Event] = []
+    async with served(run) as (pipes, task):
+        ended = await run_order(pipes, order(text=text), host="inner", limits=LIMITS, emit=seen.append)
+        assert ended == outcome(VerbRequest(host="inner"))
+    assert await task is True
+    first, *lines, last = seen
+    assert first == events.StepStarted(step="inner/plan", title="inner: Planning")
+    assert isinstance(last, events.StepFinished)
+    assert last.outcome is events.Outcome.DONE
+    assert [line.text for line in lines if isinstance(line, events.LogLine)] == [
+        f"{number} ********" for number in range(500)
+    ]
+    assert all(isinstance(line, events.LogLine) and line.level is events.LogLevel.WARNING for line in lines)
 
 
-def test_an_error_of_the_inner_run_is_quoted_with_its_code_and_without_secrets() -> None:
+async def test_an_error_of_the_inner_run_is_quoted_with_its_code_and_without_secrets() -> None:
     async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         raise InvalidInputError(f"The preset '{SECRET}' is not there.")
 
-    async def scenario() -> None:
-        async with served(run) as (pipes, _):
-            with pytest.raises(RemoteRunError, match="E-INVALID") as caught:
-                await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
-            assert "inner" in caught.value.detail
-            assert SECRET not in caught.value.detail
-
-    asyncio.run(scenario())
+    async with served(run) as (pipes, _):
+        with pytest.raises(RemoteRunError, match="E-INVALID") as caught:
+            await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+        assert "inner" in caught.value.detail
+        assert SECRET not in caught.value.detail
 
 
-def test_a_run_that_failed_is_an_outcome_and_its_secrets_are_masked() -> None:
+async def test_a_run_that_failed_is_an_outcome_and_its_secrets_are_masked() -> None:
     async def run(verb: Verb, request: VerbRequest, emit: events.Emit) -> RunOutcome:
         return outcome(request, success=False)
 
-    async def scenario() -> None:
-        async with served(run) as (pipes, task):
-            ended = await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
-            assert (ended.success, ended.error) == (False, "it holds ********")
-        assert await task is False
-
-    asyncio.run(scenario())
+    async with served(run) as (pipes, task):
+        ended = await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+        assert (ended.success, ended.error) == (False, "it holds ********")
+    assert await task is False
 
 
 class Endless:
@@ -193,32 +184,26 @@ class Endless:
         raise AssertionError
 
 
-def test_cancelling_the_outer_run_stops_the_inner_one_and_waits_for_what_it_saves() -> None:
-    async def scenario() -> None:
-        run = Endless()
-        async with served(run) as (pipes, _):
-            outer = asyncio.create_task(
-                run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
-            )
-            await run.begun.wait()
-            outer.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await outer
-            assert run.saved
-
-    asyncio.run(scenario())
+async def test_cancelling_the_outer_run_stops_the_inner_one_and_waits_for_what_it_saves() -> None:
+    run = Endless()
+    async with served(run) as (pipes, _):
+        outer = asyncio.create_task(
+            run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+        )
+        await run.begun.wait()
+        outer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await outer
+        assert run.saved
 
 
-def test_a_run_that_takes_too_long_is_stopped() -> None:
-    async def scenario() -> None:
-        run = Endless()
-        async with served(run) as (pipes, _):
-            limits = DelegationLimits(whole_s=2.0, stopping_s=PATIENCE_S)
-            with pytest.raises(DelegationTimeoutError):
-                await run_order(pipes, order(), host="inner", limits=limits, emit=events.ignore)
-            assert run.saved
-
-    asyncio.run(scenario())
+async def test_a_run_that_takes_too_long_is_stopped() -> None:
+    run = Endless()
+    async with served(run) as (pipes, _):
+        limits = DelegationLimits(whole_s=2.0, stopping_s=PATIENCE_S)
+        with pytest.raises(DelegationTimeoutError):
+            await run_order(pipes, order(), host="inner", limits=limits, emit=events.ignore)
+        assert run.saved
 
 
 def _closes_input(pipes: Pipes) -> None:
@@ -230,63 +215,53 @@ def _says_nothing_more(pipes: Pipes) -> None:
 
 
 @pytest.mark.parametrize("lose", [_closes_input, _says_nothing_more])
-def test_an_inner_run_ends_by_itself_when_nobody_is_there_any_more(lose: Callable[[Pipes], None]) -> None:
-    async def scenario() -> None:
-        run = Endless()
-        async with served(run) as (pipes, task):
-            silent = InnerRequest(
-                verb="create", request=VerbRequest(host="inner").as_json(), beat_s=0.05, silence_s=0.3
-            )
-            await pipes.write(silent.line())
-            await run.begun.wait()
-            lose(pipes)
-            assert await task is False
-            assert run.saved
-
-    asyncio.run(scenario())
-
-
-def test_a_connection_that_ends_in_the_middle_is_lost_and_not_a_success() -> None:
-    async def scenario() -> None:
-        pipes = Pipes()
-        try:
-            os.close(pipes.records)
-            with pytest.raises(LostRecordsError):
-                await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
-        finally:
-            pipes.shut()
-
-    asyncio.run(scenario())
+async def test_an_inner_run_ends_by_itself_when_nobody_is_there_any_more(
+    lose: Callable[[Pipes], None],
+) -> None:
+    run = Endless()
+    async with served(run) as (pipes, task):
+        silent = InnerRequest(
+            verb="create", request=VerbRequest(host="inner").as_json(), beat_s=0.05, silence_s=0.3
+        )
+        await pipes.write(silent.line())
+        await run.begun.wait()
+        lose(pipes)
+        assert await task is False
+        assert run.saved
 
 
-def test_a_program_that_ends_without_a_word_of_ours_is_quoted_with_what_it_said_aside() -> None:
+async def test_a_connection_that_ends_in_the_middle_is_lost_and_not_a_success() -> None:
+    pipes = Pipes()
+    try:
+        os.close(pipes.records)
+        with pytest.raises(LostRecordsError):
+            await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+    finally:
+        pipes.shut()
+
+
+async def test_a_program_that_ends_without_a_word_of_ours_is_quoted_with_what_it_said_aside() -> None:
     class Broken(Pipes):
         said: ClassVar[list[bytes]] = [b"sh: 1: no such ", b"program\n"]
 
         async def read_aside(self) -> bytes:
             return self.said.pop(0) if self.said else b""
 
-    async def scenario() -> None:
-        pipes = Broken()
-        try:
-            os.close(pipes.records)
-            with pytest.raises(LostRecordsError, match="no such program"):
-                await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
-        finally:
-            pipes.shut()
-
-    asyncio.run(scenario())
+    pipes = Broken()
+    try:
+        os.close(pipes.records)
+        with pytest.raises(LostRecordsError, match="no such program"):
+            await run_order(pipes, order(), host="inner", limits=LIMITS, emit=events.ignore)
+    finally:
+        pipes.shut()
 
 
-def test_silence_of_the_inner_side_is_noticed() -> None:
-    async def scenario() -> None:
-        async with served(Endless()) as (pipes, _):
-            slow = InnerRequest(verb="create", request=VerbRequest(host="inner").as_json(), beat_s=PATIENCE_S)
-            limits = DelegationLimits(whole_s=PATIENCE_S, silence_s=0.2)
-            with pytest.raises(LostRecordsError, match="said nothing"):
-                await run_order(pipes, slow, host="inner", limits=limits, emit=events.ignore)
-
-    asyncio.run(scenario())
+async def test_silence_of_the_inner_side_is_noticed() -> None:
+    async with served(Endless()) as (pipes, _):
+        slow = InnerRequest(verb="create", request=VerbRequest(host="inner").as_json(), beat_s=PATIENCE_S)
+        limits = DelegationLimits(whole_s=PATIENCE_S, silence_s=0.2)
+        with pytest.raises(LostRecordsError, match="said nothing"):
+            await run_order(pipes, slow, host="inner", limits=limits, emit=events.ignore)
 
 
 def test_a_second_run_waits_until_the_one_that_was_cut_off_has_ended(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -25,45 +24,39 @@ def test_disks_are_in_the_order_of_booting(config: dict[str, Any], expected: lis
     assert disk_keys(config) == expected
 
 
-def test_every_copy_of_a_disk_knows_the_image_that_it_came_from() -> None:
-    async def scenario() -> None:
-        async with lab_client(nodes=("pve1", "pve2")) as api:
-            world = api.world
-            with world.store.transaction():
-                put_stand_in(world, "local:import/noble.qcow2", "pve1", 2**20)
-            disk = "local-lvm:0,import-from=local:import/noble.qcow2"
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
-            await api.done(await api.post("/nodes/pve1/qemu/100/clone", newid=101, full=1))
-            move = await api.post("/nodes/pve1/qemu/101/move_disk", disk="scsi0", storage="local", delete=1)
-            assert await api.done(move) == "OK"
-            await api.done(await api.post("/nodes/pve1/qemu/100/template"))
-            await api.done(await api.post("/nodes/pve1/qemu/100/clone", newid=102))
-            sent = await api.post("/nodes/pve1/qemu/101/migrate", target="pve2")
-            assert await api.done(sent) == "OK"
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=103, scsi0="local-lvm:1"))
-            found = {vmid: image_of(world, world.guests.get(vmid) or {}) for vmid in (100, 101, 102, 103)}
-            came = {"name": "noble.qcow2"}
-            assert found == {100: came, 101: came, 102: came, 103: None}
-
-    asyncio.run(scenario())
+async def test_every_copy_of_a_disk_knows_the_image_that_it_came_from() -> None:
+    async with lab_client(nodes=("pve1", "pve2")) as api:
+        world = api.world
+        with world.store.transaction():
+            put_stand_in(world, "local:import/noble.qcow2", "pve1", 2**20)
+        disk = "local-lvm:0,import-from=local:import/noble.qcow2"
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
+        await api.done(await api.post("/nodes/pve1/qemu/100/clone", newid=101, full=1))
+        move = await api.post("/nodes/pve1/qemu/101/move_disk", disk="scsi0", storage="local", delete=1)
+        assert await api.done(move) == "OK"
+        await api.done(await api.post("/nodes/pve1/qemu/100/template"))
+        await api.done(await api.post("/nodes/pve1/qemu/100/clone", newid=102))
+        sent = await api.post("/nodes/pve1/qemu/101/migrate", target="pve2")
+        assert await api.done(sent) == "OK"
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=103, scsi0="local-lvm:1"))
+        found = {vmid: image_of(world, world.guests.get(vmid) or {}) for vmid in (100, 101, 102, 103)}
+        came = {"name": "noble.qcow2"}
+        assert found == {100: came, 101: came, 102: came, 103: None}
 
 
-def test_the_bytes_of_an_image_stay_as_long_as_a_disk_was_made_from_them() -> None:
-    async def scenario() -> None:
-        async with lab_client() as api:
-            form_path = "/nodes/pve1/storage/local/upload"
-            boundary = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\nimport\r\n'
-            boundary += b'--b\r\nContent-Disposition: form-data; name="filename"; filename="x.raw"\r\n\r\n'
-            body = boundary + b"0" * 4096 + b"\r\n--b--\r\n"
-            headers = {"Content-Type": "multipart/form-data; boundary=b"}
-            reply = await api.raw("POST", form_path, data=body, headers=headers)
-            await api.done(reply.data)
-            disk = "local-lvm:0,import-from=local:import/x.raw"
-            await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
-            image = image_of(api.world, api.world.guests.get(100) or {}) or {}
-            await api.done(await api.delete("/nodes/pve1/storage/local/content/local:import/x.raw"))
-            assert api.world.blobs.path(image["sha256"]).exists()
-            await api.done(await api.delete("/nodes/pve1/qemu/100"))
-            assert not api.world.blobs.path(image["sha256"]).exists()
-
-    asyncio.run(scenario())
+async def test_the_bytes_of_an_image_stay_as_long_as_a_disk_was_made_from_them() -> None:
+    async with lab_client() as api:
+        form_path = "/nodes/pve1/storage/local/upload"
+        boundary = b'--b\r\nContent-Disposition: form-data; name="content"\r\n\r\nimport\r\n'
+        boundary += b'--b\r\nContent-Disposition: form-data; name="filename"; filename="x.raw"\r\n\r\n'
+        body = boundary + b"0" * 4096 + b"\r\n--b--\r\n"
+        headers = {"Content-Type": "multipart/form-data; boundary=b"}
+        reply = await api.raw("POST", form_path, data=body, headers=headers)
+        await api.done(reply.data)
+        disk = "local-lvm:0,import-from=local:import/x.raw"
+        await api.done(await api.post("/nodes/pve1/qemu", vmid=100, scsi0=disk))
+        image = image_of(api.world, api.world.guests.get(100) or {}) or {}
+        await api.done(await api.delete("/nodes/pve1/storage/local/content/local:import/x.raw"))
+        assert api.world.blobs.path(image["sha256"]).exists()
+        await api.done(await api.delete("/nodes/pve1/qemu/100"))
+        assert not api.world.blobs.path(image["sha256"]).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from pathlib import Path
 
@@ -54,26 +53,23 @@ def test_a_change_that_is_undone_keeps_the_bytes() -> None:
     blobs.close()
 
 
-def test_bytes_that_are_taken_over_wait_for_their_volume(tmp_path: Path) -> None:
-    async def main() -> None:
-        store, blobs = Store(), Blobs()
-        blobs.follow(store)
-        other = blobs.put(b"content")
-        name(store, "other", other)
-        source = tmp_path / "upload"
-        source.write_bytes(b"content")
-        blob = await blobs.adopt(source)
-        name(store, "other", None)
-        assert blobs.read(blob.sha256) == b"content"
-        assert not source.exists()
-        name(store, "mine", blob)
-        blobs.release(blob)
-        assert blobs.read(blob.sha256) == b"content"
-        name(store, "mine", None)
-        assert not blobs.path(blob.sha256).exists()
-        blobs.close()
-
-    asyncio.run(main())
+async def test_bytes_that_are_taken_over_wait_for_their_volume(tmp_path: Path) -> None:
+    store, blobs = Store(), Blobs()
+    blobs.follow(store)
+    other = blobs.put(b"content")
+    name(store, "other", other)
+    source = tmp_path / "upload"
+    source.write_bytes(b"content")
+    blob = await blobs.adopt(source)
+    name(store, "other", None)
+    assert blobs.read(blob.sha256) == b"content"
+    assert not source.exists()
+    name(store, "mine", blob)
+    blobs.release(blob)
+    assert blobs.read(blob.sha256) == b"content"
+    name(store, "mine", None)
+    assert not blobs.path(blob.sha256).exists()
+    blobs.close()
 
 
 def test_bytes_that_a_saved_state_holds_stay() -> None:
