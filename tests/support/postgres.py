@@ -125,7 +125,7 @@ class Postgres:
         self.process = None
         for pid in map(int, children):
             # A new server refuses to start beside processes of the old one.
-            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())  # type: ignore[misc]
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
 
     def pause(self, how: int = signal.SIGSTOP) -> None:
         """Stop all of its processes from answering, with their connections open."""

@@ -124,6 +124,5 @@ def fill_in(template: str, schema: str) -> bytes:
     text = sql.SQL(template)
     return text.format(
         schema=sql.Identifier(schema),
-        format_name=sql.Literal(f'"{schema}".store_format'),
         objects_name=sql.Literal(f'"{schema}".objects'),
     ).as_bytes(None)

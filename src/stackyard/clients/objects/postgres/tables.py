@@ -6,7 +6,7 @@ tells whether the write happened, also if another writer replaced it since. `sto
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.clients.objects.base import StoreDamagedError, StoreError, StoreReadOnlyError
 from stackyard.clients.objects.postgres.statements import fill_in
@@ -19,9 +19,16 @@ __all__ = ["check_tables", "make_tables", "missing"]
 
 # What `_TABLES` writes.
 _FORMAT = 1
+# Not `to_regclass`: that may answer from before the lock that `make_tables` waits for.
 _LOOK = """
-    SELECT to_regclass({format_name}) IS NOT NULL, to_regclass({objects_name}) IS NOT NULL,
-           pg_is_in_recovery()
+    SELECT count(table_name) FILTER (WHERE table_name = 'store_format') > 0,
+           count(table_name) FILTER (WHERE table_name IN ('objects', 'writes')) > 0,
+           count(schema_name) > 0, pg_is_in_recovery()
+    FROM (
+        SELECT nspname AS schema_name, relname AS table_name
+        FROM pg_catalog.pg_namespace LEFT JOIN pg_catalog.pg_class ON relnamespace = pg_namespace.oid
+        WHERE nspname = %s
+    ) AS found
 """
 _VERSION = """
     SELECT (SELECT max(version) FROM {schema}.store_format),
@@ -57,8 +64,7 @@ def check_tables(connection: StoreConnection, address: PostgresAddress, *, is_wr
         StoreReadOnlyError: They may not be written.
     """
     schema, label = address.schema, address.label
-    row = connection.execute(fill_in(_LOOK, schema)).fetchone() or (False, False, False)
-    has_format, has_objects, is_standby = row
+    has_format, has_objects, _, is_standby = _look(connection, schema)
     if has_objects and not has_format:
         raise StoreDamagedError(
             f"The schema {schema} of {label} has tables of another program.",
@@ -93,11 +99,17 @@ def make_tables(connection: StoreConnection, address: PostgresAddress) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"stackyard {address.schema}",))
         if check_tables(connection, address, is_written=True):
             return
-        row = connection.execute("SELECT to_regnamespace(%s) IS NULL", (f'"{address.schema}"',)).fetchone()
-        if row is not None and row[0]:
+        _, _, has_schema, _ = _look(connection, address.schema)
+        if not has_schema:
             # Only then: it takes the right to create schemas even where there is nothing to do.
             connection.execute(fill_in("CREATE SCHEMA {schema}", address.schema))
         connection.execute(fill_in(_TABLES, address.schema))
+
+
+def _look(connection: StoreConnection, schema: str) -> tuple[Any, ...]:
+    row = connection.execute(_LOOK, (schema,)).fetchone()
+    assert row is not None  # noqa: S101 - a query of counts has one row
+    return row
 
 
 def missing(address: PostgresAddress) -> StoreError:
