@@ -117,26 +117,32 @@ class Postgres:
         """Kill all of its processes, as a power cut would."""
         if self.process is None:
             return
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        processes = self._signal(signal.SIGKILL)
         self.process.wait(START_S)
         self.process = None
-        for pid in map(int, children):
+        for pid in processes:
             # A new server refuses to start beside processes of the old one.
             wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
 
-    def pause(self, how: int = signal.SIGSTOP) -> None:
+    def pause(self) -> None:
         """Stop all of its processes from answering, with their connections open."""
-        assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self.pause(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> list[int]:
+        """Send a signal to all of its processes; return them."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        try:
+            found = [self.process.pid, *map(int, children.read_text().split())]
+        except FileNotFoundError:
+            found = []
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return found
 
     def _wait_until_ready(self) -> None:
         def is_ready() -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import select
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Cut", "TcpProxy", "run_proxy"]
+__all__ = ["Cut", "TcpProxy", "run_proxy", "run_tls_proxy"]
 
+SSL_REQUEST_BYTES = 8
 # ReadyForQuery outside of a transaction: the last thing that a server says to a request.
 READY = b"Z\x00\x00\x00\x05I"
 
@@ -80,8 +83,6 @@ class Link:
         if self.swallows is not Cut.LATE:
             shut(self.server)
         back.join()
-        self.client.close()
-        self.server.close()
         self.proxy.links.remove(self)
 
     def _pass_on(self, data: bytes, back: threading.Thread) -> bool:
@@ -127,34 +128,71 @@ def shut(end: socket.socket) -> None:
 @contextlib.contextmanager
 def run_proxy(target: int) -> Iterator[TcpProxy]:
     """Run a proxy in threads."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    proxy = TcpProxy(target, listening.getsockname()[1])
+    proxy = TcpProxy(target)
+
+    def serve(client: socket.socket) -> None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", target)) as server:
+            link = Link(proxy, client, server)
+            proxy.links.append(link)
+            link.run()
+
+    with _accept(serve) as proxy.port:
+        yield proxy
+        for link in list(proxy.links):
+            shut(link.client)
+            shut(link.server)
+
+
+@contextlib.contextmanager
+def run_tls_proxy(target: int, certificate: str, key: str) -> Iterator[int]:
+    """Add TLS to a server that has none, as PostgreSQL speaks it; give the port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    ends: list[socket.socket] = []
+
+    def serve(client: socket.socket) -> None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", target)) as server:
+            ends.append(server)
+            client.recv(SSL_REQUEST_BYTES)
+            client.sendall(b"S")
+            with context.wrap_socket(client, server_side=True) as safe:
+                ends.append(safe)
+                # One thread for both directions: a TLS connection must not be used by two.
+                while True:
+                    for end in select.select([safe, server], [], [])[0]:
+                        data = end.recv(65536)
+                        (server if end is safe else safe).sendall(data)
+                        if not data:
+                            return
+
+    with _accept(serve) as port:
+        yield port
+        for end in ends:
+            shut(end)
+
+
+@contextlib.contextmanager
+def _accept(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Serve each client in a thread, until the block ends and all of them are gone."""
     threads: list[threading.Thread] = []
+
+    def act(client: socket.socket) -> None:
+        with client:
+            serve(client)
 
     def accept() -> None:
         with contextlib.suppress(OSError):
             while True:
-                client, _ = listening.accept()
-                try:
-                    server = socket.create_connection(("127.0.0.1", target))
-                except OSError:
-                    client.close()
-                    continue
-                link = Link(proxy, client, server)
-                proxy.links.append(link)
-                threads.append(threading.Thread(target=link.run))
+                threads.append(threading.Thread(target=act, args=(listening.accept()[0],)))
                 threads[-1].start()
 
-    accepting = threading.Thread(target=accept)
-    accepting.start()
-    try:
-        yield proxy
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        accepting.join()
-        listening.close()
-        for link in list(proxy.links):
-            shut(link.client)
-            shut(link.server)
-        for thread in threads:
-            thread.join()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            shut(listening)
+            accepting.join()
+            for thread in threads:
+                thread.join()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresAddress"]
 
-_SCHEMES = ("postgresql", "postgres")
 _DEFAULT_SCHEMA = "stackyard"
 # The name is also a part of the channel of notices, which has at most 63 bytes.
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,49}")
@@ -64,19 +63,19 @@ class PostgresAddress:
             UsageError: It makes no sense, or holds a password. The message quotes nothing of the address.
         """
         _refuse_password(address)
-        parts = urllib.parse.urlsplit(address)
-        pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+        head, _, query = address.partition("?")
+        pairs = urllib.parse.parse_qsl(query, keep_blank_values=True)
         schemas = [value for name, value in pairs if name == "schema"] or [_DEFAULT_SCHEMA]
         rest = urllib.parse.urlencode(
             [pair for pair in pairs if pair[0] != "schema"], quote_via=urllib.parse.quote
         )
         try:
-            given = psycopg.conninfo.conninfo_to_dict(parts._replace(query=rest, fragment="").geturl())
+            given = psycopg.conninfo.conninfo_to_dict(f"{head}?{rest}")
         except psycopg.Error:
             # libpq quotes the address, which may hold a secret in a place where no one expects it.
             raise UsageError(f"The address of the PostgreSQL store cannot be read. Give {_FORM}.") from None
         parameters = {name: str(value) for name, value in given.items() if value is not None}
-        _check(parts, parameters, schemas)
+        _check(parameters, schemas)
         return cls(parameters=_complete(parameters), schema=schemas[0])
 
     @property
@@ -92,10 +91,10 @@ class PostgresAddress:
 
 def _refuse_password(address: str) -> None:
     """Refuse a password, also in an address that is otherwise wrong."""
-    parts = urllib.parse.urlsplit(address)
-    names = {name.lower() for name, _ in urllib.parse.parse_qsl(parts.query, keep_blank_values=True)}
+    head, _, query = address.partition("?")
+    names = {name.lower() for name, _ in urllib.parse.parse_qsl(query, keep_blank_values=True)}
     # A password with a slash in it moves the @ out of the place where the user belongs.
-    user, at, _ = address.partition("://")[2].partition("?")[0].rpartition("@")
+    user, at, _ = head.partition("://")[2].rpartition("@")
     if names & _SECRETS or (at and ":" in user):
         raise UsageError(
             "The address of the PostgreSQL store holds a password. It was not used.",
@@ -104,7 +103,7 @@ def _refuse_password(address: str) -> None:
         )
 
 
-def _check(parts: urllib.parse.SplitResult, parameters: Mapping[str, str], schemas: list[str]) -> None:
+def _check(parameters: Mapping[str, str], schemas: list[str]) -> None:
     unknown = sorted(parameters.keys() - _ALLOWED)
     if unknown:
         raise UsageError(
@@ -115,7 +114,7 @@ def _check(parts: urllib.parse.SplitResult, parameters: Mapping[str, str], schem
         raise UsageError(
             "The schema of a PostgreSQL store is one name of at most 50 small letters, digits and _."
         )
-    if parts.scheme not in _SCHEMES or not ("dbname" in parameters or "service" in parameters):
+    if not ("dbname" in parameters or "service" in parameters):
         raise UsageError(f"The address of a PostgreSQL store names a database: {_FORM}.")
 
 
