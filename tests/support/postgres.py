@@ -122,7 +122,7 @@ class Postgres:
         self.process = None
         for pid in processes:
             # A new server refuses to start beside processes of the old one.
-            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            wait_until(lambda pid=pid: has_ended(pid))
 
     def pause(self) -> None:
         """Stop all of its processes from answering, with their connections open."""
@@ -156,6 +156,14 @@ class Postgres:
             return True
 
         wait_until(is_ready)
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether nothing of a process is left but, perhaps, its entry for a parent that never looks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
 
 
 def wait_until(is_true: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -194,7 +193,7 @@ def test_a_server_that_is_killed_and_restarted_loses_no_write_and_repeats_none(
         threads = [threading.Thread(target=write, args=(mine, "count")) for mine in done]
         for thread in threads:
             thread.start()
-        for stop in (server.kill, server.kill, server.stop):
+        for stop in (server.kill, server.stop):
             before = sum(map(len, done))
             wait_until(lambda before=before: sum(map(len, done)) > before + 20)
             stop()
@@ -247,7 +246,7 @@ def test_a_server_that_is_silent_or_away_is_an_error_in_time_and_never_an_empty_
 ) -> None:
     use_password(monkeypatch)
     with start_postgres() as server:
-        objects = connect(server.address(connect_timeout="2"), patience_s=1.0, answer_timeout_s=1.0)
+        objects = connect(server.address(connect_timeout="2"), patience_s=0.1, answer_timeout_s=1.0)
         tag = objects.put("x", b"1", expect=ABSENT)
         server.pause()
         for action in (lambda: objects.get("x"), lambda: objects.put("x", b"2", expect=tag)):
@@ -332,52 +331,50 @@ def _fail_over(primary: Postgres, standby: Postgres, connect: Open) -> None:
 
 # --- Processes
 
-CHILD = """
-import sys
-from tests.contract.objects.test_objects_postgres_faults import count_up
+CHILDREN = 12
+EACH = 20
+COUNTING = """
+import os, sys
 from stackyard.clients.objects import open_objects
+from tests.contract.objects.test_objects_postgres_faults import CHILDREN, EACH, count_up
+
+def count():
+    print(*(count_up(objects, "count") for _ in range(EACH)), flush=True)
+
+def act_as_child():
+    try:
+        count()
+        assert watching.wait(60)
+        objects.close()
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 objects = open_objects(sys.argv[1])
-print([count_up(objects, "count") for _ in range(int(sys.argv[2]))])
+count()
+with objects.watch("") as watching:
+    children = []
+    for _ in range(CHILDREN):
+        children.append(os.fork())
+        if children[-1] == 0:
+            act_as_child()
+    count()
+    assert watching.wait(60)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * CHILDREN
+    count()
 objects.close()
 """
 
 
-def test_twelve_processes_that_count_lose_nothing(postgres: Postgres) -> None:
-    address, each = postgres.address(new_schema()), 20
-    command = [sys.executable, "-c", CHILD, address, str(each)]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(12)]
-    numbers: list[int] = []
-    for child in children:
-        output, _ = child.communicate(timeout=PATIENCE_S)
-        assert child.returncode == 0
-        numbers += [int(word) for word in output.decode().strip("[]\n").split(",")]
-    assert sorted(numbers) == list(range(1, 12 * each + 1))
-
-
-def test_a_forked_process_uses_no_connection_of_its_parent(postgres: Postgres, connect: Open) -> None:
+def test_processes_that_count_lose_nothing_and_share_no_connection_of_their_parent(
+    postgres: Postgres,
+) -> None:
     schema = new_schema()
-    objects = connect(postgres.address(schema, application_name=schema))
-    count_up(objects, "count")
-    with objects.watch("") as watching:
-        children = []
-        for _ in range(3):
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    for _ in range(10):
-                        count_up(objects, "count")
-                    watching.wait(0.0)
-                    objects.close()
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            children.append(pid)
-        for _ in range(10):
-            count_up(objects, "count")
-        assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
-        assert watching.wait(PATIENCE_S)
-    assert content(objects, "count") == b"41"
+    command = [sys.executable, "-W", "error", "-c", COUNTING, postgres.address(schema)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=PATIENCE_S, check=True)
+    numbers = sorted(map(int, done.stdout.split()))
+    # The parent counts before, beside and after its children.
+    assert numbers == list(range(1, EACH * (CHILDREN + 3) + 1))
 
 
 # --- Watching
