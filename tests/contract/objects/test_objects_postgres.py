@@ -119,12 +119,18 @@ def test_a_schema_that_is_dropped_is_an_error_and_not_an_empty_store(
             action()
 
 
-def test_objects_are_sorted_by_bytes_in_a_database_of_any_locale(postgres: Postgres, connect: Open) -> None:
+def test_objects_are_sorted_by_bytes_in_a_database_of_any_encoding(postgres: Postgres, connect: Open) -> None:
     keys = ["B", "_", "a", "a!b", "a-b", "a.b", "a/b", "aB", "ab", "~"]
-    objects = connect(postgres.address(new_schema()))
+    name = new_schema()
+    postgres.run(f"CREATE DATABASE {name} ENCODING SQL_ASCII TEMPLATE template0")
+    objects = connect(postgres.address(name).replace("/postgres?", f"/{name}?"))
     for key in reversed(keys):
         objects.put(key, b"1", expect=ABSENT)
     assert [entry.key for entry in objects.list("")] == sorted(keys)
+    assert objects.list("ä") == ()
+    with postgres.connect(dbname=name, client_encoding="UTF8") as connection:
+        collation = "SELECT collation_name FROM information_schema.columns WHERE column_name = 'key'"
+        assert ("C",) in connection.execute(collation).fetchall()
 
 
 def test_a_sealed_store_keeps_nothing_readable(postgres: Postgres) -> None:
@@ -256,7 +262,7 @@ def test_a_wrong_password_is_refused_at_once_and_never_printed(
     assert "wrong" not in str(caught.value)
 
 
-def test_a_password_file_is_used(
+def test_a_password_file_and_a_service_file_are_used(
     postgres: Postgres, connect: Open, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     monkeypatch.delenv("PGPASSWORD")
@@ -265,6 +271,12 @@ def test_a_password_file_is_used(
     # libpq asks the system for the home folder before it looks at HOME.
     monkeypatch.setenv("PGPASSFILE", str(home / ".pgpass"))
     connect(postgres.address(new_schema()))
+    (home / "services").write_text(
+        f"[yard]\nhost=127.0.0.1\nport={postgres.port}\nuser=owner\ndbname=postgres\npassword={PASSWORD}\n"
+    )
+    monkeypatch.setenv("PGPASSFILE", "/dev/null")
+    monkeypatch.setenv("PGSERVICEFILE", str(home / "services"))
+    connect(f"postgresql:///?service=yard&sslmode=prefer&schema={new_schema()}")
 
 
 def test_a_missing_database_and_an_unreachable_server_are_named(postgres: Postgres, connect: Open) -> None:

@@ -313,6 +313,8 @@ def _fail_over(primary: Postgres, standby: Postgres, connect: Open) -> None:
     assert content(reader, "count") is not None
     with pytest.raises(StoreReadOnlyError):
         reader.put("x", b"1", expect=ABSENT)
+    with reader.watch("") as watching:
+        assert watching.wait(PATIENCE_S)
     primary.kill()
     standby.run("SELECT pg_promote()")
     before = len(done)

@@ -34,6 +34,8 @@ _ALLOWED = frozenset(
 _DEFAULTS = {
     "application_name": "stackyard",
     "connect_timeout": "10",
+    # Whatever the encoding of the database is: keys are ASCII.
+    "client_encoding": "UTF8",
     # A server that vanished without a word is noticed within half a minute.
     "keepalives_idle": "10",
     "keepalives_interval": "5",

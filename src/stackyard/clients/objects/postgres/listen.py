@@ -17,6 +17,7 @@ from psycopg import sql
 from stackyard.base.backoff import Backoff
 from stackyard.clients.objects.postgres.connections import open_connection
 from stackyard.clients.objects.postgres.errors import judge
+from stackyard.clients.objects.watch import PollingWatch
 
 if TYPE_CHECKING:
     from typing import Self
@@ -47,12 +48,16 @@ class PostgresWatch:
         self._prefix = prefix
         self._answer_timeout_s = answer_timeout_s
         self._connection: StoreConnection | None = None
+        self._polling: PollingWatch | None = None
         self._pid = os.getpid()
         self._inherited: list[StoreConnection] = []
 
     def __enter__(self) -> Self:
         try:
             self._connection = self._listen()
+        except psycopg.errors.ReadOnlySqlTransaction:
+            # A standby notifies no one.
+            self._polling = PollingWatch()
         except psycopg.Error as err:
             raise judge(err, self._address.label).error from err
         return self
@@ -63,6 +68,8 @@ class PostgresWatch:
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for a notice, or for the connection to come back."""
+        if self._polling is not None:
+            return self._polling.wait(timeout_s)
         until = time.monotonic() + timeout_s
         self._disown()
         if self._connection is not None:

@@ -44,6 +44,8 @@ __all__ = ["PostgresObjects"]
 T = TypeVar("T")
 
 _PAUSES = Backoff(first_s=0.02, longest_s=1.0)
+# Counts the time in which the machine sleeps, where the system can tell.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 # Sorts behind every character that a key may hold, and is in every encoding of a database.
 _BEHIND = "\x7f"
 _PUTS: Mapping[object, str] = {ABSENT: statements.PUT_ABSENT, ANYTHING: statements.PUT_ANYTHING}
@@ -108,7 +110,7 @@ class PostgresObjects:
             "bodies": list(others.values()),
             "channel": self._channel,
         }
-        began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        began = time.clock_gettime(_CLOCK)
 
         def write(connection: StoreConnection, is_in_doubt: bool) -> bool:
             if connection.execute(statement, values).fetchone() is not None:
@@ -164,7 +166,7 @@ class PostgresObjects:
         """Tell whether an attempt whose reply was lost did its work."""
         if connection.execute(self._statement(statements.CONFIRM), {"tag": tag}).fetchone() is not None:
             return True
-        if time.clock_gettime(time.CLOCK_BOOTTIME) - began > statements.KNOWN_FOR_S / 2:
+        if time.clock_gettime(_CLOCK) - began > statements.KNOWN_FOR_S / 2:
             raise StoreError(
                 f"The reply of {self._address.label} to a write was lost too long ago to tell whether it was"
                 " written.",
