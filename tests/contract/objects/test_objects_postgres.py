@@ -41,7 +41,7 @@ from stackyard.clients.objects import (
     StoreReadOnlyError,
     open_objects,
 )
-from stackyard.clients.objects.postgres import PostgresAddress, PostgresObjects
+from stackyard.clients.objects.postgres import PostgresAddress, PostgresObjects, statements
 from stackyard.clients.objects.sealed import KeyRing, MasterKey
 
 __all__ = ["postgres"]
@@ -183,6 +183,29 @@ def test_records_of_writes_are_removed_after_an_hour(postgres: Postgres, connect
         objects.put(f"{number}", b"1", expect=ABSENT)
     assert postgres.run(f"SELECT count(*) FROM {schema}.writes") == [(6,)]
     assert len(objects.list("")) == 12
+
+
+@pytest.mark.parametrize("put", [statements.PUT_TAG, statements.PUT_ABSENT, statements.PUT_ANYTHING])
+def test_a_write_does_not_read_all_records_of_writes(postgres: Postgres, connect: Open, put: str) -> None:
+    schema = new_schema()
+    connect(postgres.address(schema))
+    postgres.run(
+        f"INSERT INTO {schema}.writes SELECT md5(n::text), now() FROM generate_series(1, 20000) AS row (n)"
+    )
+    values = {
+        "key": "x",
+        "tag": "new",
+        "data": b"1",
+        "expect": "old",
+        "channel": "c",
+        "keys": [],
+        "bodies": [],
+    }
+    with postgres.connect() as connection:
+        plan = connection.execute(b"EXPLAIN " + statements.fill_in(put, schema), values).fetchall()
+    lines = [line.strip() for (line,) in plan]
+    assert [line for line in lines if line.startswith("Index Cond: (written_at <")]
+    assert not [line for line in lines if "Seq Scan on writes" in line]
 
 
 # --- Rights

@@ -2,6 +2,7 @@
 
 A write records its tag in `writes`, removes two tags that are older than `KNOWN_FOR_S`, and notifies
 those who watch. It returns no row if the object is not what the writer expects.
+The array of the oldest tags keeps PostgreSQL from reading all of `writes`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ PUT_TAG = """
         ON CONFLICT (key) DO UPDATE
         SET tag = excluded.tag, modified_at = excluded.modified_at, data = excluded.data
     ), forgotten AS (
-        DELETE FROM {schema}.writes WHERE tag IN (
-            SELECT tag FROM {schema}.writes WHERE written_at < clock_timestamp() - interval '1 hour'
+        DELETE FROM {schema}.writes WHERE tag = ANY (ARRAY (
+            SELECT tag FROM {schema}.writes WHERE written_at < now() - interval '1 hour'
             ORDER BY written_at LIMIT 2 FOR UPDATE SKIP LOCKED
-        )
+        ))
     )
     SELECT pg_notify(%(channel)s, name)
     FROM written, unnest(%(key)s::text || %(keys)s::text[]) AS name
@@ -63,10 +64,10 @@ PUT_ABSENT = """
         ON CONFLICT (key) DO UPDATE
         SET tag = excluded.tag, modified_at = excluded.modified_at, data = excluded.data
     ), forgotten AS (
-        DELETE FROM {schema}.writes WHERE tag IN (
-            SELECT tag FROM {schema}.writes WHERE written_at < clock_timestamp() - interval '1 hour'
+        DELETE FROM {schema}.writes WHERE tag = ANY (ARRAY (
+            SELECT tag FROM {schema}.writes WHERE written_at < now() - interval '1 hour'
             ORDER BY written_at LIMIT 2 FOR UPDATE SKIP LOCKED
-        )
+        ))
     )
     SELECT pg_notify(%(channel)s, name)
     FROM written, unnest(%(key)s::text || %(keys)s::text[]) AS name
@@ -91,10 +92,10 @@ PUT_ANYTHING = """
         ON CONFLICT (key) DO UPDATE
         SET tag = excluded.tag, modified_at = excluded.modified_at, data = excluded.data
     ), forgotten AS (
-        DELETE FROM {schema}.writes WHERE tag IN (
-            SELECT tag FROM {schema}.writes WHERE written_at < clock_timestamp() - interval '1 hour'
+        DELETE FROM {schema}.writes WHERE tag = ANY (ARRAY (
+            SELECT tag FROM {schema}.writes WHERE written_at < now() - interval '1 hour'
             ORDER BY written_at LIMIT 2 FOR UPDATE SKIP LOCKED
-        )
+        ))
     )
     SELECT pg_notify(%(channel)s, name)
     FROM written, unnest(%(key)s::text || %(keys)s::text[]) AS name
