@@ -307,7 +307,9 @@ def test_a_missing_database_and_an_unreachable_server_are_named(postgres: Postgr
     with pytest.raises(StoreError, match='database "nowhere" does not exist') as caught:
         connect(address.replace("/postgres?", "/nowhere?"))
     assert "Create the database" in caught.value.remedy
-    with pytest.raises(StoreError, match=r"Database postgres at 127\.0\.0\.1 cannot be reached"):
+    with pytest.raises(
+        StoreError, match=r"^Database postgres at 127\.0\.0\.1:1 cannot be reached: Connection refused\.$"
+    ):
         connect(address.replace(f":{postgres.port}/", ":1/"))
 
 
@@ -446,7 +448,10 @@ def test_several_hosts_mean_the_primary_of_them() -> None:
     wanted = {"host": "one,two", "port": "1,2", "user": "me", "dbname": "x", "sslrootcert": "/ca.crt"}
     assert wanted.items() <= address.parameters.items()
     assert address.parameters["target_session_attrs"] == "primary"
-    assert address.label == "database x at one,two"
+    assert address.label == "database x at one:1, two:2"
+    assert parse("postgresql://one/x").label == "database x at one"
+    assert parse("postgresql:///x").label == "database x"
+    assert parse("postgresql:///?service=yard").label == "the database of service yard"
     assert "target_session_attrs" not in parse("postgresql://one/x").parameters
 
 

@@ -86,9 +86,12 @@ class PostgresAddress:
         given = self.parameters
         if "service" in given:
             return f"the database of service {given['service']}"
-        hosts = given.get("host") or given.get("hostaddr")
         name = f"database {given['dbname']}" if "dbname" in given else "the database"
-        return f"{name} at {hosts}" if hosts else name
+        hosts = (given.get("host") or given.get("hostaddr") or "").split(",")
+        ports = given.get("port", "").split(",")
+        if len(ports) == len(hosts):
+            hosts = [f"{host}:{port}".rstrip(":") for host, port in zip(hosts, ports, strict=True)]
+        return f"{name} at {', '.join(hosts)}" if any(hosts) else name
 
 
 def _refuse_password(address: str) -> None:

@@ -99,6 +99,10 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"starting up|shutting down|recovery mode|not (yet )?accepting connections", "57P03"),
     (r"hot standby|read-only|not in hot standby", "25006"),
 )
+_CONNECTING = re.compile(
+    r"connection (failed|is bad): |connection to server (at|on socket) \S+( \(\S+\),)?( port \d+)? failed: "
+    r"| Is the server running .*\?"
+)
 _TLS_WORDS = re.compile(
     r"certificate|SSL error|does not support SSL|SSL is not supported|server name|TLS", re.IGNORECASE
 )
@@ -123,14 +127,15 @@ def judge(err: psycopg.Error, label: str, *, is_write: bool = False) -> Failure:
     return _failure(err.sqlstate or "", said, label)
 
 
-def _judge_refusal(said: str, label: str) -> Failure:
+def _judge_refusal(full: str, label: str) -> Failure:
+    said = _shorten(full)
     for pattern, state in _REFUSALS:
-        if re.search(pattern, said):
+        if re.search(pattern, full):
             found = _failure(state, said, label)
             # A standby may be about to become the primary.
             return Failure(found.error, may_pass=found.may_pass or state == "25006")
     text = f"{_sentence(label)} cannot be reached: {said}."
-    if _TLS_WORDS.search(said):
+    if _TLS_WORDS.search(full):
         return Failure(StoreError(text, remedy=_TLS))
     return Failure(StoreError(text), may_pass=True, is_away=True)
 
@@ -147,6 +152,12 @@ def _words(err: psycopg.Error) -> str:
     said = err.diag.message_primary or str(err)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return " ".join(lines).rstrip(".") or type(err).__name__
+
+
+def _shorten(full: str) -> str:
+    """Return what the server said to a connection, or why there is none, without what the sentence says."""
+    _, is_refused, words = full.rpartition("FATAL:")
+    return (words if is_refused else _CONNECTING.sub("", full)).strip().rstrip("?")
 
 
 def _sentence(label: str) -> str:
