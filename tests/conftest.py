@@ -47,6 +47,7 @@ LEAKING_PREFIXES = (
     "GIT_",
     "XDG_",
     "S3_",
+    "PG",
     "DEPLOYMENT_",
 )
 KEPT_PREFIX = "STACKYARD_TEST_"

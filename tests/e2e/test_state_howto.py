@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.support.engine import real_engine
+from tests.support.postgres import PASSWORD, USER, Postgres, postgres
 from tests.support.seaweed import Seaweed, seaweed
 from tests.support.state_store import NAME, Filled, contents, filled
 
@@ -20,7 +21,7 @@ from stackyard.cli.commands.state import state
 from stackyard.engine.version import Flavour
 from stackyard.state import AuditAction, Right, StateConflictError, VersionKind
 
-__all__ = ["filled", "seaweed"]
+__all__ = ["filled", "postgres", "seaweed"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "state.md").read_text()
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
@@ -32,9 +33,24 @@ BLOCKS = [
 ROOT = 'resource "terraform_data" "example" {\n  input = "one"\n}\n'
 
 
+def servers(script: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """Start the servers that a block uses; return how it reaches them."""
+    found: dict[str, str] = {}
+    if "S3_ENDPOINT" in script:
+        bucket: Seaweed = request.getfixturevalue("seaweed")
+        found["S3_ENDPOINT"] = bucket.endpoint
+    if "PGHOST" in script:
+        server: Postgres = request.getfixturevalue("postgres")
+        found |= {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": USER}
+        found |= {"PGPASSWORD": PASSWORD, "PGDATABASE": "postgres"}
+    return found
+
+
 @pytest.mark.tofu
 @pytest.mark.parametrize(("title", "script"), BLOCKS, ids=[title for title, _ in BLOCKS])
-def test_the_commands_of_the_page_work(title: str, script: str, tmp_path: Path, seaweed: Seaweed) -> None:
+def test_the_commands_of_the_page_work(
+    title: str, script: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     tofu = real_engine(Flavour.TOFU).path
@@ -44,7 +60,7 @@ def test_the_commands_of_the_page_work(title: str, script: str, tmp_path: Path, 
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "main.tf").write_text(ROOT)
-    settings = {"S3_ENDPOINT": seaweed.endpoint, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
+    settings = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", **servers(script, request)}
     with subprocess.Popen(
         # Job control, as in a shell that a person uses: `kill %1`.
         ["bash", "-euc", f"set -m\ntrap 'kill $(jobs -p) || true' EXIT\n{script}\nwait\n"],

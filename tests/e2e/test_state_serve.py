@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import aiohttp
+import pytest
 from tests.support.cli import stackyard
+from tests.support.postgres import Postgres, new_schema, postgres
 from tests.support.processes import PATIENCE_S
 from tests.support.seaweed import Seaweed, new_prefix, seaweed
 from tests.support.state_client import Client, basic, lock_body, lock_id_of, state_body
@@ -22,7 +24,7 @@ from stackyard.clients.objects import open_objects
 from stackyard.clients.objects.sealed import KeyRing, make_master_key
 from stackyard.state import Access, Actor, AuditAction, Right, StateService
 
-__all__ = ["seaweed"]
+__all__ = ["postgres", "seaweed"]
 
 
 def connected(session: aiohttp.ClientSession, service: StateProcess) -> Client:
@@ -155,12 +157,21 @@ async def test_a_token_of_a_principal_works_at_once_and_ends_when_it_is_removed(
     assert await service.stop() == 0
 
 
-async def test_two_replicas_over_one_bucket_are_one_service(seaweed: Seaweed, tmp_path: Path) -> None:
-    address = seaweed.address(new_prefix())
+@pytest.fixture(params=["s3", "postgresql"])
+def shared_store(request: pytest.FixtureRequest) -> str:
+    """Give the address of a store that several machines may use."""
+    if request.param == "s3":
+        bucket: Seaweed = request.getfixturevalue("seaweed")
+        return bucket.address(new_prefix())
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.address(new_schema())
+
+
+async def test_two_replicas_over_one_store_are_one_service(shared_store: str, tmp_path: Path) -> None:
     shared = {"STACKYARD_STATE_PASSWORD": "the same for both replicas", "XDG_DATA_HOME": str(tmp_path)}
 
     services = await asyncio.gather(
-        *(start_service("--plain-http", "--store", address, environment=shared) for _ in range(2))
+        *(start_service("--plain-http", "--store", shared_store, environment=shared) for _ in range(2))
     )
     async with aiohttp.ClientSession() as session:
         one, two = (connected(session, service) for service in services)

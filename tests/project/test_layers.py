@@ -46,6 +46,7 @@ DOORS = {
     "multiprocessing": set[str](),
     "asyncssh": {"clients.ssh", "pvelab"},
     "boto3": {"clients.objects"},
+    "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
     "grpc": {"provider"},
 }

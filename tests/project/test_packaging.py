@@ -23,7 +23,7 @@ IMPORTED_AS = {
 
 
 def distributions(requirements: list[str]) -> set[str]:
-    return {re.split(r"[<>=~! ]", requirement)[0] for requirement in requirements}
+    return {re.split(r"[<>=~! \[]", requirement)[0] for requirement in requirements}
 
 
 def test_every_library_that_is_imported_is_declared() -> None:

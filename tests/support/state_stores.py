@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.postgres import new_schema, require_postgres, use_password
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
 
 from stackyard.clients.objects import MemoryObjects, Objects, open_objects
@@ -14,7 +15,7 @@ from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["Store", "store"]
 
-KINDS = ("memory", "sqlite", "s3", "sealed")
+KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed")
 
 
 @dataclass
@@ -40,6 +41,9 @@ def make_store(kind: str, folder: Path) -> Store:
     if kind == "s3":
         address = require_seaweed().address(new_prefix())
         return Store(kind, lambda: open_objects(address))
+    if kind == "postgresql":
+        address = require_postgres().address(new_schema())
+        return Store(kind, lambda: open_objects(address))
     ring = KeyRing((MasterKey(b"k" * 32),))
     inner = MemoryObjects()
     return Store(kind, lambda: SealedObjects(inner, ring))
@@ -50,6 +54,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Give each kind of store in turn, empty."""
     if request.param == "s3":
         use_credentials(monkeypatch)
+    if request.param == "postgresql":
+        use_password(monkeypatch)
     made = make_store(request.param, tmp_path)
     yield made
     for objects in made.opened:

@@ -8,7 +8,17 @@ from collections.abc import Callable
 import pytest
 from tests.support.state_stores import Store, store
 
-from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, KeyFormError, Tag
+from stackyard.clients.objects import (
+    ABSENT,
+    ANYTHING,
+    ConflictError,
+    KeyFormError,
+    LeaseLostError,
+    LeaseWatch,
+    Tag,
+    acquire,
+)
+from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["store"]
 
@@ -189,3 +199,37 @@ def test_no_update_is_lost_among_those_who_write_at_once(store: Store) -> None:
     found = clients[0].get("count")
     assert found is not None
     assert int(found.data) == 4 * each
+
+
+def test_a_lease_has_one_holder_and_a_silent_one_is_replaced(store: Store) -> None:
+    one, two = store.open(), store.open()
+    held = acquire(one, "lease", owner="one", promise_s=60.0)
+    assert held is not None
+    assert acquire(two, "lease", owner="two", promise_s=60.0) is None
+    held.beat()
+    now = 0.0
+    watch = LeaseWatch(lambda: now)
+    assert acquire(two, "lease", owner="two", promise_s=60.0, watch=watch) is None
+    now = 61.0
+    taken = acquire(two, "lease", owner="two", promise_s=60.0, watch=watch)
+    assert taken is not None
+    assert taken.epoch == held.epoch + 1
+    with pytest.raises(LeaseLostError):
+        held.beat()
+    taken.release()
+    assert acquire(one, "lease", owner="one", promise_s=60.0) is not None
+
+
+def test_any_store_can_be_encrypted(store: Store) -> None:
+    inner = store.open()
+    sealed = SealedObjects(inner, KeyRing((MasterKey(b"s" * 32),)))
+    tag = sealed.put("x", b"plain words", expect=ABSENT, before={"y": b"plain words"})
+    with pytest.raises(ConflictError):
+        sealed.put("x", b"other", expect=ABSENT)
+    tag = sealed.put("x", b"more plain words", expect=tag)
+    found, inside, other = sealed.get("x"), inner.get("x"), inner.get("y")
+    assert found is not None
+    assert (found.data, found.tag) == (b"more plain words", tag)
+    assert inside is not None
+    assert other is not None
+    assert b"plain" not in inside.data + other.data

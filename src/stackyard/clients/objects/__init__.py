@@ -1,10 +1,11 @@
 """Whole objects under a name, with compare-and-set, and leases.
 
 `Objects` is the interface: `get`, `put` with the version that it expects to replace, `delete`, `list`.
-Three stores implement it with the same promises: `MemoryObjects`, `SqliteObjects` (one file, any number of
-processes of one machine) and S3 (any number of machines; `open_objects("s3://bucket/prefix")`).
-`SealedObjects` encrypts any of them. `leases` records which process does a piece of work and whether it is
-still alive. This package does not know what the objects mean.
+Four stores implement it with the same promises: `MemoryObjects`, `SqliteObjects` (one file, any number of
+processes of one machine), and for any number of machines PostgreSQL and S3
+(`open_objects("postgresql://user@host/database")`, `open_objects("s3://bucket/prefix")`). `SealedObjects`
+encrypts any of them. `watch` waits for a change. `leases` records which process does a piece of work and
+whether it is still alive. This package does not know what the objects mean.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from stackyard.clients.objects.base import (
     StoreBusyError,
     Stored,
     StoreDamagedError,
+    StoreDeniedError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
@@ -31,6 +33,7 @@ from stackyard.clients.objects.leases import Lease, LeaseInfo, LeaseLostError, L
 from stackyard.clients.objects.memory import MemoryObjects
 from stackyard.clients.objects.open_store import open_objects
 from stackyard.clients.objects.sqlite import SqliteObjects
+from stackyard.clients.objects.watch import Watch, watch
 
 __all__ = [
     "ABSENT",
@@ -48,14 +51,17 @@ __all__ = [
     "SqliteObjects",
     "StoreBusyError",
     "StoreDamagedError",
+    "StoreDeniedError",
     "StoreError",
     "StoreFullError",
     "StoreReadOnlyError",
     "StoreUnsafeError",
     "Stored",
     "Tag",
+    "Watch",
     "acquire",
     "check_key",
     "open_objects",
     "read_lease",
+    "watch",
 ]

@@ -137,7 +137,8 @@ class StoreUnsafeError(StackyardError):
     code = "E-STORE-UNSAFE"
     summary = "The object store does not honour conditional writes"
     default_remedy = (
-        "Use a store that does: AWS S3, SeaweedFS, MinIO, Cloudflare R2, or the local SQLite store."
+        "Use a store that does: AWS S3, SeaweedFS, MinIO, Cloudflare R2, PostgreSQL,"
+        " or the local SQLite store."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from stackyard.clients.objects.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["MemoryObjects"]
 
@@ -29,6 +30,7 @@ class MemoryObjects:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._watches: list[_MemoryWatch] = []
         self._kept: dict[str, tuple[bytes, Tag, float]] = {}
         self._keys: list[str] = []
         self._writes = 0
@@ -61,6 +63,7 @@ class MemoryObjects:
         if key not in self._kept:
             bisect.insort(self._keys, key)
         self._kept[key] = (bytes(data), tag, time.time())
+        self._report(key)
         return tag
 
     def delete(self, key: str) -> None:
@@ -68,6 +71,7 @@ class MemoryObjects:
         with self._lock:
             if self._kept.pop(check_key(key), None) is not None:
                 del self._keys[bisect.bisect_left(self._keys, key)]
+                self._report(key)
 
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects behind `after` that begin with a prefix."""
@@ -81,5 +85,48 @@ class MemoryObjects:
                 found.append(ListedObject(key=key, size=len(data), modified_at=written_at))
         return tuple(found)
 
+    @contextlib.contextmanager
+    def watch(self, prefix: str) -> Iterator[_MemoryWatch]:
+        """Watch the objects that begin with a prefix."""
+        made = _MemoryWatch(prefix, threading.Condition(self._lock))
+        with self._lock:
+            self._watches.append(made)
+        try:
+            yield made
+        finally:
+            with self._lock:
+                self._watches.remove(made)
+
+    def _report(self, key: str) -> None:
+        for watch in self._watches:
+            watch.report(key)
+
     def close(self) -> None:
         """Do nothing: another holder may keep using it."""
+
+
+class _MemoryWatch:
+    """A watch that the writer wakes.
+
+    Args:
+        prefix: What it watches.
+        condition: Held by the writer while it reports.
+    """
+
+    def __init__(self, prefix: str, condition: threading.Condition) -> None:
+        self._prefix = prefix
+        self._condition = condition
+        self._has_changed = False
+
+    def report(self, key: str) -> None:
+        """Wake the waiter if the key is one that it watches; the caller holds the lock."""
+        if key.startswith(self._prefix):
+            self._has_changed = True
+            self._condition.notify_all()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a change."""
+        with self._condition:
+            has_changed = self._condition.wait_for(lambda: self._has_changed, timeout_s)
+            self._has_changed = False
+        return has_changed

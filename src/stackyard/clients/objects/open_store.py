@@ -1,4 +1,4 @@
-"""From an address to a store: a folder on this machine, or `s3://bucket/prefix`."""
+"""From an address to a store: a folder on this machine, `s3://bucket/prefix` or `postgresql://host/database`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,25 @@ if TYPE_CHECKING:
 __all__ = ["DATABASE", "check_endpoint", "open_objects"]
 
 DATABASE = "objects.sqlite"
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
     """Open a store.
 
     Args:
-        where: A folder, which keeps the store in one file, or an address `s3://bucket/prefix` with, for a
-            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it.
+        where: A folder, which keeps the store in one file; an address `s3://bucket/prefix` with, for a
+            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it; or an address
+            `postgresql://user@host:port/database` with `?schema=name` and parameters of libpq behind it.
         ring: The keys of a store that is encrypted at rest.
-        create: Whether a folder that is not there is created. Without it nothing is written before the first
-            write: neither the right to write nor room is needed to read.
+        create: Whether a folder, schema or table that is not there is created. Without it nothing is written
+            before the first write: neither the right to write nor room is needed to read.
 
     Raises:
         UsageError: The address makes no sense.
         StoreError: The store cannot be used.
     """
-    objects = (
-        _open_s3(where, create)
-        if isinstance(where, str) and "://" in where
-        else _open_folder(Path(where), create)
-    )
+    objects = _open(where, create)
     if ring is None:
         return objects
     from stackyard.clients.objects.sealed import SealedObjects  # lazy: cryptography costs 50 ms; few need it
@@ -45,10 +43,27 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
     return SealedObjects(objects, ring)
 
 
+def _open(where: Path | str, create: bool) -> Objects:
+    if not isinstance(where, str) or "://" not in where:
+        return _open_folder(Path(where), create)
+    if where.startswith(_POSTGRES):
+        return _open_postgres(where, create)
+    return _open_s3(where, create)
+
+
 def _open_folder(folder: Path, create: bool) -> Objects:
     if create:
         directories.ensure_private(folder)
     return SqliteObjects(folder / DATABASE, create=create)
+
+
+def _open_postgres(address: str, create: bool) -> Objects:
+    from stackyard.clients.objects.postgres import (  # lazy: only those who use PostgreSQL pay for it
+        PostgresAddress,
+        PostgresObjects,
+    )
+
+    return PostgresObjects(PostgresAddress.parse(address), create=create)
 
 
 def _open_s3(address: str, create: bool) -> Objects:
@@ -63,8 +78,9 @@ def _open_s3(address: str, create: bool) -> Objects:
         or not query.keys() <= {"endpoint", "region"}
     ):
         raise UsageError(
-            f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder, or s3://bucket/prefix with,"
-            " for a store that is not AWS, ?endpoint=https://host:port behind it."
+            f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder,"
+            " postgresql://user@host/database, or s3://bucket/prefix with, for a store that is not AWS,"
+            " ?endpoint=https://host:port behind it."
         )
     check_endpoint(query.get("endpoint"))
     prefix = parts.path.strip("/")

@@ -30,9 +30,13 @@ from stackyard.clients.objects.base import (
     StoreDamagedError,
     Tag,
 )
+from stackyard.clients.objects.watch import watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from stackyard.clients.objects.watch import Watch
 
 __all__ = [
     "KeyMissingError",
@@ -178,6 +182,10 @@ class SealedObjects:
     def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects, with the sizes that they have encrypted."""
         return self._inner.list(prefix, after=after, limit=limit)
+
+    def watch(self, prefix: str) -> AbstractContextManager[Watch]:
+        """Watch the store inside: names are not encrypted."""
+        return watch(self._inner, prefix)
 
     def close(self) -> None:
         """Close the store inside."""

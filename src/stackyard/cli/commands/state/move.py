@@ -33,7 +33,7 @@ __all__ = ["move"]
 @click.option(
     "--to-data", metavar="DIR", help="The store of a destination state:NAME, if it is a different one."
 )
-@click.option("--to-store", metavar="URL", help="The same, in a bucket.")
+@click.option("--to-store", metavar="URL", help="The same, in a bucket or a database.")
 @click.option("--to-key-file", metavar="FILE", help="The keys of that store.")
 @click.option("--source-credentials", metavar="FILE", help="user:password, or a token, for an http source.")
 @click.option("--destination-credentials", metavar="FILE", help="The same for an http destination.")

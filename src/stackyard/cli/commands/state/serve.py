@@ -84,12 +84,13 @@ _MIB = 1024 * 1024
 def serve(session: Session, /, choice: StoreChoice, **given: Any) -> Result:
     """Serve states to OpenTofu and Terraform, with locks, history and fencing.
 
-    This is the `http` backend of both engines. Any number of services can share one bucket, and any number of
-    processes on this machine can share one folder; locks stay exclusive.
+    This is the `http` backend of both engines. Any number of services can share one bucket or database, and
+    any number of processes on this machine can share one folder; locks stay exclusive.
 
     \b
     stackyard state serve --data ~/states                     one file, TLS with its own certificate
     stackyard state serve --store s3://states/prod            a bucket; run as many as you like
+    stackyard state serve --store postgresql://me@db/states   a database; the same
     stackyard state serve --data ~/states --plain-http        without TLS, on this machine only
     stackyard state serve --data ~/states --port 0 --json     one line of JSON when ready: url, username,
                                                               password, fingerprint

@@ -34,7 +34,7 @@ class StoreChoice:
 
     Attributes:
         data: A folder.
-        store: An address, `s3://bucket/prefix`.
+        store: An address, `s3://bucket/prefix` or `postgresql://user@host/database`.
         key_file: The file with the keys of a store that is encrypted at rest.
     """
 
@@ -96,7 +96,10 @@ def store_options(function: Function) -> Function:
             help="The store in this folder (default: .stackyard/state of the site, else of the user).",
         ),
         click.option(
-            "--store", metavar="URL", help="The store in a bucket: s3://bucket/prefix[?endpoint=https://...]."
+            "--store",
+            metavar="URL",
+            help="The store in a bucket or a database: s3://bucket/prefix[?endpoint=https://...],"
+            " postgresql://user@host/database[?schema=NAME].",
         ),
         click.option(
             "--key-file",
