@@ -21,8 +21,8 @@ from stackyard.clients.objects.base import (
     ABSENT,
     ANYTHING,
     ConflictError,
-    Entry,
     Expect,
+    ListedObject,
     Stored,
     StoreError,
     Tag,
@@ -129,12 +129,12 @@ class PostgresObjects:
         )
         self._repeat(lambda connection, _: connection.execute(statement, values), is_write=True)
 
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[Entry, ...]:
+    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
         """Return the objects behind `after` that begin with a prefix."""
         rows = self._read(
             statements.LIST, {"first": prefix, "end": prefix + _BEHIND, "after": after, "limit": limit}
         )
-        return tuple(Entry(key=key, size=size, modified_at=at) for key, size, at in rows)
+        return tuple(ListedObject(key=key, size=size, modified_at=at) for key, size, at in rows)
 
     def watch(self, prefix: str) -> PostgresWatch:
         """Watch the objects that begin with a prefix, on a connection of its own."""
