@@ -180,7 +180,7 @@ def test_the_second_interrupt_stops_at_once_and_leaves_nothing_running_or_behind
         "PATH": str(programs),
     }
     terminal = Terminal("tools", "install", "tofu", env=env)
-    terminal.read_until("waiting for the modules")
+    terminal.read_until("waiting for its modules")
     # That is said before the compiler is started; from here on it does not listen.
     terminal.read_while(lambda: not pid.exists() or not pid.read_text())
     terminal.press(CTRL_C)
