@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import shlex
 from pathlib import Path
@@ -102,3 +103,20 @@ def test_every_target_of_make_that_is_mentioned_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     mentioned = {word for page in PAGES for word in re.findall(r"`make ([a-z]+)`", page.read_text())}
     assert mentioned <= targets
+
+
+def test_every_error_that_a_docstring_names_exists() -> None:
+    texts = {path: path.read_text() for path in (ROOT / "src").rglob("*.py")}
+    known = {name for text in texts.values() for name in re.findall(r"^\s*class (\w+)", text, re.MULTILINE)}
+    # Errors of Python and of libraries are imported, or reached through their module.
+    known |= {name for text in texts.values() for name in re.findall(r"(?:import |\.|, )(\w+)", text)}
+    known |= set(dir(builtins))
+    raised = re.compile(r"^ +Raises:\n((?:(?! *\"\"\").+\n)+)", re.MULTILINE)
+    missing = {
+        (named(path), name)
+        for path, text in texts.items()
+        for section in raised.findall(text)
+        for name in re.findall(r"^ +(\w+): ", section, re.MULTILINE)
+        if name not in known
+    }
+    assert missing == set()

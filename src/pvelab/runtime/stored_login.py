@@ -44,7 +44,7 @@ def read_or_create_login(folder: Path) -> StoredLogin:
     """Return the login that is kept in a folder; a new one at the first time.
 
     Raises:
-        KeptLoginError: What is kept there is no login.
+        StoredLoginError: What is kept there is no login.
         FileError: The folder cannot be read or written.
     """
     path = folder / _FILE

@@ -99,7 +99,7 @@ async def _look(client: Client, guest: Guest, probe_port: PortProbe, began_s: fl
     """Look once.
 
     Raises:
-        _NotYet: With what is missing.
+        _PendingChecks: With what is missing.
     """
     vm_id, node = await _find(client, guest)
     addresses = await _addresses(client, guest, vm_id, node)

@@ -100,7 +100,7 @@ async def make_once(work: Work, planned: Object, creation: Creation) -> CreatedG
 
     Raises:
         VmIdTakenError: Another guest has the vm id that the configuration gives.
-        HalfMadeError: It stays half-made, and nothing shows whose it is.
+        PartialGuestError: It stays half-made, and nothing shows whose it is.
         ProxmoxError: It could not be made, or nobody can say whether it was.
     """
     journal, subject = work.session.journal, subject_of(work.type_name, planned)
@@ -239,7 +239,7 @@ async def _wait_until_made(guest: Guest, creation: Creation, entry: Entry) -> di
         None when it is not on its node.
 
     Raises:
-        HalfMadeError: It stays half-made, and nothing shows whose it is.
+        PartialGuestError: It stays half-made, and nothing shows whose it is.
     """
     if entry.upid:
         # How it ended shows in what is there.
