@@ -31,7 +31,18 @@ from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, start_seaweed
 from bench.clients import Address, Rate, ask, repeat
 from bench.figure import Figure, MemoryFigure
 from stackyard.clients.objects import ANYTHING, Objects, open_objects
-from stackyard.state import Actor, LockInfo, Policy, StateService, codec, layout, ledger, make_lock_info
+from stackyard.state import (
+    Access,
+    Actor,
+    LockInfo,
+    Policy,
+    Right,
+    StateService,
+    codec,
+    layout,
+    ledger,
+    make_lock_info,
+)
 
 __all__ = ["measure"]
 
@@ -49,10 +60,11 @@ _PUTS = "four bare S3 puts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
-    """A service that runs: where it is, and its process."""
+    """A service that runs: where it is, its process, and what each client logs in with."""
 
     address: Address
     pid: int
+    logins: tuple[str, ...]
 
     @property
     def memory_bytes(self) -> int:
@@ -60,9 +72,10 @@ class _Server:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
-    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """Return a request as bytes."""
-        head = f"{method} /states/{path} HTTP/1.1\r\nHost: x\r\n{self.address.headers}"
+    def request(self, method: str, path: str, body: bytes = b"", *, client: int | None = None) -> bytes:
+        """Return a request as bytes, of one of the clients or of the administrator."""
+        login = self.address.headers if client is None else self.logins[client]
+        head = f"{method} /states/{path} HTTP/1.1\r\nHost: x\r\n{login}"
         return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -92,7 +105,16 @@ def _serving(*where: str) -> Iterator[_Server]:
         login = base64.b64encode(f"{ready['username']}:{ready['password']}".encode()).decode()
         port = int(ready["url"].rpartition(":")[2])
         address = Address(port=port, headers=f"Authorization: Basic {login}\r\n")
-        yield _Server(address=address, pid=process.pid)
+        yield _Server(address=address, pid=process.pid, logins=_add_clients(where[1]))
+
+
+def _add_clients(store: str) -> tuple[str, ...]:
+    """Add a principal for each client; return what they log in with."""
+    access = [Access(rights=(Right.READ, Right.WRITE, Right.LOCK))]
+    with contextlib.closing(open_objects(store)) as objects:
+        principals = StateService(objects).principals
+        tokens = [principals.add(f"client-{number}", access, ME)[1] for number in range(max(CLIENTS))]
+    return tuple(f"Authorization: Bearer {token}\r\n" for token in tokens)
 
 
 @contextlib.contextmanager
@@ -158,9 +180,11 @@ def _cycles(
             name = free.pop()
             serial = serials[name] = serials.get(name, 0) + 1
             lock_id, lock = _lock()
-            yield server.request("LOCK", name, lock)
-            yield server.request("POST", f"{name}?ID={lock_id}", _state(serial))
-            yield server.request("UNLOCK", name, lock)
+            # A client has a login of its own: the service limits the requests of each.
+            client = int(name.rpartition("/")[2])
+            yield server.request("LOCK", name, lock, client=client)
+            yield server.request("POST", f"{name}?ID={lock_id}", _state(serial), client=client)
+            yield server.request("UNLOCK", name, lock, client=client)
             free.append(name)
 
         return one
