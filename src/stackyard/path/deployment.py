@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
-from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.clients import proxmox
@@ -23,7 +21,7 @@ from stackyard.path.source_locations import in_deployment
 from stackyard.path.ssh_login import AGENT_VARIABLE
 from stackyard.path.target import Resolved, SshAccess, Target
 from stackyard.render.legacy_names import find_renamed
-from stackyard.render.references import CONTAINER, VM, address_of
+from stackyard.render.references import address_of
 from stackyard.sources import deployment
 from stackyard.sources.deployment.constants import constants_of
 from stackyard.sources.deployment.store import ObjectMissingError
@@ -33,6 +31,7 @@ from stackyard.sources.deployment.worktree import require_clean
 from stackyard.sources.site import ConfigResolver
 from stackyard.sources.site.discovery import SiteNotFoundError, find_site
 from stackyard.state import StateService
+from stackyard.state.guests import read_guests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -270,11 +269,12 @@ class _StateContent:
         try:
             with contextlib.closing(open_objects(folder, create=False)) as objects:
                 content = StateService(objects).contents.read(target.state_name)
-                data = None if content is None else content.body.data
+                guests = () if content is None else read_guests(content.body.data)
         except StackyardError:
             # This is read to tell more of an error, or to warn; the run itself reads the state again.
             return cls(guests={}, is_read=False)
-        return cls(guests={} if data is None else _guests(data))
+        # One that was replaced and still has to go has the address of its resource, and a word behind it.
+        return cls(guests={guest.address.partition(" ")[0]: guest.vm_id or 0 for guest in guests})
 
     @property
     def at_stake(self) -> str:
@@ -301,13 +301,3 @@ class _StateContent:
             else:
                 found.append(f"The state has {address} (guest {vm_id}), and the object does not.")
         return found
-
-
-def _guests(data: bytes) -> dict[str, int]:
-    document = parse_json(data, LARGE)
-    return {
-        f"{row['type']}.{row['name']}": int(instance.get("attributes", {}).get("vm_id") or 0)
-        for row in document.get("resources") or ()
-        if row.get("type") in (VM, CONTAINER) and row.get("mode") == "managed"
-        for instance in row.get("instances") or ()
-    }
