@@ -67,7 +67,7 @@ CPU = Table(
     ),
 )
 MEMORY = Table(
-    effect=Effect.REBOOT,
+    effect=Effect.LIVE,
     rows=(
         Row(field="dedicated_mib", attribute="dedicated", key="memory", form=COUNT, default=512, unset=0),
         Row(field="swap_mib", attribute="swap", form=COUNT),

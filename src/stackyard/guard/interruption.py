@@ -47,9 +47,8 @@ _LIVE_VM = _live_attributes(vm.BASICS, vm.BLOCKS) | set(
     "delete_unreferenced_disks_on_destroy id ipv4_addresses ipv6_addresses mac_addresses "
     "network_interface_names node_name clone".split()
 )
-# Proxmox changes the memory of a container live, although the provider reboots it as the original does.
 _LIVE_CONTAINER = _live_attributes(container.BASICS, container.BLOCKS) | set(
-    "tags pool_id memory timeout_clone timeout_create timeout_delete timeout_update id ipv4 ipv6 clone "
+    "tags pool_id timeout_clone timeout_create timeout_delete timeout_update id ipv4 ipv6 clone "
     "wait_for_ip".split()
 )
 _LIVE_DISK = frozenset(
