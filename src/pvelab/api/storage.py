@@ -329,7 +329,7 @@ def _renew(
 
 
 def _encryption(config: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Note which keys a backup server has; return the encryption key, which is told this once only."""
+    """Note which keys a backup server has; return the encryption key, which is shown this once only."""
     returned: dict[str, Any] = {}
     key = secrets.get("encryption-key")
     if key is not None:

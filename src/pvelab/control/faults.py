@@ -24,7 +24,7 @@ def list_faults(call: ControlCall) -> Any:
 
 @control("GET /faults/kinds")
 def describe_kinds(_call: ControlCall) -> Any:
-    """Tell which kinds of faults there are, and what each is told."""
+    """List the kinds of faults, and the parameters of each."""
     return {
         "kinds": {
             name: {

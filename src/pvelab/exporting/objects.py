@@ -66,7 +66,7 @@ async def list_guest_calls(source: Source) -> list[dict[str, Any]]:
 
 async def _options(source: Source) -> list[dict[str, Any]]:
     options = await source.entry("/cluster/options")
-    # The list of tags that are registered is told twice, once split.
+    # The list of tags that are registered is given twice, once split.
     found = {key: value for key, value in options.items() if key != "allowed-tags"}
     call = create_call(source, "PUT /cluster/options", found)
     return [call] if call.get("parameters") else []

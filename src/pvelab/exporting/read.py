@@ -93,7 +93,7 @@ def create_call(
     Args:
         source: What is read.
         route: The method that makes it: `POST /pools`.
-        row: What is told; what the method does not take, and every secret, is left out.
+        row: What is given; what the method does not take, and every secret, is left out.
         path: The path, where that of the route has variables.
         more: Parameters to set beside those of the row.
     """

@@ -29,7 +29,7 @@ Change = Callable[["World", "Document"], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Something that a fault is told."""
+    """A parameter of a fault."""
 
     type: type[str] | type[int] | type[float]
     help: str
@@ -59,7 +59,7 @@ class FaultKind:
 
     Attributes:
         help: What it does.
-        fields: What it is told.
+        fields: Its parameters.
         rule: Makes the rule that it is, for those that strike.
         apply: Changes the lab, for those that do.
         lift: Changes it back.

@@ -45,7 +45,7 @@ _MIME_KINDS = {
 
 
 def cloud_data(world: World, guest: Document) -> dict[str, Any]:
-    """Return what a guest is told from outside: by cloud-init, or by Proxmox if it is a container."""
+    """Return what a guest gets from outside: by cloud-init, or by Proxmox if it is a container."""
     config, node, vmid = guest["config"], str(guest["node"]), int(guest["vmid"])
     if guest["type"] == "lxc":
         kept = world.store.get("guest_secrets", str(vmid)) or {}

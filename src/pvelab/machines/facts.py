@@ -46,7 +46,7 @@ def host_name(guest: Document) -> str:
 
 
 def boot_facts(world: World, guest: Document) -> dict[str, Any]:
-    """Return everything that a guest is told at its boot."""
+    """Return everything that a guest gets at its boot."""
     cloud = cloud_data(world, guest)
     node = str(guest["node"])
     dns = world.store.get("dns", node) or {}

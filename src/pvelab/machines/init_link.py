@@ -116,7 +116,7 @@ class InitLink:
             await self.tell({"do": "signal", "id": session.number, "number": number})
 
     def close(self) -> None:
-        """Let go of the socket; the one that waits is told that the guest stopped."""
+        """Close the socket; whoever waits learns that the guest stopped."""
         if not self.is_open:
             return
         self.is_open = False

@@ -110,7 +110,7 @@ class Terminal:
         self._descriptor = descriptor
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change its size; the program is told by the system."""
+        """Change its size; the system notifies the program."""
         self.columns, self.rows = columns, rows
         if self._descriptor is not None:
             size = struct.pack("HHHH", min(rows, 0xFFFF), min(columns, 0xFFFF), 0, 0)

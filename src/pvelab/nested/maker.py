@@ -238,7 +238,7 @@ class NestedBoots:
 
                 await power_on(self._world, int(guest["vmid"]))
         except (MachineError, PveError) as err:
-            # It stopped meanwhile, or does not come up, which anyone who connects is told too.
+            # It stopped meanwhile, or does not come up, which anyone who connects sees too.
             context = {"message": f"VM {guest['vmid']} does not come up", "exception": err}
             asyncio.get_running_loop().call_exception_handler(context)
 

@@ -116,7 +116,7 @@ class Node:
                     await asyncio.Event().wait()
                 finally:
                     del nest.worlds[self._uplink.vmid]
-        except Exception as err:  # The edge of the nested lab: whoever waits for it is told why it ended.
+        except Exception as err:  # The edge of the nested lab: whoever waits for it sees why it ended.
             if ready.done():
                 asyncio.get_running_loop().call_exception_handler(
                     {"message": "a nested lab ended", "exception": err}

@@ -1,6 +1,6 @@
 """The ports of the SSH side, open from the start, while what answers them is still being loaded.
 
-The SSH library and what stands on it take a good part of the time that a lab needs to start. So the ports are
+The SSH library and what needs it take a good part of the time that a lab needs to start. So the ports are
 bound first and the lab is ready; who connects meanwhile waits in the queue of the port for a moment.
 """
 

@@ -139,7 +139,7 @@ def _base_in(name: str) -> str | None:
 
 
 def _list_volumes(kind: str, config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the volumes that the values of a configuration begin with, and the size that is told of each."""
+    """Yield the volumes that the values of a configuration begin with, and the size of each."""
     for key, value in config.items():
         if not isinstance(value, str) or ":" not in value or not _is_drive(kind, key):
             continue

@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the caller is told."""
+    """The answer to the caller."""
 
     status: int = 200
     reason: str = "OK"

@@ -59,7 +59,7 @@ def not_permitted(what: str = "") -> PveError:
 
 
 def defect(where: str, err: BaseException) -> PveError:
-    """Report a defect of the lab itself to the event loop, and return what the client is told of it.
+    """Report a defect of the lab itself to the event loop, and return what the client sees of it.
 
     The loop's exception handler has the traceback: by default it logs it, so that it is on the lab's own
     standard error and in no answer.

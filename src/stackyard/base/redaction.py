@@ -166,7 +166,7 @@ def _base64_cores(data: bytes) -> Iterator[str]:
     """Return what base64 of any text with these bytes in it contains, wherever in it they start."""
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + data).decode()
-        # The characters at both ends hold bits of what stands around the bytes.
+        # The characters at both ends hold bits of the neighbouring bytes.
         first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
         core = encoded[first:last]
         yield from (core, core.replace("+", "-").replace("/", "_"))

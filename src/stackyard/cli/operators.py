@@ -35,7 +35,7 @@ class NotConfirmedError(StackyardError):
 def operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
     """Run a verb.
 
-    With `--json-output` an error is told in the same form as an outcome.
+    With `--json-output` an error has the same form as an outcome.
 
     Raises:
         StackyardError: Nothing could be begun.

@@ -130,7 +130,7 @@ class SpecCollection:
             raise RequestRefusedError(404, Code.NOT_FOUND, f"There is no spec '{spec}'.")
         posture = self.site.specs[spec].model.access.posture
         if not is_posture_known(self.site, posture):
-            # Without it no one knows who may ask; nothing of the spec is told.
+            # Without it no one knows who may ask; nothing of the spec is sent.
             detail = f"There is no posture '{posture}', or it is not valid."
             raise RequestRefusedError(404, Code.POSTURE_NOT_FOUND, detail)
         return SpecRequest(identity=identity, spec=spec, method=auth_method(self.site, spec))

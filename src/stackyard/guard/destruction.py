@@ -167,7 +167,7 @@ def find_disk_loss(changes: Changes) -> Iterator[Finding]:
                 )
 
 
-# How the disks of each sort are told apart, and where their place and size are.
+# How the disks of each sort are distinguished, and where their place and size are.
 _SORTS = (
     ("disk", "interface", "disk"),
     ("efi_disk", None, "EFI disk"),

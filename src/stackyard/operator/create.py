@@ -206,7 +206,7 @@ class Creation:
         return self.manifest_run.manifest.settings.on_error != "continue"
 
     async def _apply(self, host: _Host) -> None:
-        """Let the engine do its part; the one that waits for a guest that does not come is told."""
+        """Let the engine do its part; whoever waits for a guest that does not come gets the error."""
         if host.made.is_nothing:
             return
         try:

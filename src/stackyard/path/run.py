@@ -357,7 +357,7 @@ def _require_sense(resolved: Resolved) -> None:
 
 
 async def _credentials(resolved: Resolved, settings: RunSettings, folder: Path) -> Mapping[str, str]:
-    """Return what bpg's provider is told by its environment; the built-in one is told in this process."""
+    """Return the environment of bpg's provider; the built-in one gets its settings in this process."""
     if settings.provider is not ProviderChoice.BPG:
         return {}
     return await bpg_environment(resolved, folder)

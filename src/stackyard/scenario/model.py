@@ -25,7 +25,7 @@ class ActionResult:
         success: Whether what it is for is so now.
         message: What there is to say, in full sentences.
         duration_s: How long it took; the runner measures it.
-        context_updates: What later phases, and the user, are told.
+        context_updates: What later phases, and the user, get to know.
         continue_on_failure: Whether the next phase continues although this one failed.
     """
 

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-# How a freeze is told to clients that know locks alone: its operation, and what its id begins with.
+# How a freeze looks to clients that know locks alone: its operation, and what its id begins with.
 FREEZE = "freeze"
 FROZEN = "frozen-"
 

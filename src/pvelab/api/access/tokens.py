@@ -1,4 +1,4 @@
-"""API tokens: `/access/users/{userid}/token`. A secret is told once, when it is created."""
+"""API tokens: `/access/users/{userid}/token`. A secret is shown once, when it is created."""
 
 from __future__ import annotations
 

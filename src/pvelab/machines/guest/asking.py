@@ -90,7 +90,7 @@ def _authorized_keys(name: str) -> list[str]:
 
 
 def _allows_password(name: str) -> bool:
-    """Read what sshd is told: the first word on a subject counts, drop-ins come before the rest."""
+    """Read the configuration of sshd: the first word on a subject counts, drop-ins come before the rest."""
     said: dict[str, str] = {}
     folder = "/etc/ssh/sshd_config.d"
     names = []

@@ -40,7 +40,7 @@ def users_and_groups(config: Config, journal: Journal) -> None:
 
 
 def ssh(config: Config, journal: Journal) -> None:
-    """Give out keys, and set what root is told."""
+    """Install keys, and set how root may log in."""
     keys = [str(key) for key in _list(config.get("ssh_authorized_keys"))]
     name = _default_name(config)
     with accounts.lock_records():

@@ -252,7 +252,7 @@ def _nics(guest: Document) -> Iterator[_Nic]:
 
 
 def _options(text: str) -> dict[str, str]:
-    """Read a device as the configuration holds it; `mac` is `hwaddr`, or what stands beside the model."""
+    """Read a device as the configuration holds it; `mac` is `hwaddr`, or the text beside the model."""
     options: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, _, value = part.partition("=")

@@ -76,7 +76,7 @@ def is_configured(store: Store, sid: str) -> bool:
 
 
 def is_managed(store: Store, sid: str) -> bool:
-    """Return whether HA has a guest in its hands: those that it is told to ignore it has not."""
+    """Return whether HA manages a guest: those in the state `ignored` it does not."""
     found = store.get(RESOURCES, sid)
     if found is None or found.get("state") == "ignored":
         return False

@@ -46,7 +46,7 @@ class StartOutcome:
 
 
 def new_uid() -> str:
-    """Return a name for one thing that a node is told to do."""
+    """Return a name for one command to a node."""
     return base64.b64encode(secrets.token_bytes(16)).decode().rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""Where the manager of HA is told that something has changed, and acts on it.
+"""What wakes the manager of HA when something has changed.
 
 Nothing here polls: the documents that matter are watched, and whatever changes one of them lets the manager
 look at the cluster once more. In a lab without latency it has done all that it can before the call that

@@ -1,7 +1,7 @@
 """Getting files from the web: really, where that stays on this machine, and as a stand-in otherwise.
 
 A lab works without a network. A URL on the machine that runs the lab (a loopback address, `localhost`, an
-address of its own) is really fetched, and so is every other one if the lab is told that it may. For the rest
+address of its own) is really fetched, and so is every other one if the lab may fetch it. For the rest
 it makes a stand-in: a file of a plausible size without bytes, always the same for one URL, whose checksum is
 believed.
 """

@@ -1,6 +1,6 @@
 """A program that runs beside us for as long as we want it, and that we talk to over descriptors of our own.
 
-It has no standard input; what it complains of comes line by line. It ends when it is told to, when it wants
+It has no standard input; what it complains of comes line by line. It ends when it is asked to, when it wants
 to, or with us.
 """
 

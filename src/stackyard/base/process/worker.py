@@ -41,7 +41,7 @@ _HEADER_BYTES = 8
 _CHUNK_BYTES = 2**20
 _LARGEST_ANSWER_BYTES = 256 * 2**20
 _MEMORY_BYTES = 2 * 2**30
-# Servers come first: work in the background is told by the kernel to wait for them.
+# Servers come first: the kernel lets work in the background wait for them.
 _NICE = 5
 
 T = TypeVar("T")

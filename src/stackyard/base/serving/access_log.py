@@ -1,4 +1,4 @@
-"""What is told about each request: who, what, how it ended. Never headers, bodies or secret query values."""
+"""The log of each request: who, what, how it ended. Never headers, bodies or secret query values."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class Mirror:
         return self._snapshot
 
     async def advertise(self, protocol: str) -> bytes:
-        """Return what a client of the smart protocol is told first."""
+        """Return the first answer to a client of the smart protocol."""
         told = bytearray()
         await self._upload_pack(("--advertise-refs",), b"", protocol, told.extend)
         return bytes(told)

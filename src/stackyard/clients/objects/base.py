@@ -2,7 +2,7 @@
 
 A store keeps bytes under a key and gives each content a `Tag`. A writer says what it expects to replace:
 nothing (`ABSENT`), exactly what it read (its tag), or whatever is there (`ANYTHING`). Of two writers that
-expect the same, one wins and the other is told `ConflictError`. When a call returns, the write is durable.
+expect the same, one wins and the other gets a `ConflictError`. When a call returns, the write is durable.
 """
 
 from __future__ import annotations

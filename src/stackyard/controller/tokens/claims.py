@@ -1,4 +1,4 @@
-"""What a token says, how it is spelled, and how a forged one is told.
+"""What a token says, how it is spelled, and how a forged one is recognised.
 
 A token is `base64url(claims) . base64url(HMAC-SHA256)`. The claims are readable by everyone; the signature
 covers them and the name of this format, so that nothing that was signed for another purpose passes here.

@@ -1,6 +1,6 @@
 """The site's own playbook in place of our script, run by ansible-runner: an external program.
 
-It is told everything by files that are ours alone: where the guest is, its host key, and its variables. A
+It gets everything from private files: where the guest is, its host key, and its variables. A
 guest that is reached through another machine is reached here by a port of our loopback that leads there, so
 that Ansible needs none of the credentials of that machine.
 """

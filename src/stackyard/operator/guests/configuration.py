@@ -58,7 +58,7 @@ def _is_lost(cause: BaseException | None) -> bool:
 
 
 class _PhaseReport:
-    """Where it is told what is done."""
+    """Where progress is reported."""
 
     def __init__(self, *, phases: Phases, emit: events.Emit) -> None:
         self.phases = phases

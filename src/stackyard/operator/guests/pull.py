@@ -187,7 +187,7 @@ def _is_own(address: str) -> bool:
 async def wait_for_pull(shell: ssh.Shell, node: Node, document: Mapping[str, Any], ctx: GuestContext) -> str:
     """Wait until a guest says that it has applied its spec; return what there is to say about it.
 
-    A guest whose first boot did not get that far, and one whose spec has changed since, is told to try again.
+    A guest whose first boot did not get that far, and one whose spec has changed since, has to try again.
 
     Raises:
         GuestConfigError: It could not; the error ends with what it said last.

@@ -1,4 +1,4 @@
-"""What cloud-init is told of a virtual machine."""
+"""The cloud-init data of a virtual machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def forget_settings(config: Configuration) -> None:
 
 
 def add_cloud_init(config: Configuration, block: Object, fields: dict[str, Any]) -> None:
-    """Add what cloud-init is told to the fields of a machine; its cards get their addresses.
+    """Add the cloud-init data to the fields of a machine; its cards get their addresses.
 
     Args:
         config: The configuration.

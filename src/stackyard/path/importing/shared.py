@@ -95,7 +95,7 @@ def _usual(text: str) -> str:
 
 
 def without_only_mac(cards: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return cards without the address of an only one, which keeps its own; several are told by theirs."""
+    """Return cards without the address of an only one, which keeps its own; several are known by theirs."""
     if len(cards) == 1:
         cards[0].pop("mac", None)
     return cards

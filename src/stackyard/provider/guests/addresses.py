@@ -1,4 +1,4 @@
-"""The addresses of a guest: those that it is told, and those that it reports."""
+"""The addresses of a guest: those in its configuration, and those that it reports."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class StateLocation(Protocol):
 
 
 def make_marker(document: StateDocument, destination: str, backup: str) -> bytes:
-    """Return what stands where a state was: no engine takes it for a state, nor for none."""
+    """Return what replaces a state that was moved: no engine takes it for a state, nor for none."""
     found = {
         _MARKER: destination,
         "moved_serial": document.serial,

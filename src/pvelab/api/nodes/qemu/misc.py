@@ -50,7 +50,7 @@ def read_feature(call: Call) -> Any:
 
 @route("PUT /nodes/{node}/qemu/{vmid}/sendkey")
 def send_key(call: Call) -> Any:
-    """Press keys; a guest that is told to by three of them boots again."""
+    """Press keys; Ctrl, Alt and Del together boot the guest again."""
     check_root_only(call)
     world, keys = call.world, str(call.params["key"]).split("-")
     guest = world.guests.require("qemu", call.node, call.vmid)

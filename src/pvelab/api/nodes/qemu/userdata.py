@@ -38,7 +38,7 @@ def render(world: World, node: str, vmid: int, config: Mapping[str, Any], *, par
         return _user(vmid, config, masked=masked)
     if part == "network":
         return network(world, node, config)
-    # The identity of an instance changes with everything that it is told, the real password among it.
+    # The identity of an instance changes with everything that it gets, the real password among it.
     text = _user(vmid, config, masked=False) + network(world, node, config)
     identity = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     if nocloud:

@@ -83,7 +83,7 @@ def volume_row(world: World, volume: Document) -> dict[str, Any]:
     """Return what lists tell of a volume."""
     row = {key: volume[key] for key in _SHOWN if key in volume}
     if row["content"] in ("images", "rootdir"):
-        # Disks of containers are told apart by their guest alone.
+        # Disks of containers are distinguished by their guest alone.
         guest = world.guests.get(int(row["vmid"])) if "vmid" in row else None
         row["content"] = "rootdir" if guest is not None and guest["type"] == "lxc" else "images"
     if "notes" in row:

@@ -72,7 +72,7 @@ def extract_config(call: Call) -> Any:
 
 @route("GET /cluster/backup-info")
 def index_info(_call: Call) -> Any:
-    """List what is told of all backup jobs together."""
+    """List what there is to know about backup jobs together."""
     return [{"subdir": "not-backed-up"}]
 
 

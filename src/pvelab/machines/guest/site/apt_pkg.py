@@ -40,7 +40,7 @@ class Error(SystemError):
 
 
 class Configuration(dict[str, str]):
-    """What apt is told, by name."""
+    """The configuration of apt, by name."""
 
     def find(self, key: str, default: str = "") -> str:
         """Return a value."""

@@ -104,7 +104,7 @@ def lab_client(name: str) -> LabClient:
 
 
 def seed_to_send(seed: str) -> Any:
-    """Return what a lab is told of a seed: its name, or what is in its file.
+    """Return what a lab gets of a seed: its name, or what is in its file.
 
     Raises:
         FileError: The file cannot be read.

@@ -151,7 +151,7 @@ class ConnectionPool:
             connection.close()
 
     def forget(self) -> None:
-        """Begin anew in a process that was forked.
+        """Start without connections in a process that was forked.
 
         The connections belong to the parent. To close one would end the session of the parent on the server.
         """

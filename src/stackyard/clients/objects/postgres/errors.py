@@ -36,7 +36,7 @@ class Failure:
     """An error, and what it means for a further attempt.
 
     Attributes:
-        error: What the caller is told if there is none.
+        error: What the caller gets if there is none.
         may_pass: Whether a further attempt may succeed.
         is_away: Whether no server answered.
     """

@@ -1,4 +1,4 @@
-"""Blocks of a container as they are planned, with what stands for them where they are left out."""
+"""Blocks of a container as they are planned, with the defaults of those that are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cloud-init: what a VM is told at its first start, and the drive that tells it."""
+"""Cloud-init: the data of a VM for its first start, and the drive that carries it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_drive(key: str, value: Any, vm_id: int) -> bool:
 
 
 def initialization_params(state: Object, *, with_upgrade: bool) -> dict[str, Any]:
-    """Return what cloud-init is told; what is not told is None."""
+    """Return the data for cloud-init; what it does not get is None."""
     block = known_block(state, "initialization")
     if block is None:
         return {}

@@ -122,7 +122,7 @@ class ManifestV2(Entity):
     schema_version: Annotated[int, Field(ge=2, le=2)]
     name: Name
     description: str | None = None
-    # For the reader: how guests lie is told by their parents.
+    # For the reader: the parents of guests say which is inside of which.
     pattern: Literal["flat", "tiered"] = "flat"
     posture: Name = "dev"
     execution: Execution = Execution()
