@@ -118,7 +118,7 @@ def identity_of(change: Change) -> str:
 
 
 def is_snippet(change: Change) -> bool:
-    """Tell whether a change is about a file whose text is in the configuration."""
+    """Return whether a change is about a file whose text is in the configuration."""
     return short_kind(change) == "file" and bool((change.before or change.after or {}).get("source_raw"))
 
 

@@ -191,9 +191,9 @@ def read_known_state(states: StateService, name: str, desired: Desired | None = 
     except EncryptedStateError:
         return KnownState(is_readable=False)
     renamed = {} if desired is None else find_renamed(desired, view.instances.keys())
-    instances = {
-        renamed.get(address, address): replace(one, address=renamed.get(address, address))
-        for address, one in view.instances.items()
-        if one.mode == "managed" and not one.is_deposed
-    }
+    managed = (one for one in view.instances.values() if one.mode == "managed" and not one.is_deposed)
+    present = (
+        replace(one, address=renamed[one.address]) if one.address in renamed else one for one in managed
+    )
+    instances = {one.address: one for one in present}
     return KnownState(instances=instances, renamed=renamed, _data=content.body.data)

@@ -104,7 +104,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider
 
 
 class _ProviderServer:
-    """What answers behind the doorway, once someone wants it.
+    """The server behind the socket, started when an engine needs it.
 
     Args:
         options: How.

@@ -69,7 +69,7 @@ async def start_guests(
 async def stop_guests(
     world: World, task: Task, node: str, *, wanted: Collection[int] = (), managed: bool = False
 ) -> None:
-    """Shut guests of a node down, each in a task of its own; those in the hands of HA only if asked to."""
+    """Shut guests of a node down, each in a task of its own; those that HA manages only if asked to."""
     for guest in sorted(_select_guests(world, node, wanted, managed=managed), key=_order, reverse=True):
         if guest["status"] != "running":
             continue
@@ -101,7 +101,7 @@ def _select_guests(
 
 
 def _is_chosen(world: World, guest: Document, wanted: Collection[int]) -> bool:
-    """Return whether a guest is meant: those in the hands of HA only where they are named."""
+    """Return whether a guest is meant: those that HA manages only where they are named."""
     if wanted:
         return guest["vmid"] in wanted
     return not is_managed(world.store, sid_of(str(guest["type"]), guest["vmid"]))
