@@ -32,6 +32,7 @@ from stackyard.engine.tools.find import find_engine
 from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.run import RunSettings, open_run
+from stackyard.sources.store import ChosenStore
 
 __all__ = ["measure"]
 
@@ -167,7 +168,7 @@ async def _alone(yard: _Yard) -> _Costs:
     base = yard.folder.parent / "alone"
     yard.begin(base)
     resolved = EnvironmentSource.find(str(yard.folder)).resolve(_NAME, None)
-    async with open_run(resolved, RunSettings(base=base)) as run:
+    async with open_run(resolved, RunSettings(store=ChosenStore(base=base))) as run:
         workdir, plan = run.workdir, str(yard.folder.parent / "plan")
 
         async def engine(*arguments: str) -> _Cost:

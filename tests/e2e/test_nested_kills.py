@@ -20,6 +20,7 @@ from tests.support.path_faults import Spot, spots_of
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, control, watch_calls
 from tests.support.processes import Watched
+from tests.support.site_store import pending
 
 from stackyard.operator.record import RunState
 from stackyard.sources.manifest import model as manifest_model
@@ -136,7 +137,7 @@ class Nested:
                 assert process.has_ended(), f"the inner run {inner.pid} lives on"
         assert self.ground.record(SUBTREE).state is RunState.DONE
         folder = self.ground.yard.folder / ".stackyard"
-        assert list((folder / "journal").glob("*.json")) == []
+        assert pending(folder) == []
         assert self.ground.yard.json("state", "locks")["locks"] == []
 
     def made(self) -> dict[int, int]:

@@ -18,6 +18,7 @@ from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.plan import make_plan
 from stackyard.path.run import RunSettings, open_run
+from stackyard.sources.store import ChosenStore
 from stackyard.state import StateService
 from stackyard.state.model import StateHead
 
@@ -176,7 +177,7 @@ def test_one_plan_reads_the_index_of_all_states_once(yard: Yard, monkeypatch: py
     resolved = EnvironmentSource.find(str(yard.folder)).resolve("two", None)
 
     async def plan() -> int:
-        settings = RunSettings(base=yard.folder / ".stackyard")
+        settings = RunSettings(store=ChosenStore(base=yard.folder / ".stackyard"))
         async with open_run(resolved, settings) as run, make_plan(run) as made:
             return len(made.changes.planned)
 

@@ -22,7 +22,9 @@ from pvelab.seeds import PREPARED_STORAGES
 from pvelab.server.journal import JournalEntry
 from stackyard import lab
 from stackyard.engine.version import Flavour
-from stackyard.path.planfile import PlanFile, read_key
+from stackyard.path.planfile import PlanFile, plan_keys
+from stackyard.sources.store import ChosenStore
+from stackyard.sources.store.keys import site_keys
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -156,8 +158,11 @@ def test_a_saved_plan_holds_no_secret_even_when_it_is_opened(yard: Yard) -> None
     path = yard.folder / "saved.plan"
     assert path.stat().st_mode & 0o077 == 0
     assert found_in(path.read_bytes()) == []
+    store = ChosenStore(base=yard.folder / ".stackyard")
+    with contextlib.closing(store.read()) as objects:
+        keys = plan_keys(site_keys(store, objects, create=False).ring)
     # Inside the envelope is what OpenTofu encrypted itself.
-    assert found_in(PlanFile.load(path, read_key()).plan) == []
+    assert found_in(PlanFile.load(path, keys).plan) == []
 
 
 def test_a_destruction_shows_no_secret_that_the_cluster_says(yard: Yard, tmp_path: Path) -> None:

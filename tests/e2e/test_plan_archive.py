@@ -22,6 +22,7 @@ from stackyard.engine.version import Flavour
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.planfile import open_encrypted
 from stackyard.path.run import Run, RunSettings, open_run
+from stackyard.sources.store import ChosenStore
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -62,7 +63,7 @@ class Compared:
 
     async def _changes(self, mode: tofu.PlanMode) -> Changes:
         resolved = EnvironmentSource.find(str(self._yard.folder)).resolve("t", None)
-        async with open_run(resolved, RunSettings(base=self._base)) as run:
+        async with open_run(resolved, RunSettings(store=ChosenStore(base=self._base))) as run:
             await tofu.plan(run.workdir, self._plan, options=tofu.PlanOptions(mode=mode))
             document = self.archived(run)
             shown = read_changes(await tofu.show_plan(run.workdir, self._plan))

@@ -21,6 +21,7 @@ from tests.unit.desired.test_desired import FULL
 from pvelab.faults.latency import Work
 from stackyard import lab, provider
 from stackyard.base import process
+from stackyard.clients.objects import open_objects
 from stackyard.desired import Desired
 from stackyard.engine.version import Engine
 from stackyard.render import Provider, render
@@ -193,7 +194,7 @@ def test_after_the_engine_was_killed_the_next_run_goes_on_with_the_same_vms(
 @contextlib.asynccontextmanager
 async def served_stack(engine: Engine, running: lab.Running, folder: Path, journal: Path) -> Any:
     env = credentials(running)
-    options = provider.Options(environment=env, journal=journal, state="test")
+    options = provider.Options(environment=env, journal=open_objects(journal), state="test")
     async with provider.serve(options) as served_provider:
         yield Stack(engine=engine, folder=folder, environment=env, reattach=served_provider.reattach)
 

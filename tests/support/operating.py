@@ -29,6 +29,7 @@ from stackyard.operator.verbs import run_verb
 from stackyard.path.target import Target
 from stackyard.path.verify import GuestUp
 from stackyard.sources.manifest.model import Manifest, Node
+from stackyard.sources.store import ChosenStore
 from stackyard.state import StateService
 from stackyard.state.inside import read_view
 
@@ -190,7 +191,7 @@ class Ground:
 
     def book(self, manifest: str, host: str = "lab") -> RecordStore:
         """Return where the record of a manifest is."""
-        return RecordStore(self.yard.folder / ".stackyard", manifest, host)
+        return RecordStore(ChosenStore(base=self.yard.folder / ".stackyard"), manifest, host)
 
     def record(self, manifest: str, host: str = "lab") -> RunRecord:
         """Return the record of a manifest."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.lab_consistency import problems_in
 from tests.support.path import Yard
+from tests.support.site_store import pending
 
 from pvelab.server.journal import Journal, JournalEntry
 from stackyard import lab
@@ -26,6 +27,7 @@ from stackyard.path.environment import EnvironmentSource
 from stackyard.path.plan import make_plan
 from stackyard.path.run import RunSettings, open_run
 from stackyard.path.target import Resolved
+from stackyard.sources.store import ChosenStore
 from stackyard.state import StateService
 
 __all__ = ["DNS", "GUEST_TYPES", "WEB", "Rig", "WatchedJournal", "describe", "watch_calls"]
@@ -96,7 +98,7 @@ class Rig:
 
         async def main() -> None:
             async with (
-                open_run(self.resolved, RunSettings(base=self.base), emit=emit) as run,
+                open_run(self.resolved, RunSettings(store=ChosenStore(base=self.base)), emit=emit) as run,
                 make_plan(run) as made,
             ):
                 made.verdict.raise_refusal("t")
@@ -113,7 +115,10 @@ class Rig:
         """Return what a plan would change."""
 
         async def main() -> Changes:
-            async with open_run(self.resolved, RunSettings(base=self.base)) as run, make_plan(run) as made:
+            async with (
+                open_run(self.resolved, RunSettings(store=ChosenStore(base=self.base))) as run,
+                make_plan(run) as made,
+            ):
                 return made.changes
 
         return asyncio.run(main())
@@ -155,7 +160,7 @@ class Rig:
         assert {guest["status"] for guest in self.yard.guests().values()} == {"running"}
         changes = self.plan()
         assert changes.is_empty, [c.address for c in changes.planned if c.action is not Action.NOTHING]
-        assert list((self.base / "journal").glob("*.json")) == []
+        assert pending(self.base) == []
         assert self.yard.running.on_loop(lambda: problems_in(self.yard.running.world)) == []
 
 

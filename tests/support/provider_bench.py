@@ -13,6 +13,7 @@ from typing import Any
 
 from stackyard import lab
 from stackyard.clients import proxmox
+from stackyard.clients.objects import open_objects
 from stackyard.provider import registry
 from stackyard.provider.journal import Journal
 from stackyard.provider.operations import Change, Operations, Result
@@ -173,7 +174,7 @@ async def bench(running: lab.Running, journal: Path | None = None, **changes: An
     )
     ports = {name: SshNode(address="127.0.0.1", port=port) for name, port in running.ssh_ports.items()}
     ssh = SshSettings(username="root", password=running.password, nodes=ports)
-    session = Session(Journal(journal, "test"))
+    session = Session(Journal(None if journal is None else open_objects(journal), "test"))
     try:
         await session.configure(Settings(connection=connection, ssh=ssh))
         yield Bench(session)

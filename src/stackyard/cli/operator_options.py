@@ -101,6 +101,12 @@ def run_options(function: Function) -> Function:
             metavar="PHASE=SECONDS",
             help="The time limit of a phase: provision, wait_ssh, apply_spec, setup_pve and others.",
         ),
+        click.option(
+            "--lock-wait",
+            type=click.FloatRange(0),
+            metavar="SECONDS",
+            help="How long to wait for another run on the same manifest (default: 600).",
+        ),
         click.option("--skip-preflight", is_flag=True, help="Skip the preflight checks of the host."),
         click.option(
             "-r",
@@ -156,7 +162,7 @@ def request_of(values: Mapping[str, Any]) -> VerbRequest:
         parallel=values["parallel"],
         skip_preflight=values["skip_preflight"],
         report_dir=values["report_dir"],
-        lock_wait_s=values.get("lock_wait") or 0.0,
+        lock_wait_s=request.lock_wait_s if values.get("lock_wait") is None else values["lock_wait"],
     )
 
 

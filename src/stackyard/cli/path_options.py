@@ -51,7 +51,7 @@ def reach_options(function: Function) -> Function:
             "--lock-wait",
             type=click.FloatRange(0),
             metavar="SECONDS",
-            help="How long to wait for a state that another run has locked (default: 0; deployment: 600).",
+            help="How long to wait for a state that another run has locked (default: 600).",
         ),
     )
     for option in reversed(options):

@@ -16,13 +16,11 @@ from stackyard.controller.admission import Admission
 from stackyard.controller.app import ControllerApp
 from stackyard.controller.identity import certificate_of, renewal_in_s
 from stackyard.controller.specs import SpecCollection, open_book
-from stackyard.controller.tokens import FileStore, MemoryStore, Tokens
-from stackyard.sources.site.pull import TOKENS_FILE
+from stackyard.controller.tokens import MemoryStore, TokenObjects, Tokens
 from stackyard.state.http.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from stackyard.clients.objects.sealed import KeyRing
     from stackyard.controller.options import ControllerOptions
@@ -30,12 +28,7 @@ if TYPE_CHECKING:
     from stackyard.state.http.app import StateApp
     from stackyard.state.http.auth import Authenticator
 
-__all__ = ["RunningController", "controller", "token_store"]
-
-
-def token_store(site: Path) -> FileStore:
-    """Return where the signed tokens of a site are kept."""
-    return FileStore(site / TOKENS_FILE)
+__all__ = ["RunningController", "controller"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,7 +168,7 @@ async def controller(
     _tell_findings(book, emit)
     certificate = await asyncio.to_thread(certificate_of, options, book.site)
     tokens = Tokens(
-        MemoryStore() if options.run_tokens else token_store(book.site.root), site_key=book.auth.signing_key
+        MemoryStore() if options.run_tokens else TokenObjects(book.site.store), site_key=book.auth.signing_key
     )
     async with contextlib.AsyncExitStack() as stack:
         running = await _start_controller(options, _ControllerParts(book, certificate, tokens), emit, stack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stackyard.clients.objects import Objects
+    from stackyard.sources.store import ChosenStore
 
-__all__ = ["InventoryTarget", "Published", "open_inventory_target"]
+__all__ = ["InventoryTarget", "Published", "StoredInventory", "open_inventory_target"]
 
 JSON_FILE = "ansible_inventory.json"
 YAML_FILE = "inventory.yml"
@@ -155,3 +157,34 @@ class _Bucket:
     def _objects(self, *, create: bool) -> Iterator[Objects]:
         with contextlib.closing(open_objects(self._address, create=create)) as objects:
             yield objects
+
+
+class StoredInventory:
+    """An object in the store of a site, and a copy in a folder on this machine for Ansible to read.
+
+    Args:
+        store: The store of the site.
+        key: The object.
+        copy: The folder.
+    """
+
+    def __init__(self, store: ChosenStore, key: str, copy: InventoryTarget) -> None:
+        self._store = store
+        self._key = key
+        self._copy = copy
+
+    def read(self) -> Inventory | None:
+        """Return what is stored; where nothing is, what an earlier stackyard left in the folder."""
+        with contextlib.closing(self._store.read()) as objects:
+            stored = objects.get(self._key)
+        return self._copy.read() if stored is None else parse(stored.data)
+
+    def publish(self, inventory: Inventory) -> Published:
+        """Store it over the one that was read, and copy it."""
+        data = inventory.data()
+        with contextlib.closing(self._store.open()) as objects:
+            stored = objects.get(self._key)
+            is_new = stored is None or stored.data != data
+            if is_new:
+                objects.put(self._key, data, expect=ABSENT if stored is None else stored.tag)
+        return dataclasses.replace(self._copy.publish(inventory), is_new=is_new)

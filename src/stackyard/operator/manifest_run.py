@@ -12,7 +12,6 @@ from stackyard.base.errors import UsageError
 from stackyard.base.suggestions import did_you_mean
 from stackyard.operator.outcome import Verb
 from stackyard.operator.record_store import RecordStore
-from stackyard.path.environment import EnvironmentSource
 from stackyard.path.manifests import require_used
 from stackyard.path.run import InputChangedError, ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.sources.manifest.checks import check_manifest
@@ -181,7 +180,7 @@ class ManifestRun:
 
     def open_record(self, host: str) -> RecordStore:
         """Return where the record of a host is kept."""
-        return RecordStore(self.settings.base, self.manifest.name, host)
+        return RecordStore(self.settings.store, self.manifest.name, host)
 
     def is_whole(self, host: str) -> bool:
         """Return whether everything that the manifest has on a host is meant."""
@@ -200,7 +199,7 @@ def timeouts_of(request: VerbRequest, resolver: ConfigResolver) -> Timeouts:
 def settings_for(request: VerbRequest, resolver: ConfigResolver, roots: int) -> RunSettings:
     """Return how the engine is run for a request."""
     return RunSettings(
-        base=EnvironmentSource(resolver).base,
+        store=resolver.site.store,
         provider=ProviderChoice(request.provider),
         cli_config=read_cli_config_path(),
         lock_wait_s=request.lock_wait_s,
@@ -221,7 +220,7 @@ def with_vm_ids(manifest: Manifest, vm_ids: Mapping[str, int]) -> Manifest:
 
 def _list_previous_ids(settings: RunSettings, manifest: Manifest, host: str) -> dict[str, int]:
     """Return the ids that were given before for guests that are still there."""
-    record = RecordStore(settings.base, manifest.name, host).read()
+    record = RecordStore(settings.store, manifest.name, host).read()
     if record is None or record.is_over:
         return {}
     return {name: vm_id for name, vm_id in record.vm_ids.items() if name in manifest.by_name}

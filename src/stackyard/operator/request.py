@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.path.settings import QUEUE_S
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,7 +47,7 @@ class VerbRequest:
     vm_ids: Mapping[str, int] = field(default_factory=dict)
     parallel: int | None = None
     skip_preflight: bool = False
-    lock_wait_s: float = 0.0
+    lock_wait_s: float = QUEUE_S
     timeouts: Mapping[str, float] = field(default_factory=dict)
     report_dir: str | None = None
     is_delegated: bool = False

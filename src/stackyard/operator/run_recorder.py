@@ -74,25 +74,30 @@ class RunRecorder:
         return self._known.get(host, {}).get(name)
 
     @contextlib.asynccontextmanager
-    async def hold_hosts(self) -> AsyncIterator[None]:
-        """Hold every host of the manifest for the length of the block.
+    async def hold_hosts(self, wait_s: float = 0.0) -> AsyncIterator[bool]:
+        """Hold every host of the manifest for the length of the block; tell whether others were waited for.
+
+        Args:
+            wait_s: How long to wait for another run.
 
         Raises:
-            RunBusyError: Another run holds one of them.
+            RunBusyError: Another run holds one of them for longer than that.
         """
         where = f"process {os.getpid()} on {socket.gethostname()}"
         holder = f"`{self.subject.verb}` of {where} since {self._started_at}"
-        with contextlib.ExitStack() as stack:
+        has_waited = False
+        async with contextlib.AsyncExitStack() as stack:
             # In one order, so that two runs never hold one each and wait for the other.
             for host in sorted(self.subject.books):
-                stack.enter_context(self.subject.books[host].hold(holder))
+                holding = self.subject.books[host].hold(holder, wait_s=wait_s, emit=self._emit)
+                has_waited |= await stack.enter_async_context(holding)
             self.before = {host: book.read() for host, book in self.subject.books.items()}
             self._known = {
                 host: {node.name: node for node in record.nodes}
                 for host, record in self.before.items()
                 if record is not None
             }
-            yield
+            yield has_waited
 
     @contextlib.asynccontextmanager
     async def record(self, nodes: Iterable[NodeOutcome]) -> AsyncIterator[Tracker]:
@@ -128,7 +133,7 @@ class RunRecorder:
             nodes=nodes,
             phases=tuple(tracker.phases),
             error=None if success else _first_error(nodes),
-            logs=tuple(str(book.path) for book in self.subject.books.values()),
+            logs=(),
         )
 
     def _save(self, nodes: tuple[NodeOutcome, ...]) -> None:
@@ -140,7 +145,7 @@ class RunRecorder:
             state = RunState.FAILED
         for host, book in self.subject.books.items():
             ended = self._record(host, nodes, state)
-            book.close(dataclasses.replace(ended, finished_at=now(), error=error))
+            book.write(dataclasses.replace(ended, finished_at=now(), error=error))
 
     def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> RunRecord:
         by_name = {node.name: node for node in nodes}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.errors import BusyError
 from stackyard.clients import proxmox
-from stackyard.clients.objects import open_objects
 from stackyard.engine.changes import Action
 from stackyard.operator.create import guests_of
 from stackyard.operator.remove import find_orphans
@@ -156,7 +156,7 @@ async def look(manifest_run: ManifestRun, emit: events.Emit = events.ignore) -> 
 async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _HostStatus:
     resolved = resolve_manifest(manifest_run.resolver, manifest_run.manifest, host)
     guests = guests_of(resolved.desired, manifest_run.roots_on(host))
-    with contextlib.closing(open_objects(manifest_run.settings.base / "state")) as objects:
+    with contextlib.closing(manifest_run.settings.store.read()) as objects:
         async with proxmox.Client(resolved.connection) as client:
             rows = await client.get("/cluster/resources", {"type": "vm"})
             orphans = await find_orphans(
@@ -165,7 +165,7 @@ async def _look_at(manifest_run: ManifestRun, host: str, emit: events.Emit) -> _
     power = {int(row["vmid"]): str(row.get("status", "")) for row in rows}
     try:
         async with (
-            open_run(resolved, manifest_run.settings, emit=emit) as run,
+            open_run(resolved, dataclasses.replace(manifest_run.settings, lock_wait_s=0.0), emit=emit) as run,
             make_plan(run, PlanRequest(unchanged=True)) as made,
         ):
             by_address = _by_address(made)

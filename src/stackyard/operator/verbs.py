@@ -139,7 +139,9 @@ class _ManifestVerb:
             ),
             self._emit,
         )
-        async with recorder.hold_hosts():
+        async with recorder.hold_hosts(manifest_run.request.lock_wait_s) as has_waited:
+            if has_waited and not manifest_run.resolver.site.is_current():
+                raise InputChangedError("The site was changed while another run was waited for.")
             checked = await self._preflight()
             nodes = _nodes(manifest_run, recorder)
             async with recorder.record(nodes) as tracker, contextlib.AsyncExitStack() as stack:
@@ -240,7 +242,7 @@ async def _destroy_by_name(
     """Destroy a manifest that cannot be read any more: by its record, and by its state alone."""
     host = resolver.any_node(request.host)
     settings = settings_for(request, resolver, 0)
-    book = RecordStore(settings.base, name, host)
+    book = RecordStore(settings.store, name, host)
     before = book.read()
     if before is not None and before.document is not None:
         text = orjson.dumps(before.document).decode()
@@ -251,10 +253,10 @@ async def _destroy_by_name(
         else:
             again = dataclasses.replace(request, name=None, file=None, text=text)
             return await run_verb(Verb.DESTROY, again, emit)
-    if before is None and not _has_state(resolver, request, name, host):
+    if before is None and not _has_state(resolver, name, host):
         raise UsageError(f"There is no manifest '{name}', and no run of that name on {host}.")
     recorder = RunRecorder(RunSubject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
-    async with recorder.hold_hosts():
+    async with recorder.hold_hosts(request.lock_wait_s):
         nodes = () if before is None else before.nodes
         async with recorder.record(nodes) as tracker:
             destruction = Destruction(
@@ -273,21 +275,13 @@ async def _destroy_by_name(
     return _write_reports(ended, request, resolver)
 
 
-def _has_state(resolver: ConfigResolver, request: VerbRequest, name: str, host: str) -> bool:
-    from stackyard.clients.objects import open_objects  # lazy: only for a manifest that is gone
-    from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
-    from stackyard.path.manifests import KIND  # lazy: as above
+def _has_state(resolver: ConfigResolver, name: str, host: str) -> bool:
+    from stackyard.path.manifests import KIND  # lazy: only for a manifest that is gone
     from stackyard.path.target import Target  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
 
-    folder = settings_for(request, resolver, 0).base / "state"
-    if not (folder / DATABASE).exists():
-        return False
-    objects = open_objects(folder, create=False)
-    try:
+    with contextlib.closing(resolver.site.store.read()) as objects:
         return Target(kind=KIND, name=name, node=host).state_name in StateService(objects).names()
-    finally:
-        objects.close()
 
 
 def _write_reports(outcome: RunOutcome, request: VerbRequest, resolver: ConfigResolver) -> RunOutcome:

@@ -10,8 +10,6 @@ from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.base.redaction import NOTHING_SECRET
 from stackyard.clients import proxmox
-from stackyard.clients.objects import open_objects
-from stackyard.clients.objects.open_store import DATABASE
 from stackyard.clients.ssh.host import Host, OpenSsh
 from stackyard.clients.ssh.user_keys import user_keys
 from stackyard.desired import Desired, Secret, Secrets
@@ -35,11 +33,11 @@ from stackyard.state.guests import read_guests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from stackyard.sources.deployment import ObjectLocation
     from stackyard.sources.deployment.fetch import Object
     from stackyard.sources.deployment.model import ParsedDeployment
+    from stackyard.sources.store import ChosenStore
 
 __all__ = ["DeploymentSource"]
 
@@ -85,9 +83,13 @@ class DeploymentSource:
         return KIND
 
     @property
-    def base(self) -> Path:
-        """The folder for what runs leave for the next."""
-        return self.place.base
+    def store(self) -> ChosenStore:
+        """Where what runs leave for the next is kept: never the store of the object, which has its own word.
+
+        Raises:
+            InvalidInputError: It is not clear which store is meant.
+        """
+        return self.place.run_store()
 
     def names(self) -> Sequence[str]:
         """Return the one environment that the object here is for."""
@@ -119,7 +121,7 @@ class DeploymentSource:
             NoTokenError: Nothing says how to reach the cluster.
         """
         target = self.target(name)
-        known = _StateContent.of(self.place.base, target)
+        known = _StateContent.of(self.store, target)
         try:
             found = deployment.fetch(self.place, emit=self.emit)
             rules = deployment.rules_of(self.place)
@@ -262,12 +264,9 @@ class _StateContent:
     is_read: bool = True
 
     @classmethod
-    def of(cls, base: Path, target: Target) -> _StateContent:
-        folder = base / "state"
-        if not (folder / DATABASE).exists():
-            return cls(guests={})
+    def of(cls, store: ChosenStore, target: Target) -> _StateContent:
         try:
-            with contextlib.closing(open_objects(folder, create=False)) as objects:
+            with contextlib.closing(store.read()) as objects:
                 content = StateService(objects).contents.read(target.state_name)
                 guests = () if content is None else read_guests(content.body.data)
         except StackyardError:

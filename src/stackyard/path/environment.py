@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stackyard.base import directories, events
+from stackyard.base import events
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients import proxmox
 from stackyard.desired import Desired
@@ -17,9 +17,9 @@ from stackyard.sources.site import ConfigResolver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from stackyard.sources.site.hosts import HostConfig
+    from stackyard.sources.store import ChosenStore
 
 __all__ = ["EnvironmentSource", "NoTokenError", "SharedSource", "resolve_by_state", "resolve_on"]
 
@@ -58,9 +58,9 @@ class EnvironmentSource:
         return "env"
 
     @property
-    def base(self) -> Path:
-        """The folder for what runs leave for the next: beside the site, so that both move together."""
-        return self.resolver.site.root / directories.PROJECT_FOLDER
+    def store(self) -> ChosenStore:
+        """Where what runs leave for the next is kept."""
+        return self.resolver.site.store
 
     def names(self) -> Sequence[str]:
         """Return the envs, also those whose files cannot be read."""

@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.base import directories, files, locks
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.errors import FileError
+from stackyard.clients.objects import ABSENT, ConflictError, StoreDamagedError
 from stackyard.desired import HostKey, Secret
 from stackyard.sources.site.pull import OwnBoot, boot_parts
+from stackyard.sources.store.sealed import open_sealed
+from stackyard.state import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from stackyard.clients.objects import Objects, Tag
     from stackyard.path.target import Target
+    from stackyard.sources.store import ChosenStore
 
-__all__ = ["BootRecord", "FirstBoots", "Pull", "own_boots"]
+__all__ = ["BootRecord", "FirstBoots", "Pull", "decode_boots", "encode_boots", "own_boots"]
+
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,98 +71,135 @@ class FirstBoots:
     """The records of the guests of one target.
 
     Args:
-        base: The folder for what runs leave for the next.
+        store: Where what runs leave is kept; the records are sealed there with the key of the site.
         target: The target.
     """
 
-    def __init__(self, base: Path, target: Target) -> None:
-        self._path = base / "guests" / f"{target.state_name.replace('/', '--')}.json"
+    def __init__(self, store: ChosenStore, target: Target) -> None:
+        self._store = store
+        self._key = layout.guests(target.state_name)
 
     def read(self) -> Mapping[str, BootRecord]:
         """Return what there is, by the names of guests.
 
         Raises:
-            FileError: It cannot be read.
+            SiteKeyMissingError: The key that sealed it is not here.
+            StoreError: It cannot be read.
         """
-        try:
-            data = self._path.read_bytes()
-        except FileNotFoundError:
-            return {}
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._path) from err
-        try:
-            return {name: BootRecord._read(record) for name, record in parse_json(data).items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as err:
-            raise FileError(
-                f"{self._path} is not a file of keys of guests.",
-                remedy="Restore it from a copy: guests that are there show the keys that it holds.",
-            ) from err
+        with contextlib.closing(self._store.read()) as objects:
+            # The key is asked for only where there is something to open.
+            if objects.get(self._key) is None:
+                return {}
+            return self._read(open_sealed(self._store, objects))[0]
+
+    def _read(self, sealed: Objects) -> tuple[dict[str, BootRecord], Tag | None]:
+        stored = sealed.get(self._key)
+        if stored is None:
+            return {}, None
+        return decode_boots(stored.data, self._key), stored.tag
 
     def ensure(self, names: Iterable[str]) -> Mapping[str, BootRecord]:
         """Return the records of these guests, made where there are none.
 
         Raises:
-            FileError: They cannot be read or written.
+            StoreError: They cannot be read or written.
         """
         wanted = list(names)
         known = self.read()
         if all(name in known for name in wanted):
             return {name: known[name] for name in wanted}
-        with self._change_records() as records:
-            for name in wanted:
-                if name not in records:
-                    records[name] = _new_record()
-            return {name: records[name] for name in wanted}
+        # Before the first attempt: making a key takes longer than storing it.
+        made = {name: _new_record() for name in wanted if name not in known}
+
+        def add(records: dict[str, BootRecord]) -> None:
+            for name, record in made.items():
+                records.setdefault(name, record)
+
+        records = self._change(add)
+        return {name: records[name] for name in wanted}
 
     def give(self, pulls: Mapping[str, Pull]) -> None:
         """Set with what guests fetch their specs; one that has done so keeps what it has.
 
         Raises:
-            FileError: It cannot be read or written.
+            StoreError: It cannot be read or written.
         """
         self.ensure(pulls)
-        with self._change_records() as records:
+
+        def give(records: dict[str, BootRecord]) -> None:
             for name, pull in pulls.items():
                 had = records[name].pull
                 if had is None or not had.is_settled:
                     records[name] = dataclasses.replace(records[name], pull=pull)
 
+        self._change(give)
+
     def settle(self, names: Collection[str]) -> None:
         """Remember that guests have fetched their specs.
 
         Raises:
-            FileError: It cannot be read or written.
+            StoreError: It cannot be read or written.
         """
         known = self.read() if names else {}
         if not any(_is_open(known[name]) for name in names if name in known):
             return
-        with self._change_records() as records:
+
+        def settle(records: dict[str, BootRecord]) -> None:
             for name in names:
                 record = records.get(name)
                 if record is not None and record.pull is not None:
                     settled = dataclasses.replace(record.pull, is_settled=True)
                     records[name] = dataclasses.replace(record, pull=settled)
 
+        self._change(settle)
+
     def forget(self, names: Collection[str]) -> None:
         """Forget guests that are no more.
 
         Raises:
-            FileError: It cannot be read or written.
+            StoreError: It cannot be read or written.
         """
-        if self.read().keys() & set(names):
-            with self._change_records() as records:
-                for name in names:
-                    records.pop(name, None)
 
-    @contextlib.contextmanager
-    def _change_records(self) -> Iterator[dict[str, BootRecord]]:
-        """Give the records to change, to one at a time."""
-        directories.ensure_private(self._path.parent)
-        with locks.hold_file(self._path.with_suffix(".lock")):
-            records = dict(self.read())
-            yield records
-            document = {name: dataclasses.asdict(record) for name, record in records.items()}
-            files.replace_file(self._path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        def forget(records: dict[str, BootRecord]) -> None:
+            for name in names:
+                records.pop(name, None)
+
+        if self.read().keys() & set(names):
+            self._change(forget)
+
+    def _change(self, change: Callable[[dict[str, BootRecord]], None]) -> Mapping[str, BootRecord]:
+        """Change the records, no matter who else does at the same time, and return them."""
+        with contextlib.closing(self._store.open()) as objects:
+            sealed = open_sealed(self._store, objects)
+            for _ in range(_ATTEMPTS):
+                records, tag = self._read(sealed)
+                change(records)
+                try:
+                    sealed.put(self._key, encode_boots(records), expect=ABSENT if tag is None else tag)
+                except ConflictError:
+                    continue
+                return records
+        raise ConflictError(self._key)
+
+
+def encode_boots(records: Mapping[str, BootRecord]) -> bytes:
+    """Return records as they are stored, before they are sealed."""
+    return orjson.dumps({name: dataclasses.asdict(record) for name, record in records.items()})
+
+
+def decode_boots(data: bytes, where: str) -> dict[str, BootRecord]:
+    """Return records that were stored.
+
+    Raises:
+        StoreDamagedError: They are something else.
+    """
+    try:
+        return {name: BootRecord._read(record) for name, record in parse_json(data).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        raise StoreDamagedError(
+            f"{where} does not hold the keys of guests.",
+            remedy="Restore it from a copy: guests that are there show the keys that it holds.",
+        ) from err
 
 
 def _is_open(record: BootRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Download
 from stackyard.guard.cluster import OWNER_TAG
-from stackyard.path.environment import EnvironmentSource, resolve_by_state, resolve_on
+from stackyard.path.environment import resolve_by_state, resolve_on
 from stackyard.path.first_boots import FirstBoots, own_boots
 from stackyard.path.source_locations import in_env
 from stackyard.path.target import Target
@@ -179,4 +179,4 @@ def _patient(desired: Desired, manifest: Manifest) -> Desired:
 
 def first_boots_of(resolver: ConfigResolver, target: Target) -> FirstBoots:
     """Return the records of what was made for the first boots of the guests of a target."""
-    return FirstBoots(EnvironmentSource(resolver).base, target)
+    return FirstBoots(resolver.site.store, target)

@@ -109,19 +109,19 @@ class Plan:
         """Whether there is nothing to apply."""
         return self.changes.is_empty and self.staged is None and not self.migrations
 
-    def save(self, run: Run, path: Path) -> None:
-        """Save it as one encrypted file.
+    def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
+        """Return it as it is saved.
 
-        Raises:
-            FileError: It cannot be written.
+        Args:
+            shown: What a program is shown of it, with secrets masked.
         """
-        saved = PlanFile(
+        return PlanFile(
             binding=self.binding,
             plan=self.path.read_bytes(),
             staged=self.staged,
             migrations=self.migrations,
+            shown=shown or {},
         )
-        saved.save(path, run.key)
 
 
 @contextlib.asynccontextmanager

@@ -2,17 +2,18 @@
 
 A plan of the engine holds every secret in clear. OpenTofu encrypts it before it reaches a disk; for Terraform
 it lies in a private folder for the moment between planning and sealing. The file as a whole is encrypted and
-authenticated with a key of the user's own, so that no one can read it, change it, or make one.
+authenticated with a key that comes from the key of the site: every machine that has it can open the plan, and
+no one else can read it, change it, or make one.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import os
-import secrets
-import stat
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from cryptography.exceptions import InvalidTag
@@ -27,7 +28,10 @@ from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.path.migration import GuestMove
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from stackyard.clients.objects.sealed import KeyRing
 
 __all__ = [
     "Binding",
@@ -36,14 +40,14 @@ __all__ = [
     "PlanKey",
     "PlanMovedError",
     "open_encrypted",
-    "read_key",
+    "plan_keys",
     "tofu_encryption",
 ]
 
 _MAGIC = b"stackyard plan 1\n"
-_KEY_BYTES = 32
 _NONCE_BYTES = 12
-_KEY_FILE = "plan.key"
+# What tells the key of plans from other keys that come from the key of the site.
+_PURPOSE = b"stackyard saved plans"
 # What belongs to a plan and is not the engine's, in the head of the file.
 _BESIDE = "beside"
 # The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
@@ -55,11 +59,11 @@ _KEY_PROVIDER = "key_provider.pbkdf2.stackyard"
 
 
 class PlanFileError(InvalidInputError):
-    """A file that should be a saved plan is none of this user's: damaged, foreign, or of another key."""
+    """What should be a saved plan is none of this site's: damaged, foreign, or of another key."""
 
     code = "E-PLAN-FILE"
     summary = "This is no plan that can be applied here"
-    default_remedy = "Plan again: only the user and the machine that created a plan can apply it."
+    default_remedy = "Plan again, or give this machine the site's key: only who has it can open a plan."
 
 
 class PlanMovedError(InvalidInputError):
@@ -124,9 +128,10 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class PlanKey:
-    """The key of a user's saved plans."""
+    """The key of saved plans."""
 
     secret: bytes
+    id: str = ""
 
     def __repr__(self) -> str:
         return "PlanKey()"
@@ -141,52 +146,84 @@ class PlanFile:
         plan: The engine's file.
         staged: The state that it was created on, where that has to be stored before it is applied.
         migrations: What is moved once it is applied.
+        shown: What a program is shown of it, with secrets masked.
+        key: The key that opened it.
     """
 
     binding: Binding
     plan: bytes
     staged: bytes | None = None
     migrations: tuple[GuestMove, ...] = ()
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    key: PlanKey | None = None
 
     def __repr__(self) -> str:
         return f"PlanFile(binding={self.binding!r})"
 
+    def encode(self, key: PlanKey) -> bytes:
+        """Return it encrypted, readable with the key alone."""
+        staged = None if self.staged is None else base64.b64encode(self.staged).decode()
+        beside = {
+            "staged": staged,
+            "migrations": [asdict(one) for one in self.migrations],
+            "shown": dict(self.shown),
+        }
+        head = orjson.dumps({**asdict(self.binding), _BESIDE: beside})
+        nonce = os.urandom(_NONCE_BYTES)
+        body = AESGCM(key.secret).encrypt(nonce, len(head).to_bytes(4, "big") + head + self.plan, _MAGIC)
+        return _MAGIC + nonce + body
+
     def save(self, path: Path, key: PlanKey) -> None:
-        """Write it, readable by its owner with the key alone.
+        """Write it to a file that only its owner can read.
 
         Raises:
             FileError: It cannot be written.
         """
-        staged = None if self.staged is None else base64.b64encode(self.staged).decode()
-        beside = {"staged": staged, "migrations": [asdict(one) for one in self.migrations]}
-        head = orjson.dumps({**asdict(self.binding), _BESIDE: beside})
-        nonce = os.urandom(_NONCE_BYTES)
-        body = AESGCM(key.secret).encrypt(nonce, len(head).to_bytes(4, "big") + head + self.plan, _MAGIC)
         directories.ensure_private(path.parent)
-        files.replace_file(path, _MAGIC + nonce + body)
+        files.replace_file(path, self.encode(key))
 
     @classmethod
-    def load(cls, path: Path, key: PlanKey) -> PlanFile:
-        """Read one.
+    def load(cls, path: Path, keys: Iterable[PlanKey]) -> PlanFile:
+        """Read one from a file.
 
         Raises:
             FileError: It cannot be read.
-            PlanFileError: It is no plan of this user's.
+            PlanFileError: It is no plan of this site.
         """
         try:
             data = path.read_bytes()
         except OSError as err:
             raise FileError.from_os_error(err, "read", path) from err
-        where = Location(str(path))
+        return cls.decode(data, keys, str(path))
+
+    @classmethod
+    def decode(cls, data: bytes, keys: Iterable[PlanKey], label: str) -> PlanFile:
+        """Open one.
+
+        Args:
+            data: What `encode` gave.
+            keys: The keys to try.
+            label: Where it is, for a person.
+
+        Raises:
+            PlanFileError: It is no plan of this site.
+        """
+        where = Location(label)
         if not data.startswith(_MAGIC):
-            raise PlanFileError(f"{path} is not a plan that stackyard saved.", where=where)
+            raise PlanFileError(f"{label} is not a plan that stackyard saved.", where=where)
         nonce, body = data[len(_MAGIC) :][:_NONCE_BYTES], data[len(_MAGIC) + _NONCE_BYTES :]
-        try:
-            content = AESGCM(key.secret).decrypt(nonce, body, _MAGIC)
-        except (InvalidTag, ValueError) as err:
-            raise PlanFileError(
-                f"{path} is damaged or belongs to another user: your key does not decrypt it.", where=where
-            ) from err
+        for key in keys:
+            try:
+                content = AESGCM(key.secret).decrypt(nonce, body, _MAGIC)
+            except (InvalidTag, ValueError):
+                continue
+            return cls._of(content, key)
+        raise PlanFileError(
+            f"{label} is damaged, or was saved with another key than that of this site.", where=where
+        )
+
+    @classmethod
+    def _of(cls, content: bytes, key: PlanKey) -> PlanFile:
         size = int.from_bytes(content[:4], "big")
         head = parse_json(content[4 : 4 + size], LARGE)
         beside = head.pop(_BESIDE, {})
@@ -196,41 +233,14 @@ class PlanFile:
             plan=content[4 + size :],
             staged=None if staged is None else base64.b64decode(staged),
             migrations=tuple(GuestMove(**one) for one in beside.get("migrations", ())),
+            shown=beside.get("shown", {}),
+            key=key,
         )
 
 
-def read_key(folder: Path | None = None) -> PlanKey:
-    """Return the user's key, made at its first use.
-
-    Raises:
-        FileError: It cannot be read or made, or others could read it.
-    """
-    path = (folder or directories.data_folder()) / _KEY_FILE
-    directories.ensure_private(path.parent)
-    if not path.exists():
-        files.make_file(path, secrets.token_bytes(_KEY_BYTES))
-    return _read_key(path)
-
-
-def _read_key(path: Path) -> PlanKey:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        data = path.read_bytes()
-    except OSError as err:
-        raise FileError.from_os_error(err, "read", path) from err
-    if mode & 0o077:
-        raise FileError(
-            f"Others can read {path}, the key of your saved plans.",
-            where=Location(str(path)),
-            remedy=f"Remove {path}; the next plan makes a new key.",
-        )
-    if len(data) != _KEY_BYTES:
-        raise FileError(
-            f"{path} is not a key of saved plans.",
-            where=Location(str(path)),
-            remedy=f"Remove {path}; the next plan makes a new key.",
-        )
-    return PlanKey(data)
+def plan_keys(ring: KeyRing) -> tuple[PlanKey, ...]:
+    """Return the keys of saved plans that come from the keys of a site: the first encrypts, all decrypt."""
+    return tuple(PlanKey(hmac.digest(key.secret, _PURPOSE, hashlib.sha256), key.id) for key in ring.keys)
 
 
 def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:

@@ -7,41 +7,41 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stackyard.clients.objects import open_objects
-from stackyard.clients.objects.open_store import DATABASE
 from stackyard.inventory.contract import Origin, render
 from stackyard.inventory.facts import read_facts
-from stackyard.inventory.targets import open_inventory_target
+from stackyard.inventory.targets import StoredInventory, open_inventory_target
 from stackyard.path.run import state_version
 from stackyard.render.legacy_names import find_renamed
-from stackyard.state import StateService
+from stackyard.state import StateService, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from stackyard.inventory import Inventory
     from stackyard.inventory.targets import InventoryTarget, Published
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Target
+    from stackyard.sources.store import ChosenStore
 
 __all__ = ["inventory_of", "inventory_target_of", "origin_of", "place_of", "publish"]
 
 _FOLDER = "inventory"
 
 
-def inventory_target_of(base: Path, resolved: Resolved) -> InventoryTarget:
+def inventory_target_of(store: ChosenStore, target: Target) -> InventoryTarget:
     """Return where the inventory of a target is published unless someone says another place.
 
     Args:
-        base: The folder for what runs leave for the next.
-        resolved: The target.
+        store: Where what runs leave is kept.
+        target: The target.
     """
-    return open_inventory_target(place_of(base, resolved.target))
+    copy = open_inventory_target(place_of(store.base, target))
+    return StoredInventory(store, layout.inventory(target.state_name), copy)
 
 
 def place_of(base: Path, target: Target) -> Path:
-    """Return the folder for the inventories of a target."""
+    """Return the folder with the copy of the inventories of a target that Ansible reads."""
     return base / _FOLDER / target.state_name
 
 
@@ -58,44 +58,34 @@ def publish(run: Run, *, seen: Mapping[str, Sequence[str]]) -> Published:
         StackyardError: It cannot be written; the inventory before stays.
     """
     inventory = _render_inventory(run.resolved, run.states, seen)
-    return inventory_target_of(run.settings.base, run.resolved).publish(inventory)
+    return inventory_target_of(run.settings.store, run.resolved.target).publish(inventory)
 
 
-def inventory_of(base: Path, resolved: Resolved) -> Inventory:
+def inventory_of(store: ChosenStore, resolved: Resolved) -> Inventory:
     """Return the inventory of a target as it is now.
 
     Raises:
         IncompleteError: The state does not have exactly what should be there.
         StackyardError: The state cannot be read.
     """
-    with _states(base) as states:
-        return _render_inventory(resolved, states, {})
+    with contextlib.closing(store.read()) as objects:
+        return _render_inventory(resolved, StateService(objects), {})
 
 
-def origin_of(base: Path, resolved: Resolved) -> Origin:
+def origin_of(store: ChosenStore, resolved: Resolved) -> Origin:
     """Return what an inventory that is rendered now comes from.
 
     Raises:
         StackyardError: The state cannot be read.
     """
-    with _states(base) as states:
-        return _origin(resolved, states)
-
-
-@contextlib.contextmanager
-def _states(base: Path) -> Iterator[StateService | None]:
-    folder = base / "state"
-    if not (folder / DATABASE).exists():
-        yield None
-        return
-    with contextlib.closing(open_objects(folder, create=False)) as objects:
-        yield StateService(objects)
+    with contextlib.closing(store.read()) as objects:
+        return _origin(resolved, StateService(objects))
 
 
 def _render_inventory(
-    resolved: Resolved, states: StateService | None, seen: Mapping[str, Sequence[str]]
+    resolved: Resolved, states: StateService, seen: Mapping[str, Sequence[str]]
 ) -> Inventory:
-    content = None if states is None else states.contents.read(resolved.target.state_name)
+    content = states.contents.read(resolved.target.state_name)
     facts = read_facts(None if content is None else content.body.data)
     renamed = find_renamed(resolved.desired, facts.keys())
     facts = {renamed.get(address, address): fact for address, fact in facts.items()}
@@ -106,11 +96,11 @@ def _render_inventory(
     return render(resolved.desired, known, _origin(resolved, states), extras=resolved.extras)
 
 
-def _origin(resolved: Resolved, states: StateService | None) -> Origin:
+def _origin(resolved: Resolved, states: StateService) -> Origin:
     return Origin(
         target=str(resolved.target),
         desired=hashlib.sha256(resolved.desired.model_dump_json().encode()).hexdigest(),
         version=resolved.version,
         etag=str(resolved.extras.get("etag", "")),
-        state="" if states is None else state_version(states, resolved.target.state_name),
+        state=state_version(states, resolved.target.state_name),
     )

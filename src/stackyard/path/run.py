@@ -15,7 +15,6 @@ from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.clients import proxmox
-from stackyard.clients.objects import open_objects
 from stackyard.desired import problems
 from stackyard.engine import tofu
 from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
@@ -26,20 +25,22 @@ from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
-from stackyard.path.planfile import read_key, tofu_encryption
+from stackyard.path.planfile import plan_keys, tofu_encryption
 from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
 from stackyard.path.provider_environment import bpg_environment, provider_block, provider_environment
 from stackyard.path.settings import ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.path.source_locations import SourceLocations
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Provider, Rendered, render
-from stackyard.state import StateService, UnknownStateError, refusals
+from stackyard.sources.store.keys import site_keys
+from stackyard.state import StateService, UnknownStateError, layout, refusals
 from stackyard.state.embedded import serve_embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
+    from stackyard.clients.objects import Objects
     from stackyard.desired import Desired
     from stackyard.engine.version import Engine
     from stackyard.path.planfile import PlanKey
@@ -94,7 +95,7 @@ class Run:
         workdir: Where the engine works, and its surroundings.
         client: Speaks to the cluster.
         rendered: The configuration of the target as the input says it.
-        key: The key of saved plans.
+        keys: The keys of saved plans; the first is the one of this run.
         input_digest: The fingerprint of what should be there.
         served: The built-in provider, where it is used.
         states: The states.
@@ -108,7 +109,7 @@ class Run:
     workdir: Workdir
     client: proxmox.Client
     rendered: Rendered
-    key: PlanKey
+    keys: tuple[PlanKey, ...]
     input_digest: str
     served: provider.RunningProvider | None
     states: StateService
@@ -120,6 +121,27 @@ class Run:
     def engine(self) -> Engine:
         """The engine."""
         return self.workdir.engine
+
+    @property
+    def key(self) -> PlanKey:
+        """The key that plans of this run are encrypted with."""
+        return self.keys[0]
+
+    def with_key(self, key: PlanKey) -> Run:
+        """Return the same run with a key that a saved plan was encrypted with, as after a rotation."""
+        if key == self.key:
+            return self
+        environment = {**self.workdir.environment, **_encryption(self.engine, key)}
+        return replace(
+            self,
+            keys=(key, *(one for one in self.keys if one != key)),
+            input_digest=input_digest(self.rendered, _secret_values(self.resolved, self.rendered), key),
+            workdir=replace(
+                self.workdir,
+                environment=environment,
+                redactor=self.workdir.redactor.with_secrets([key.secret.hex()]),
+            ),
+        )
 
     def configure(self, desired: Desired, blocks: Mapping[str, Any]) -> None:
         """Make the configuration in the folder of the engine that of a model.
@@ -183,7 +205,7 @@ async def open_run(
     """
     _require_sense(resolved)
     engine = (await find_engine()).engine
-    with contextlib.closing(open_objects(settings.base / "state")) as objects:
+    with contextlib.closing(settings.store.open()) as objects:
         states, name = StateService(objects), resolved.target.state_name
         async with (
             serve_embedded(states, prefix=name, emit=emit) as backend,
@@ -216,10 +238,10 @@ async def _run(
     resolved: Resolved, settings: RunSettings, locked: _LockedEngine, emit: events.Emit
 ) -> AsyncIterator[Run]:
     """Put everything in place around a state that is locked."""
-    prepared = _prepare(resolved, settings)
+    prepared = await asyncio.to_thread(_prepare, resolved, settings, locked.states.objects, emit)
     async with (
         proxmox.Client(resolved.connection) as client,
-        _provider(resolved, settings) as served,
+        _provider(resolved, settings, locked.states.objects) as served,
         port_probes(resolved.jump) as probe_port,
     ):
         credentials = await _credentials(resolved, settings, prepared.workspace.folder)
@@ -234,7 +256,7 @@ async def _run(
             workdir=workdir,
             client=client,
             rendered=prepared.rendered,
-            key=prepared.key,
+            keys=prepared.keys,
             input_digest=prepared.digest,
             served=served,
             states=locked.states,
@@ -293,13 +315,10 @@ def _workdir(
     served: provider.RunningProvider | None,
 ) -> Workdir:
     name = resolved.target.state_name
-    environment = dict(backend.environment(name))
-    if engine.flavour is Flavour.TOFU:
-        environment["TF_ENCRYPTION"] = tofu_encryption(prepared.key)
     return Workdir(
         engine=engine,
         folder=prepared.workspace.folder,
-        environment=environment,
+        environment={**backend.environment(name), **_encryption(engine, prepared.keys[0])},
         variables=prepared.values,
         redactor=resolved.redactor.with_secrets([*prepared.secrets, backend.password]),
         reattach=served.reattach if served is not None else None,
@@ -315,24 +334,37 @@ class _RunInput:
 
     workspace: Workspace
     rendered: Rendered
-    key: PlanKey
+    keys: tuple[PlanKey, ...]
     values: Mapping[str, str]
     digest: str
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return (*self.values.values(), self.key.secret.hex())
+        return (*self.values.values(), *(key.secret.hex() for key in self.keys))
 
 
-def _prepare(resolved: Resolved, settings: RunSettings) -> _RunInput:
-    """Render the configuration into the folder of the target."""
+def _encryption(engine: Engine, key: PlanKey) -> dict[str, str]:
+    """Return what makes an engine encrypt its plans, where it can."""
+    return {"TF_ENCRYPTION": tofu_encryption(key)} if engine.flavour is Flavour.TOFU else {}
+
+
+def _secret_values(resolved: Resolved, rendered: Rendered) -> dict[str, str]:
+    return {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
+
+
+def _prepare(resolved: Resolved, settings: RunSettings, objects: Objects, emit: events.Emit) -> _RunInput:
+    """Render the configuration into the folder of the target, and find the key of the site."""
     rendered = _render(resolved, resolved.desired)
-    values = {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
+    values = _secret_values(resolved, rendered)
     workspace = Workspace.of(settings.base, resolved.target)
     workspace.write(rendered)
-    key = read_key()
-    digest = input_digest(rendered, values, key)
-    return _RunInput(workspace=workspace, rendered=rendered, key=key, values=values, digest=digest)
+    found = site_keys(settings.store, objects)
+    if found.is_new and settings.store.is_shared:
+        text = f"A key for this site was made: {found.path}. Other machines need it: stackyard store key show"
+        emit(events.LogLine(level=events.LogLevel.WARNING, source="store", text=text))
+    keys = plan_keys(found.ring)
+    digest = input_digest(rendered, values, keys[0])
+    return _RunInput(workspace=workspace, rendered=rendered, keys=keys, values=values, digest=digest)
 
 
 def _render(resolved: Resolved, desired: Desired) -> Rendered:
@@ -365,14 +397,15 @@ async def _credentials(resolved: Resolved, settings: RunSettings, folder: Path) 
 
 @contextlib.asynccontextmanager
 async def _provider(
-    resolved: Resolved, settings: RunSettings
+    resolved: Resolved, settings: RunSettings, objects: Objects
 ) -> AsyncIterator[provider.RunningProvider | None]:
     if settings.provider is ProviderChoice.BPG:
         yield None
         return
     options = provider.Options(
         environment=provider_environment(resolved),
-        journal=settings.base / "journal",
+        journal=objects,
+        journal_prefix=layout.journal(resolved.target.state_name),
         state=resolved.target.state_name,
         folder=Workspace.of(settings.base, resolved.target).folder,
         logins={} if resolved.ssh is None else resolved.ssh.logins,

@@ -6,8 +6,15 @@ import enum
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = ["ProviderChoice", "RunSettings", "read_cli_config_path"]
+if TYPE_CHECKING:
+    from stackyard.sources.store import ChosenStore
+
+__all__ = ["QUEUE_S", "ProviderChoice", "RunSettings", "read_cli_config_path"]
+
+# Runs on one target queue behind each other, and do not fail because another is at work.
+QUEUE_S = 600.0
 
 
 class ProviderChoice(enum.StrEnum):
@@ -22,18 +29,23 @@ class RunSettings:
     """How to run.
 
     Attributes:
-        base: The folder for what runs leave for the next: states, work folders, journals.
+        store: Where what runs leave for the next is kept: states, journals, records.
         provider: Which provider.
         cli_config: The engine's settings file, where a provider has to be found in an unusual place.
         parallelism: How many resources at once; the engine's own number when absent.
         lock_wait_s: How long to wait for the lock of the state.
     """
 
-    base: Path
+    store: ChosenStore
     provider: ProviderChoice = ProviderChoice.BUILT_IN
     cli_config: Path | None = None
     parallelism: int | None = None
-    lock_wait_s: float = 0.0
+    lock_wait_s: float = QUEUE_S
+
+    @property
+    def base(self) -> Path:
+        """The folder for what stays on this machine: work folders, caches."""
+        return self.store.base
 
 
 def read_cli_config_path() -> Path | None:

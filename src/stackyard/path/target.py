@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stackyard.base.errors import UsageError
+from stackyard.base.names import escape_part
 from stackyard.base.suggestions import did_you_mean
 from stackyard.guard.implied import Overcommit
 from stackyard.path.source_locations import nowhere
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from stackyard.path.source_locations import Locate
 
 __all__ = ["NeedsCleanWorktree", "Resolved", "Source", "SshAccess", "Target", "find_target"]
-
-_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +43,7 @@ class Target:
     @property
     def state_name(self) -> str:
         """The name of its state; no two targets share one."""
-        return f"{self.kind}/{_escape(self.name)}/{_escape(self.node)}"
-
-
-def _escape(part: str) -> str:
-    """Return a part of a name of a state: itself where that is plain, never the same for two."""
-    if _SAFE.fullmatch(part):
-        return part
-    return "".join(c if _SAFE.fullmatch(c) or c in "._-" else f"~{ord(c):x}~" for c in part) or "~"
+        return f"{self.kind}/{escape_part(self.name)}/{escape_part(self.node)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

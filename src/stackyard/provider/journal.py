@@ -12,29 +12,24 @@ user calls the guest: its number when the configuration gives one, else its name
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import hashlib
-import os
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from stackyard.base import directories
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.files import read_text, replace_file, sync_folder
+from stackyard.clients.objects import ANYTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from stackyard.clients.objects import Objects
     from stackyard.provider.values import Object
 
-__all__ = ["Entry", "Journal", "JournalSubject", "subject_of"]
-
-_SUFFIX = ".json"
+__all__ = ["Entry", "Journal", "JournalSubject", "decode_entry", "encode_entry", "subject_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +84,22 @@ def subject_of(type_name: str, planned: Object) -> JournalSubject:
 
 
 class Journal:
-    """The entries of one state; without a folder it lives as long as the process.
+    """The entries of one state; without a store it lives as long as the process.
 
     Args:
-        folder: Where the entries are kept; it is created when it is missing.
+        objects: Where the entries are kept.
         state: The name of the state that the run works on.
+        prefix: What the names of the entries of that state begin with.
+
+    Raises:
+        StoreError: The store cannot be read: what was being created is then not known.
     """
 
-    def __init__(self, folder: Path | None = None, state: str = "") -> None:
-        self._folder = folder
+    def __init__(self, objects: Objects | None = None, state: str = "", prefix: str = "journal/") -> None:
+        self._objects = objects
         self._state = state
-        self._entries = self._load()
+        self._prefix = prefix
+        self._entries = {} if objects is None else self._load(objects)
         # What this run makes or has taken over: not to be taken for what another run left.
         self._in_hand: set[str] = set()
         self._at_work: set[str] = set()
@@ -112,10 +112,10 @@ class Journal:
     async def begin(
         self, subject: JournalSubject, *, node: str, vm_id: int, sent: Mapping[str, Any] | None = None
     ) -> Entry:
-        """Write down what is about to be created; when this returns it is on the disk.
+        """Write down what is about to be created; when this returns it is stored.
 
         Raises:
-            FileError: It cannot be written; nothing may be created then.
+            StoreError: It cannot be stored; nothing may be created then.
         """
         token = str(uuid.uuid4())
         entry = Entry(token=token, state=self._state, subject=subject, node=node, vm_id=vm_id, sent=sent)
@@ -148,8 +148,8 @@ class Journal:
     async def close(self, entry: Entry) -> None:
         """Forget an entry: nothing was created, or what was created is gone or known."""
         self._at_work.discard(entry.token)
-        if self._entries.pop(entry.token, None) is not None and self._folder is not None:
-            await asyncio.to_thread(self._remove, entry.token)
+        if self._entries.pop(entry.token, None) is not None and self._objects is not None:
+            await asyncio.to_thread(self._objects.delete, self._prefix + entry.token)
 
     async def confirm(self, type_name: str, vm_id: int) -> None:
         """Forget the entry of a guest that was seen in the engine's state, or is gone."""
@@ -180,28 +180,30 @@ class Journal:
 
     async def _write(self, entry: Entry) -> None:
         self._entries[entry.token] = entry
-        if self._folder is not None:
-            data = orjson.dumps(entry, option=orjson.OPT_INDENT_2)
-            await asyncio.to_thread(replace_file, self._folder / f"{entry.token}{_SUFFIX}", data)
+        if self._objects is not None:
+            data = encode_entry(entry)
+            await asyncio.to_thread(self._objects.put, self._prefix + entry.token, data, expect=ANYTHING)
 
-    def _remove(self, token: str) -> None:
-        if self._folder is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._folder / f"{token}{_SUFFIX}")
-            sync_folder(self._folder)
-
-    def _load(self) -> dict[str, Entry]:
-        if self._folder is None:
-            return {}
-        directories.ensure_private(self._folder)
-        found = [_read(path) for path in sorted(self._folder.glob(f"*{_SUFFIX}"))]
-        return {entry.token: entry for entry in found if entry is not None and entry.state == self._state}
+    def _load(self, objects: Objects) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        after = ""
+        while listed := objects.list(self._prefix, after=after):
+            after = listed[-1].key
+            stored = [objects.get(one.key) for one in listed]
+            entries = [decode_entry(one.data) for one in stored if one is not None]
+            found |= {one.token: one for one in entries if one is not None and one.state == self._state}
+        return found
 
 
-def _read(path: Path) -> Entry | None:
+def encode_entry(entry: Entry) -> bytes:
+    """Return an entry as it is stored."""
+    return orjson.dumps(entry, option=orjson.OPT_INDENT_2)
+
+
+def decode_entry(data: bytes) -> Entry | None:
+    """Return an entry that was stored; None for something else: an entry of ours is whole or not there."""
     try:
-        fields = parse_json(read_text(path))
+        fields = parse_json(data)
         return Entry(**{**fields, "subject": JournalSubject(**fields["subject"])})
     except (ValueError, TypeError, KeyError):
-        # Written by something else: an entry of ours is whole or not there.
         return None

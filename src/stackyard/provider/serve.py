@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
+    from stackyard.clients.objects import Objects
     from stackyard.clients.ssh.host import Host
     from stackyard.provider.registry import Registry
     from stackyard.provider.schema import Schema
@@ -41,7 +42,7 @@ class Options:
     Attributes:
         environment: Where settings come from that the provider block leaves out (`PROXMOX_VE_ENDPOINT` and
             others, as bpg names them); its values never leave the process.
-        journal: The folder where guests are written down before they are created (see `journal`); without one
+        journal: The store where guests are written down before they are created (see `journal`); without one
             a run that is killed cannot find again what it was making.
         state: The name of the state that the engine works on, to tell its guests from those of others.
         logins: The logins to nodes, by their names; the provider block says how to log in to others.
@@ -51,7 +52,8 @@ class Options:
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    journal: Path | None = None
+    journal: Objects | None = None
+    journal_prefix: str = "journal/"
     state: str = ""
     folder: Path | None = None
     logins: Mapping[str, Host] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class _ProviderServer:
 
     def __init__(self, options: Options, folder: str) -> None:
         self.path = os.path.join(folder, "socket")
-        self.journal = Journal(options.journal, options.state)
+        self.journal = Journal(options.journal, options.state, options.journal_prefix)
         self.registry = functools.cache(_load_registry)
         self.expected: dict[tuple[str, str], Object] = {}
         self.wanted = asyncio.Event()

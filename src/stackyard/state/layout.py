@@ -11,6 +11,17 @@
                                         writes to find out whether the store takes writes
     runs/<id>                           the lease of a run that stackyard started
     targets/<state>                     what was applied into a state, and from where
+    journal/<state>/<token>             a guest that is being created, or may not be in the state yet
+    guests/<state>                      what was made for the first boots of guests, sealed
+    operator/<state>                    the nodes of a manifest on a host as they are now
+    operator-locks/<state>              the lease of the run that works on them
+    inventory/<state>                   the inventory that was published last
+    plans/<state>/<id>                  a saved plan, encrypted
+    records/<time>-<id>,<verb>,<state>  the record of a run, the newest first
+    run-events/<id>/<number>            events of a run
+    run-control/<id>                    that a run is to stop
+    controller/...                      the certificate of the controller; its key and tokens, sealed
+    ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
 In `<state>` a `!` represents each slash of the name.
 """
@@ -29,7 +40,14 @@ __all__ = [
     "audit_segment",
     "bodies",
     "body",
+    "guests",
     "head",
+    "inventory",
+    "journal",
+    "operator",
+    "operator_lock",
+    "plan",
+    "plans",
     "quarantine",
     "quarantine_key",
     "state_of",
@@ -100,3 +118,38 @@ def quarantine_key(name: str, which: str) -> str:
 def target(name: str) -> str:
     """Return the object that says what was applied into a state."""
     return TARGETS + object_part(name)
+
+
+def journal(name: str) -> str:
+    """Return what the journal entries of a state begin with."""
+    return f"journal/{object_part(name)}/"
+
+
+def guests(name: str) -> str:
+    """Return the object with what was made for the first boots of the guests of a state."""
+    return f"guests/{object_part(name)}"
+
+
+def operator(name: str) -> str:
+    """Return the object that says how the nodes of a manifest on a host are."""
+    return f"operator/{object_part(name)}"
+
+
+def operator_lock(name: str) -> str:
+    """Return the lease of the run that works on the nodes of a manifest on a host."""
+    return f"operator-locks/{object_part(name)}"
+
+
+def inventory(name: str) -> str:
+    """Return the object of the inventory that was published last."""
+    return f"inventory/{object_part(name)}"
+
+
+def plans(name: str) -> str:
+    """Return what the saved plans of a state begin with."""
+    return f"plans/{object_part(name)}/"
+
+
+def plan(name: str, which: str) -> str:
+    """Return the object of a saved plan."""
+    return plans(name) + which

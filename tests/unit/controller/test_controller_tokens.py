@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import stat
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,12 +11,14 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.support.site_store import overwrite, put_sealed, read_sealed
 
 from stackyard.base.errors import UsageError
+from stackyard.clients.objects import open_objects
 from stackyard.controller.tokens import (
-    FileStore,
     MemoryStore,
     TokenError,
+    TokenObjects,
     TokenRefusal,
     Tokens,
     TokenStore,
@@ -24,6 +26,7 @@ from stackyard.controller.tokens import (
 )
 from stackyard.controller.tokens.claims import read_unverified_claims
 from stackyard.controller.tokens.store import TokenStoreError
+from stackyard.sources.store import ChosenStore
 
 HOUR_S = 3600.0
 
@@ -38,9 +41,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "store"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> TokenStore:
-    return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "kept" / "tokens.json")
+    return MemoryStore() if request.param == "memory" else TokenObjects(ChosenStore(base=tmp_path / "kept"))
 
 
 def refusal(tokens: Tokens, token: str) -> TokenRefusal | None:
@@ -199,20 +202,20 @@ def test_a_token_that_makes_no_sense_is_not_issued(wanted: dict[str, object]) ->
 
 
 def test_expired_tokens_and_retired_keys_are_forgotten(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "tokens.json"
-    tokens = Tokens(FileStore(path), clock=clock)
+    clock, path = Clock(), tmp_path
+    tokens = Tokens(TokenObjects(ChosenStore(base=path)), clock=clock)
     tokens.issue(node="a", lasts_s=HOUR_S)
     tokens.rotate(overlap_s=HOUR_S)
     clock.now += 2 * HOUR_S
     tokens.issue(node="b")
-    kept = orjson.loads(path.read_bytes())
+    kept = orjson.loads(read_sealed(path, LIST))
     assert [one["node"] for one in kept["issued"]] == ["b"]
     assert len(kept["keys"]) == 1
 
 
 def test_what_one_process_revokes_another_one_refuses_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.json"
-    here, there = Tokens(FileStore(path)), Tokens(FileStore(path))
+    path = tmp_path
+    here, there = Tokens(TokenObjects(ChosenStore(base=path))), Tokens(TokenObjects(ChosenStore(base=path)))
     token, issued = here.issue(node="a")
     assert refusal(there, token) is None
     here.revoke(issued.id)
@@ -220,56 +223,60 @@ def test_what_one_process_revokes_another_one_refuses_at_once(tmp_path: Path) ->
 
 
 def test_no_token_is_lost_when_many_issue_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.json"
+    path = tmp_path
     made: list[str] = []
 
     def issue(number: int) -> None:
-        made.append(Tokens(FileStore(path)).issue(node=f"n{number}")[0])
+        made.append(Tokens(TokenObjects(ChosenStore(base=path))).issue(node=f"n{number}")[0])
 
     threads = [threading.Thread(target=issue, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    tokens = Tokens(FileStore(path))
+    tokens = Tokens(TokenObjects(ChosenStore(base=path)))
     assert {one.node for one in tokens.all()} == {f"n{number}" for number in range(12)}
     assert [refusal(tokens, token) for token in made] == [None] * 12
 
 
-def test_the_file_is_for_its_owner_only_and_holds_no_token(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.json"
-    token, _ = Tokens(FileStore(path)).issue(node="a")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert token.partition(".")[2] not in path.read_text()
+def test_the_list_is_sealed_and_holds_no_token(tmp_path: Path) -> None:
+    token, _ = Tokens(TokenObjects(ChosenStore(base=tmp_path))).issue(node="a")
+    assert token.partition(".")[2].encode() not in read_sealed(tmp_path, LIST)
+    with contextlib.closing(open_objects(tmp_path / "state")) as objects:
+        stored = objects.get(LIST)
+    assert stored is not None
+    assert b"secret" not in stored.data
 
 
 def test_a_damaged_file_is_a_clear_error(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.json"
+    path = tmp_path
     for text in ("", "{", '{"keys": [{}], "issued": []}', "[]"):
-        path.write_text(text)
+        put_sealed(path, LIST, text.encode())
         with pytest.raises(Exception, match="is not valid"):
-            FileStore(path).read()
+            TokenObjects(ChosenStore(base=path)).read()
 
 
 SITE_KEY = "ab" * 32
+LIST = "controller/tokens"
 
 
 def lose(path: Path, how: str, earlier: bytes) -> None:
     """Do what the remedy of a damaged list says, or what else happens to a file."""
     if how == "removed":
-        path.unlink()
+        overwrite(path, LIST, None)
     elif how == "damaged, and removed as its remedy says":
-        path.write_text("{")
+        put_sealed(path, LIST, b"{")
         with pytest.raises(TokenStoreError) as caught:
-            FileStore(path).read()
+            TokenObjects(ChosenStore(base=path)).read()
         assert caught.value.remedy is not None
-        assert "Remove this one file" in caught.value.remedy
-        path.unlink()
+        assert "Remove this one object" in caught.value.remedy
+        overwrite(path, LIST, None)
     elif how == "an older copy is back":
-        path.write_bytes(earlier)
+        put_sealed(path, LIST, earlier)
     else:
         document = orjson.loads(earlier)
-        path.write_bytes(orjson.dumps({"format": 1, "keys": document["keys"], "issued": document["issued"]}))
+        old = {"format": 1, "keys": document["keys"], "issued": document["issued"]}
+        put_sealed(path, LIST, orjson.dumps(old))
 
 
 @pytest.mark.parametrize("is_running", [True, False])
@@ -282,51 +289,51 @@ def lose(path: Path, how: str, earlier: bytes) -> None:
 )
 def test_a_lost_list_brings_no_revoked_token_back(tmp_path: Path, how: str, is_running: bool) -> None:
     """The key of the site outlives the list, so that every signature is still right."""
-    path = tmp_path / "tokens.json"
-    tokens = Tokens(FileStore(path), site_key=SITE_KEY)
+    path = tmp_path
+    tokens = Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY)
     (bad, issued), (good, _) = tokens.issue(node="a"), tokens.issue(node="b")
-    earlier = path.read_bytes()
+    earlier = read_sealed(path, LIST)
     tokens.revoke(issued.id)
     assert (refusal(tokens, bad), refusal(tokens, good)) == (TokenRefusal.REVOKED, None)
     lose(path, how, earlier)
-    after = tokens if is_running else Tokens(FileStore(path), site_key=SITE_KEY)
+    after = tokens if is_running else Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY)
     assert [refusal(after, token) for token in (bad, good)] == [TokenRefusal.REVOKED] * 2
     new, _ = after.issue(node="a")
     assert [refusal(after, token) for token in (bad, good, new)] == [*[TokenRefusal.REVOKED] * 2, None]
-    again = Tokens(FileStore(path), site_key=SITE_KEY)
+    again = Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY)
     assert [refusal(again, token) for token in (bad, good, new)] == [*[TokenRefusal.REVOKED] * 2, None]
     # Lost twice: what was issued in between ends too.
-    path.unlink()
+    overwrite(path, LIST, None)
     assert [refusal(again, token) for token in (bad, good, new)] == [TokenRefusal.REVOKED] * 3
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"changed_at": "never"}', '{"changed_at": null}'])
 def test_a_list_that_is_lost_with_a_damaged_mark_ends_every_token(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "tokens.json"
-    tokens = Tokens(FileStore(path), site_key=SITE_KEY)
+    path = tmp_path
+    tokens = Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY)
     bad, issued = tokens.issue(node="a")
     tokens.revoke(issued.id)
-    path.unlink()
-    (tmp_path / "tokens.last-change").write_text(text)
+    overwrite(path, LIST, None)
+    overwrite(tmp_path, "controller/tokens-changed", text.encode())
     assert refusal(tokens, bad) is TokenRefusal.REVOKED
     new, _ = tokens.issue(node="a")
     assert (refusal(tokens, bad), refusal(tokens, new)) == (TokenRefusal.REVOKED, None)
 
 
 def test_a_clock_that_was_set_back_neither_ends_new_tokens_nor_opens_old_ones(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "tokens.json"
-    tokens = Tokens(FileStore(path, clock=clock), site_key=SITE_KEY, clock=clock)
+    clock, path = Clock(), tmp_path
+    tokens = Tokens(TokenObjects(ChosenStore(base=path), clock=clock), site_key=SITE_KEY, clock=clock)
     bad, issued = tokens.issue(node="a")
     tokens.revoke(issued.id)
-    path.unlink()
+    overwrite(path, LIST, None)
     clock.now -= 30
     new, _ = tokens.issue(node="a")
     assert (refusal(tokens, bad), refusal(tokens, new)) == (TokenRefusal.REVOKED, None)
 
 
 def test_a_token_of_another_machine_with_the_key_of_the_site_still_counts(tmp_path: Path) -> None:
-    there = Tokens(FileStore(tmp_path / "there" / "tokens.json"), site_key=SITE_KEY)
-    here = Tokens(FileStore(tmp_path / "here" / "tokens.json"), site_key=SITE_KEY)
+    there = Tokens(TokenObjects(ChosenStore(base=tmp_path / "there")), site_key=SITE_KEY)
+    here = Tokens(TokenObjects(ChosenStore(base=tmp_path / "here")), site_key=SITE_KEY)
     token, _ = there.issue(node="a")
     assert refusal(here, token) is None
     here.issue(node="b")
@@ -334,8 +341,11 @@ def test_a_token_of_another_machine_with_the_key_of_the_site_still_counts(tmp_pa
 
 
 def test_a_list_that_is_changed_all_the_time_never_looks_lost(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.json"
-    here, there = Tokens(FileStore(path), site_key=SITE_KEY), Tokens(FileStore(path), site_key=SITE_KEY)
+    path = tmp_path
+    here, there = (
+        Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY),
+        Tokens(TokenObjects(ChosenStore(base=path)), site_key=SITE_KEY),
+    )
     token, _ = here.issue(node="a")
     has_ended = threading.Event()
 

@@ -85,7 +85,7 @@ def test_an_id_of_the_command_line_counts_and_two_of_the_same_are_refused(resolv
 
 def test_an_id_that_was_given_stays_until_the_guest_is_gone(resolver: ConfigResolver) -> None:
     host = host_of(resolver)
-    book = RecordStore(resolver.site.root / ".stackyard", "m", host)
+    book = RecordStore(resolver.site.store, "m", host)
     for status, expected in ((NodeStatus.COMPLETED, 200), (NodeStatus.DESTROYED, 104)):
         book.write(
             RunRecord(

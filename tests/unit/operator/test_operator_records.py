@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.support.site_store import overwrite
 
+from stackyard.base import events
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
 from stackyard.operator.record import RunRecord, RunState
 from stackyard.operator.record_store import RecordBrokenError, RecordStore, RunBusyError
 from stackyard.operator.request import VerbRequest
 from stackyard.operator.results import result_document
+from stackyard.sources.store import ChosenStore
 
 NODE = NodeOutcome(
     name="web",
@@ -39,57 +43,64 @@ RECORD = RunRecord(
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    book = RecordStore(tmp_path, "m", "pve1")
+    book = RecordStore(ChosenStore(base=tmp_path), "m", "pve1")
     assert book.read() is None
     book.write(RECORD)
     assert book.read() == RECORD
     assert RECORD.is_unfinished
-    assert book.path.stat().st_mode & 0o077 == 0, "for the owner alone"
-
-
-def test_each_run_that_ended_is_kept_and_the_oldest_go(tmp_path: Path) -> None:
-    book = RecordStore(tmp_path, "m", "pve1")
-    for number in range(53):
-        stamp = f"2026-01-02T03:04:{number:02d}.000000Z"
-        book.close(dataclasses.replace(RECORD, started_at=stamp, state=RunState.DONE))
-    kept = book.history()
-    assert len(kept) == 50
-    assert kept[-1].started_at == "2026-01-02T03:04:52.000000Z"
 
 
 def test_the_same_manifest_on_another_host_has_another_record(tmp_path: Path) -> None:
-    RecordStore(tmp_path, "m", "pve1").write(RECORD)
-    assert RecordStore(tmp_path, "m", "pve2").read() is None
+    RecordStore(ChosenStore(base=tmp_path), "m", "pve1").write(RECORD)
+    assert RecordStore(ChosenStore(base=tmp_path), "m", "pve2").read() is None
 
 
-@pytest.mark.parametrize("name", ["..", "a/b", "../../etc", ".", "", "a@b", "~2e~"])
-def test_no_name_leads_out_of_the_folder_or_to_that_of_another(tmp_path: Path, name: str) -> None:
-    book = RecordStore(tmp_path, name, "pve1")
-    assert book.folder.resolve().parent == (tmp_path / "operator").resolve()
-    assert book.folder != RecordStore(tmp_path, "a", "b").folder
+@pytest.mark.parametrize("name", ["a/b", "../../etc", "", "a@b", "~2e~"])
+def test_no_name_leads_to_the_record_of_another(tmp_path: Path, name: str) -> None:
+    book = RecordStore(ChosenStore(base=tmp_path), name, "pve1")
+    assert book.key != RecordStore(ChosenStore(base=tmp_path), "a", "b").key
+    book.write(RECORD)
+    assert book.read() == RECORD
 
 
-def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
-    book = RecordStore(tmp_path, "m", "pve1")
-    with book.hold("`create` of process 1"):
-        with (
-            pytest.raises(RunBusyError, match="`create` of process 1") as refused,
-            RecordStore(tmp_path, "m", "pve1").hold("second"),
-        ):
-            pass
-        with RecordStore(tmp_path, "m", "pve2").hold("another host is another record"):
+async def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+    book = RecordStore(ChosenStore(base=tmp_path), "m", "pve1")
+    async with book.hold("`create` of process 1"):
+        with pytest.raises(RunBusyError, match="`create` of process 1") as refused:
+            async with RecordStore(ChosenStore(base=tmp_path), "m", "pve1").hold("second"):
+                pass
+        async with RecordStore(ChosenStore(base=tmp_path), "m", "pve2").hold("another host, another record"):
             pass
     assert refused.value.exit_status == 75
-    with book.hold("third"):
-        pass
+    async with book.hold("third") as has_waited:
+        assert not has_waited
+
+
+async def test_a_second_holder_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
+    said: list[events.Event] = []
+    book = RecordStore(ChosenStore(base=tmp_path), "m", "pve1")
+    second = RecordStore(ChosenStore(base=tmp_path), "m", "pve1")
+
+    async def wait() -> bool:
+        async with second.hold("second", wait_s=30, emit=said.append) as has_waited:
+            return has_waited
+
+    async with book.hold("`create` of process 1"):
+        waiting = asyncio.create_task(wait())
+        while not said:
+            await asyncio.sleep(0.01)
+    assert await waiting
+    assert [one.waiting_for for one in said if isinstance(one, events.StepWaiting)] == [
+        "m on pve1, held by `create` of process 1"
+    ]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"verb": "create"}', '{"verb": "fly", "state": "done"}'])
 def test_a_record_that_is_something_else_is_named(tmp_path: Path, content: str) -> None:
-    book = RecordStore(tmp_path, "m", "pve1")
+    book = RecordStore(ChosenStore(base=tmp_path), "m", "pve1")
     book.write(RECORD)
-    book.path.write_text(content)
-    with pytest.raises(RecordBrokenError, match=r"record\.json"):
+    overwrite(tmp_path, book.key, content.encode())
+    with pytest.raises(RecordBrokenError, match="operator/manifest!m!pve1"):
         book.read()
 
 

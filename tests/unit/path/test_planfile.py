@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import stat
-import threading
 from pathlib import Path
 
 import pytest
 
 from stackyard.base.errors import FileError
-from stackyard.path.planfile import Binding, PlanFile, PlanFileError, PlanKey, PlanMovedError, read_key
+from stackyard.clients.objects.sealed import KeyRing, make_master_key
+from stackyard.path.planfile import Binding, PlanFile, PlanFileError, PlanKey, PlanMovedError, plan_keys
 
+KEY = PlanKey(b"k" * 32)
 BINDING = Binding(
     target="env:dev",
     state_name="env/dev/pve1",
@@ -26,10 +26,10 @@ BINDING = Binding(
 
 
 def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
-    key, path = read_key(tmp_path), tmp_path / "plans" / "dev.plan"
+    key, path = KEY, tmp_path / "plans" / "dev.plan"
     saved = PlanFile(binding=BINDING, plan=b"the engine's plan with a s3cret")
     saved.save(path, key)
-    assert PlanFile.load(path, key) == saved
+    assert PlanFile.load(path, [key]) == dataclasses.replace(saved, key=key)
     assert b"s3cret" not in path.read_bytes()
     assert b"env:dev" not in path.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -37,29 +37,29 @@ def test_a_plan_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
-    key, path = read_key(tmp_path), tmp_path / "dev.plan"
+    key, path = KEY, tmp_path / "dev.plan"
     PlanFile(binding=BINDING, plan=b"p").save(path, key)
     whole = path.read_bytes()
     for index in range(len(whole)):
         path.write_bytes(whole[:index] + bytes([whole[index] ^ 1]) + whole[index + 1 :])
         with pytest.raises(PlanFileError):
-            PlanFile.load(path, key)
+            PlanFile.load(path, [key])
     for cut in (0, 5, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
         with pytest.raises(PlanFileError):
-            PlanFile.load(path, key)
+            PlanFile.load(path, [key])
 
 
-def test_a_plan_of_another_user_does_not_open(tmp_path: Path) -> None:
+def test_a_plan_of_another_site_does_not_open(tmp_path: Path) -> None:
     path = tmp_path / "dev.plan"
-    PlanFile(binding=BINDING, plan=b"p").save(path, read_key(tmp_path / "one"))
-    with pytest.raises(PlanFileError, match="your key does not decrypt it"):
-        PlanFile.load(path, read_key(tmp_path / "other"))
+    PlanFile(binding=BINDING, plan=b"p").save(path, KEY)
+    with pytest.raises(PlanFileError, match="another key than that of this site"):
+        PlanFile.load(path, [PlanKey(b"o" * 32)])
 
 
 def test_a_missing_plan_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="Cannot read"):
-        PlanFile.load(tmp_path / "gone", read_key(tmp_path))
+        PlanFile.load(tmp_path / "gone", [KEY])
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Binding)])
@@ -73,26 +73,17 @@ def test_a_plan_that_still_fits_is_let_through() -> None:
     BINDING.require(dataclasses.replace(BINDING))
 
 
-def test_first_uses_at_once_end_with_one_key(tmp_path: Path) -> None:
-    found: list[PlanKey] = []
-    threads = [threading.Thread(target=lambda: found.append(read_key(tmp_path))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert len(set(found)) == 1
-    assert [name for name in os.listdir(tmp_path) if name != "plan.key"] == []
-
-
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
-    read_key(tmp_path)
-    (tmp_path / "plan.key").chmod(0o644)
-    with pytest.raises(FileError, match="Others can read"):
-        read_key(tmp_path)
+def test_a_plan_of_a_key_that_was_rotated_opens_with_the_old_key_in_the_ring(tmp_path: Path) -> None:
+    old, new = make_master_key(), make_master_key()
+    before, after = (plan_keys(KeyRing.from_text(text)) for text in (old, f"{new},{old}"))
+    PlanFile(binding=BINDING, plan=b"p").save(tmp_path / "dev.plan", before[0])
+    opened = PlanFile.load(tmp_path / "dev.plan", after)
+    assert opened.key == before[0] == after[1]
+    with pytest.raises(PlanFileError, match="another key"):
+        PlanFile.load(tmp_path / "dev.plan", plan_keys(KeyRing.from_text(new)))
 
 
 def test_a_key_shows_nothing_of_itself(tmp_path: Path) -> None:
-    key = read_key(tmp_path)
+    key = KEY
     assert key.secret.hex() not in repr(key)
     assert repr(key) == "PlanKey()"

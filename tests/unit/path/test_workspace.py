@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stackyard.desired import Secret
-from stackyard.path.planfile import read_key
+from stackyard.path.planfile import PlanKey
 from stackyard.path.target import Target
 from stackyard.path.workspace import Workspace, input_digest
 from stackyard.render import Rendered, Variable
@@ -122,13 +122,13 @@ def test_two_targets_have_two_folders(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_changes_with_a_file_or_a_secret_and_tells_nothing_of_it(tmp_path: Path) -> None:
-    key = read_key(tmp_path)
+    key = PlanKey(b"k" * 32)
     first = input_digest(RENDERED, {"secret_p": "one"}, key)
     assert first == input_digest(RENDERED, {"secret_p": "one"}, key)
     assert first != input_digest(RENDERED, {"secret_p": "two"}, key)
     changed = Rendered(files={"main.tf.json": b"{ }\n"}, variables=())
     assert first != input_digest(changed, {"secret_p": "one"}, key)
-    assert first != input_digest(RENDERED, {"secret_p": "one"}, read_key(tmp_path / "other"))
+    assert first != input_digest(RENDERED, {"secret_p": "one"}, PlanKey(b"o" * 32))
 
 
 CHOSEN = """\

@@ -13,6 +13,7 @@ from tests.support.provider_container import TEMPLATE, plant_templates_here
 
 from stackyard import lab
 from stackyard.clients import proxmox
+from stackyard.clients.objects import open_objects
 from stackyard.provider.journal import Journal, subject_of
 
 VM = "proxmox_virtual_environment_vm"
@@ -217,7 +218,7 @@ async def test_an_old_entry_of_what_was_never_made_changes_nothing(type_name: st
         assert planned is not None
         name = (planned.get("initialization") or [{}])[0].get("hostname")
         subject = subject_of(type_name, {**planned, "name": name} if name else planned)
-        await Journal(tmp_path, "test").begin(subject, node="pve1", vm_id=300)
+        await Journal(open_objects(tmp_path), "test").begin(subject, node="pve1", vm_id=300)
         async with bench(running, tmp_path) as it:
             await it.apply(type_name, **config)
             assert await it.is_settled(type_name, **config)

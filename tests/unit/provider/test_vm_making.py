@@ -12,7 +12,8 @@ from tests.support.provider_bench import Bench, Failed, bench
 
 from pvelab.faults.latency import Work as LabWork
 from stackyard import lab
-from stackyard.base.errors import FileError
+from stackyard.clients.objects import ABSENT, MemoryObjects, StoreError, open_objects
+from stackyard.clients.objects.open_store import DATABASE
 from stackyard.provider.journal import Journal, subject_of
 from stackyard.provider.values import UNKNOWN
 
@@ -189,7 +190,7 @@ def test_a_made_vm_that_never_came_into_the_state_is_taken_over(tmp_path: Path) 
 
 def test_a_vm_of_somebody_else_is_never_taken_over(tmp_path: Path) -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
-        journal = Journal(tmp_path, "test")
+        journal = Journal(open_objects(tmp_path), "test")
         planned = it.plan(VM, node_name="pve1", vm_id=400).state
         assert planned is not None
         await journal.begin(subject_of(VM, planned), node="pve1", vm_id=400)
@@ -291,24 +292,25 @@ def test_a_guest_that_is_locked_for_a_while_is_waited_for() -> None:
     run(scenario)
 
 
-async def test_a_journal_ignores_what_it_did_not_write(tmp_path: Path) -> None:
-    (tmp_path / "note.json").write_text("{}")
-    (tmp_path / "torn.json").write_text('{"token": "x')
+async def test_a_journal_ignores_what_it_did_not_write() -> None:
+    objects = MemoryObjects()
+    objects.put("journal/note", b"{}", expect=ABSENT)
+    objects.put("journal/torn", b'{"token": "x', expect=ABSENT)
     subject = subject_of(VM, {"name": "web"})
 
-    await Journal(tmp_path, "one").begin(subject, node="pve1", vm_id=100)
-    again = Journal(tmp_path, "one")
+    await Journal(objects, "one").begin(subject, node="pve1", vm_id=100)
+    again = Journal(objects, "one")
     assert [entry.vm_id for entry in again.entries] == [100]
     # Nobody takes what belongs to another state, or what is taken already.
-    assert Journal(tmp_path, "two").take(subject) is None
+    assert Journal(objects, "two").take(subject) is None
     assert again.take(subject) is not None
     assert again.take(subject) is None
 
 
-def test_a_journal_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="file"):
-        Journal(tmp_path / "file" / "journal")
+def test_a_journal_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_bytes(b"no database at all" * 1000)
+    with pytest.raises(StoreError):
+        Journal(open_objects(tmp_path, create=False))
 
 
 @pytest.mark.parametrize("given", ["200", "pve1/", "/200", "pve1/x"])

@@ -30,9 +30,11 @@ __all__ = [
     "CertificateError",
     "certificate_names",
     "make_certificate",
+    "parse_kept",
     "pin_of",
     "read_certificate",
     "read_or_create_certificate",
+    "renew_certificate",
 ]
 
 # The key and the certificate in one file, so that one rename replaces both and they always belong together.
@@ -72,6 +74,15 @@ class Certificate:
     def pin(self) -> str:
         """The SHA-256 of its public key as curl takes it, `sha256//...`; a renewal leaves it as it is."""
         return pin_of(self.certificate_pem)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names and addresses that it is good for."""
+        return certificate_names(_leaf(self.certificate_pem, "The certificate"))
+
+    def as_pem(self) -> bytes:
+        """Return key and certificate in one, as they are kept."""
+        return self.key_pem + self.certificate_pem
 
     @property
     def not_after(self) -> datetime.datetime:
@@ -211,14 +222,25 @@ def read_or_create_certificate(folder: Path, names: Iterable[str]) -> Certificat
     directories.ensure_private(folder)
     # A second process, started at the same moment, must not make a second certificate.
     with locks.hold_folder(folder):
-        kept = _load_kept(folder / KEPT_FILE)
-        if kept is None or not _will_do(kept, wanted):
-            kept = make_certificate(wanted, key_pem=None if kept is None else kept.key_pem)
-            replace_file(folder / KEPT_FILE, kept.key_pem + kept.certificate_pem)
+        known = _load_kept(folder / KEPT_FILE)
+        kept = renew_certificate(known, wanted)
+        if kept is not known:
+            replace_file(folder / KEPT_FILE, kept.as_pem())
         trust = folder / TRUST_FILE
         if _read_if_there(trust) != kept.certificate_pem:
             replace_file(trust, kept.certificate_pem)
     return kept
+
+
+def renew_certificate(kept: Certificate | None, names: Iterable[str]) -> Certificate:
+    """Return a certificate that is good for these names: the kept one where it will do, else a new one.
+
+    The private key stays, so that whoever pins the key need not be told.
+    """
+    wanted = list(dict.fromkeys(names))
+    if kept is not None and _will_do(kept, wanted):
+        return kept
+    return make_certificate(wanted, key_pem=None if kept is None else kept.key_pem)
 
 
 def read_certificate(cert_path: Path, key_path: Path) -> Certificate:
@@ -237,15 +259,29 @@ def _load_kept(path: Path) -> Certificate | None:
     pem = _read_if_there(path)
     if pem is None:
         return None
+    kept = parse_kept(pem, str(path))
+    with contextlib.suppress(OSError):
+        path.chmod(0o600)
+    return kept
+
+
+def parse_kept(pem: bytes, label: str) -> Certificate:
+    """Return the key and certificate that `Certificate.as_pem` gave.
+
+    Args:
+        pem: Both.
+        label: Where they are, for a person.
+
+    Raises:
+        CertificateError: They are damaged.
+    """
     start = max(0, pem.find(b"-----BEGIN CERTIFICATE-----"))
     kept = Certificate(certificate_pem=pem[start:], key_pem=pem[:start])
     try:
-        _check_pair(kept, path, path)
+        _check_pair(kept, label, label)
     except CertificateError as err:
-        again = "Remove the file; the next start creates a new certificate."
-        raise CertificateError(err.detail, where=Location(str(path)), remedy=again) from err
-    with contextlib.suppress(OSError):
-        path.chmod(0o600)
+        again = "Remove it; the next start creates a new certificate."
+        raise CertificateError(err.detail, where=Location(label), remedy=again) from err
     return kept
 
 
@@ -255,7 +291,7 @@ def _will_do(kept: Certificate, names: list[str]) -> bool:
     return fresh and {str(_general_name(name).value) for name in names} <= set(certificate_names(leaf))
 
 
-def _check_pair(pair: Certificate, cert_path: Path, key_path: Path) -> None:
+def _check_pair(pair: Certificate, cert_path: Path | str, key_path: Path | str) -> None:
     leaf = _leaf(pair.certificate_pem, str(cert_path))
     where = Location(str(key_path))
     try:

@@ -71,7 +71,7 @@ def render(session: Session, /, **values: Any) -> Result:
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _choose_target(session, values)
-    found = inventory_of(chosen.base, chosen.resolved)
+    found = inventory_of(chosen.store, chosen.resolved)
     return _make_result(found, values["form"], values["out"])
 
 
@@ -115,7 +115,7 @@ def _find_published(session: Session, values: dict[str, Any]) -> tuple[Any, Orig
 
     try:
         chosen = _choose_target(session, values)
-        return _inventory_target(chosen, values["place"]), origin_of(chosen.base, chosen.resolved)
+        return _inventory_target(chosen, values["place"]), origin_of(chosen.store, chosen.resolved)
     except StackyardError:
         # A store that is down makes nothing current; what was published can be read all the same.
         place = values["place"] or _find_default_path(values["target"])
@@ -132,7 +132,7 @@ def _find_default_path(target: str) -> Path | None:
     from stackyard.path.publish import place_of  # lazy: as above
 
     source = DeploymentSource.find()
-    return place_of(source.base, source.target(source.names()[0]))
+    return place_of(source.place.base, source.target(source.names()[0]))
 
 
 @inventory.command("validate")
@@ -167,7 +167,7 @@ def publish(session: Session, /, **values: Any) -> Result:
     from stackyard.path.publish import inventory_of  # lazy: pydantic, only when this verb runs
 
     chosen = _choose_target(session, values)
-    done = _inventory_target(chosen, values["place"]).publish(inventory_of(chosen.base, chosen.resolved))
+    done = _inventory_target(chosen, values["place"]).publish(inventory_of(chosen.store, chosen.resolved))
     said = f"Published at {done.where}." if done.is_new else f"{done.where} is up to date."
     return Result(
         document={"where": done.where, "is_new": done.is_new}, show=lambda writer: writer.line(said)
@@ -213,7 +213,9 @@ def _inventory_target(chosen: ChosenTarget, place: str | None) -> Any:
     from stackyard.inventory import open_inventory_target  # lazy: only when a verb runs
     from stackyard.path.publish import inventory_target_of  # lazy: as above
 
-    return open_inventory_target(place) if place else inventory_target_of(chosen.base, chosen.resolved)
+    return (
+        open_inventory_target(place) if place else inventory_target_of(chosen.store, chosen.resolved.target)
+    )
 
 
 def _make_result(found: Inventory, form: str, out: str | None) -> Result:

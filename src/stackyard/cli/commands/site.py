@@ -102,17 +102,10 @@ def _add_states_without_input(checked: Site, found: Diagnostics) -> None:
     """Report the states that hold something although the site no longer has their envs or manifests."""
     import contextlib  # lazy: only when this verb runs
 
-    from stackyard.clients.objects import open_objects  # lazy: as above
-    from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
-    from stackyard.path.environment import EnvironmentSource  # lazy: as above
     from stackyard.path.registry import find_without_input  # lazy: as above
-    from stackyard.sources.site import ConfigResolver  # lazy: as above
     from stackyard.state import StateService  # lazy: as above
 
-    folder = EnvironmentSource(ConfigResolver(checked)).base / "state"
-    if not (folder / DATABASE).exists():
-        return
-    with contextlib.closing(open_objects(folder, create=False)) as objects:
+    with contextlib.closing(checked.store.read()) as objects:
         states = StateService(objects)
         for kind, names in (("env", checked.envs), ("manifest", checked.manifests)):
             for record, count in find_without_input(states, kind, names):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import describe
@@ -14,11 +15,11 @@ from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_g
 from stackyard.cli.views.changes import show_changes, show_verdict
 from stackyard.path.apply import ApplyOutcome, apply_plan
 from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
-from stackyard.path.planfile import PlanFile
+from stackyard.path.saved_plans import open_plan
 from stackyard.render.references import address_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator
 
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
@@ -42,7 +43,13 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
         adopt=values["adopt"],
         recreate=list_recreated_guests(values),
     )
-    async with ChosenTarget(session, values).run() as run, _open_plan(run, plan_request, plan_file) as made:
+    async with (
+        ChosenTarget(session, values).run() as opened,
+        _open_plan(opened, plan_request, plan_file) as (
+            run,
+            made,
+        ),
+    ):
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
             return nothing_result(made)
@@ -67,12 +74,19 @@ def _publish(run: Run, outcome: ApplyOutcome) -> PublishedInventory:
         return PublishedInventory(error=err)
 
 
-def _open_plan(
+@contextlib.asynccontextmanager
+async def _open_plan(
     run: Run, plan_request: PlanRequest, plan_file: str | None
-) -> AbstractAsyncContextManager[Plan]:
+) -> AsyncIterator[tuple[Run, Plan]]:
+    """Give the plan to apply, and the run with the key that opens it."""
     if plan_file is None:
-        return make_plan(run, plan_request)
-    return load_plan(run, PlanFile.load(Path(plan_file), run.key), plan_request)
+        async with make_plan(run, plan_request) as made:
+            yield run, made
+        return
+    saved = await asyncio.to_thread(open_plan, run, plan_file)
+    fitting = run if saved.key is None else run.with_key(saved.key)
+    async with load_plan(fitting, saved, plan_request) as made:
+        yield fitting, made
 
 
 def nothing_result(made: Plan) -> Result:

@@ -36,7 +36,7 @@ async def run_import(session: Session, values: dict[str, Any]) -> Result:
         left_alone=frozenset(key for given in values["leave"] for key in _words(given)),
         is_trial=values["dry_run"],
     )
-    settings = settings_of(values, source.base)
+    settings = settings_of(values, source.store)
     done = await import_guests(source.resolver, wanted, settings, emit=session.emit)
     return Result(document=_document(done, wanted), show=lambda writer: _show(writer, done, wanted))
 

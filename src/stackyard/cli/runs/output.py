@@ -20,7 +20,7 @@ async def run_output(session: Session, values: dict[str, Any]) -> Result:
     chosen = ChosenTarget(session, values, by_state=True)
     target = chosen.resolved.target
     # The state is read as it is: that needs no engine, no lock and no room on the disk.
-    guests = read_guests(chosen.base, target)
+    guests = read_guests(chosen.store, target)
     if guests is None:
         guests = await _ask_engine(chosen)
     rows = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import ExitStatus
@@ -11,6 +10,7 @@ from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_g
 from stackyard.cli.views.changes import change_document, show_changes, show_verdict, verdict_document
 from stackyard.engine.changes import Action
 from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.saved_plans import save_plan
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
@@ -28,16 +28,16 @@ async def run_plan(session: Session, values: dict[str, Any]) -> Result:
         adopt=values["adopt"],
         recreate=list_recreated_guests(values),
     )
-    out = Path(values["out"]) if values["out"] else None
+    out: str | None = values["out"]
     async with ChosenTarget(session, values).run() as run, make_plan(run, plan_request) as made:
-        if out is not None:
-            made.save(run, out)
+        if out:
+            out = save_plan(run, made.saved(plan_document(made)), out)
         has_changes = not made.changes.is_empty
     status = ExitStatus.CHANGES if has_changes and values["detailed_exitcode"] else ExitStatus.DONE
     if made.verdict.refused:
         status = ExitStatus.REFUSED
     return Result(
-        document={**plan_document(made), "plan": None if out is None else str(out)},
+        document={**plan_document(made), "plan": out or None},
         show=lambda writer: _show(writer, made, out),
         status=status,
     )
@@ -58,8 +58,8 @@ def plan_document(made: Plan) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, made: Plan, out: Path | None) -> None:
+def _show(writer: TextWriter, made: Plan, out: str | None) -> None:
     show_changes(writer, made.changes)
     show_verdict(writer, made.verdict)
-    if out is not None:
+    if out:
         writer.line(f"Saved to {out}.")

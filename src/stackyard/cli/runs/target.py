@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, UsageError
-from stackyard.clients.objects import open_objects
-from stackyard.clients.objects.open_store import DATABASE
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
@@ -19,16 +16,17 @@ from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
 from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
+from stackyard.path.settings import QUEUE_S
 from stackyard.path.target import NeedsCleanWorktree, find_target
 from stackyard.state import StateService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
-    from pathlib import Path
 
     from stackyard.cli.session import Session
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Source
+    from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
 __all__ = ["ChosenTarget", "allowances", "list_recreated_guests", "settings_of"]
@@ -38,8 +36,6 @@ _DEPLOYMENT = "deployment"
 _MISSING = "E-DEPLOYMENT-MISSING"
 # The kinds of targets that a site has.
 _KINDS = ("env", "manifest", "site")
-# Runs on the one object queue behind each other, and do not fail because another is at work.
-_QUEUE_S = 600.0
 _PERMITS = {
     "allow_destroy": ALLOW_DESTROY,
     "allow_disk_loss": ALLOW_DISK_LOSS,
@@ -68,19 +64,19 @@ def allowances(values: Mapping[str, Any], *, everything: bool = False) -> Allowa
     return Allowances(permits=frozenset(permits), everything=everything)
 
 
-def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], Path]:
-    """Return the sources that a target may come from, and where their runs leave things."""
+def _sources(session: Session, values: Mapping[str, Any]) -> tuple[dict[str, Source], ChosenStore]:
+    """Return the sources that a target may come from, and where what their runs leave is kept."""
     if values["target"].partition(":")[0] == _DEPLOYMENT:
         from stackyard.path.deployment import DeploymentSource  # lazy: its schema; other targets need none
 
         deployment = DeploymentSource.find(
             emit=session.emit, warn=session.emit_once, warn_last=session.emit_last
         )
-        return {deployment.kind: deployment}, deployment.base
+        return {deployment.kind: deployment}, deployment.store
     environments = EnvironmentSource.find(values["site"], emit=session.emit)
     resolver = environments.resolver
     known = (environments, SharedSource(resolver), ManifestSource(resolver))
-    return {source.kind: source for source in known}, environments.base
+    return {source.kind: source for source in known}, environments.store
 
 
 class ChosenTarget:
@@ -96,10 +92,10 @@ class ChosenTarget:
         self._session = session
         self._values = values
         self._by_state = by_state
-        self._source, self.base, self.resolved = self._read()
+        self._source, self.store, self.resolved = self._read()
 
-    def _read(self) -> tuple[Source, Path, Resolved]:
-        sources, base = _sources(self._session, self._values)
+    def _read(self) -> tuple[Source, ChosenStore, Resolved]:
+        sources, store = _sources(self._session, self._values)
         named = self._values["target"]
         try:
             source, name = find_target(named, sources)
@@ -107,7 +103,7 @@ class ChosenTarget:
             bare = named.rpartition(":")[2]
             # A name that several sources have is a question, and not an input that is gone.
             is_gone = self._by_state and not any(bare in source.names() for source in sources.values())
-            found = _find_applied_target(base, named, self._values["host"]) if is_gone else None
+            found = _find_applied_target(store, named, self._values["host"]) if is_gone else None
             if found is None:
                 raise
             source = sources[found.kind]
@@ -116,16 +112,16 @@ class ChosenTarget:
                 f"{found.target} is no longer in {found.source or 'its source'}; "
                 f"the state {found.state} says what it has.",
             )
-            return source, base, source.resolve_state(found.name, found.node)
+            return source, store, source.resolve_state(found.name, found.node)
         try:
-            return source, base, source.resolve(name, self._values["host"])
+            return source, store, source.resolve(name, self._values["host"])
         except InvalidInputError as err:
             # An object that is not there any more leaves a state, as a file does.
             is_held = self._by_state and err.code == _MISSING
-            if not is_held or _find_applied_target(base, f"{source.kind}:{name}", None) is None:
+            if not is_held or _find_applied_target(store, f"{source.kind}:{name}", None) is None:
                 raise
             self._warn(source.kind, f"{err.detail} Its state says what it has.")
-            return source, base, source.resolve_state(name, self._values["host"])
+            return source, store, source.resolve_state(name, self._values["host"])
 
     def _warn(self, kind: str, text: str) -> None:
         self._session.emit(events.LogLine(level=events.LogLevel.WARNING, source=kind, text=text))
@@ -133,15 +129,12 @@ class ChosenTarget:
     def _read_again(self) -> Resolved:
         """Return the target as the input says it now."""
         if not self._source.is_current():
-            self._source, self.base, self.resolved = self._read()
+            self._source, self.store, self.resolved = self._read()
         return self.resolved
 
     def settings(self) -> RunSettings:
         """Return how to run."""
-        settings = settings_of(self._values, self.base)
-        if self._values["lock_wait"] is None and self._source.kind == _DEPLOYMENT:
-            return replace(settings, lock_wait_s=_QUEUE_S)
-        return settings
+        return settings_of(self._values, self.store)
 
     @contextlib.asynccontextmanager
     async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
@@ -161,7 +154,7 @@ class ChosenTarget:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
 
 
-def _find_applied_target(base: Path, named: str, host: str | None) -> TargetRecord | None:
+def _find_applied_target(store: ChosenStore, named: str, host: str | None) -> TargetRecord | None:
     """Return the target that was applied under a name, as the registry has it.
 
     Raises:
@@ -169,11 +162,8 @@ def _find_applied_target(base: Path, named: str, host: str | None) -> TargetReco
     """
     from stackyard.path.registry import find_states  # lazy: only for a target whose input is gone
 
-    folder = base / "state"
-    if not (folder / DATABASE).exists():
-        return None
     kind, colon, name = named.rpartition(":")
-    with contextlib.closing(open_objects(folder, create=False)) as objects:
+    with contextlib.closing(store.read()) as objects:
         kinds = (kind,) if colon else _KINDS
         found = [one for one in find_states(StateService(objects), kinds) if one.name == name]
     found = [one for one in found if host in (None, one.node)]
@@ -183,19 +173,19 @@ def _find_applied_target(base: Path, named: str, host: str | None) -> TargetReco
     return found[0] if found else None
 
 
-def settings_of(values: Mapping[str, Any], base: Path) -> RunSettings:
+def settings_of(values: Mapping[str, Any], store: ChosenStore) -> RunSettings:
     """Return how to run.
 
     Args:
         values: The options.
-        base: The folder for what runs leave for the next.
+        store: Where what runs leave for the next is kept.
     """
     return RunSettings(
-        base=base,
+        store=store,
         provider=ProviderChoice(values["provider"]),
         cli_config=read_cli_config_path(),
         parallelism=values["parallelism"],
-        lock_wait_s=values["lock_wait"] or 0.0,
+        lock_wait_s=QUEUE_S if values["lock_wait"] is None else values["lock_wait"],
     )
 
 

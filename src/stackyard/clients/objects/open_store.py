@@ -14,7 +14,7 @@ from stackyard.clients.objects.sqlite import SqliteObjects
 if TYPE_CHECKING:
     from stackyard.clients.objects.sealed import KeyRing
 
-__all__ = ["DATABASE", "check_endpoint", "open_objects"]
+__all__ = ["DATABASE", "check_address", "check_endpoint", "open_objects"]
 
 DATABASE = "objects.sqlite"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -69,6 +69,23 @@ def _open_postgres(address: str, create: bool) -> Objects:
 def _open_s3(address: str, create: bool) -> Objects:
     from stackyard.clients.objects.s3 import S3Config, S3Objects  # lazy: only those who use S3 pay for it
 
+    parts, query = _split_s3(address)
+    place = S3Config(
+        bucket=parts.netloc,
+        prefix=parts.path.strip("/"),
+        endpoint_url=query.get("endpoint"),
+        region=query.get("region"),
+    )
+    return S3Objects(place, is_read_only=not create)
+
+
+def _split_s3(address: str) -> tuple[urllib.parse.SplitResult, dict[str, str]]:
+    """Return the parts of an address of a bucket.
+
+    Raises:
+        UsageError: It makes no sense.
+        KeyFormError: The prefix cannot be the name of an object.
+    """
     parts = urllib.parse.urlsplit(address)
     query = dict(urllib.parse.parse_qsl(parts.query))
     if (
@@ -83,16 +100,28 @@ def _open_s3(address: str, create: bool) -> Objects:
             " ?endpoint=https://host:port behind it."
         )
     check_endpoint(query.get("endpoint"))
-    prefix = parts.path.strip("/")
-    if prefix:
+    if prefix := parts.path.strip("/"):
         check_key(prefix)
-    place = S3Config(
-        bucket=parts.netloc,
-        prefix=prefix,
-        endpoint_url=query.get("endpoint"),
-        region=query.get("region"),
-    )
-    return S3Objects(place, is_read_only=not create)
+    return parts, query
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that is no address of a store that several machines reach; nothing is connected to.
+
+    Raises:
+        UsageError: It is none, or holds a password.
+    """
+    if address.startswith(_POSTGRES):
+        from stackyard.clients.objects.postgres import PostgresAddress  # lazy: as in _open_postgres
+
+        PostgresAddress.parse(address)
+    elif address.startswith("s3://"):
+        _split_s3(address)
+    else:
+        raise UsageError(
+            "A store that several machines use is s3://bucket/prefix, postgresql://user@host/database or"
+            " https://host:port of a state service."
+        )
 
 
 def check_endpoint(url: str | None) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from stackyard.controller.tokens.claims import Claims, TokenError, TokenRefusal, read_unverified_claims, spell
 from stackyard.controller.tokens.issue import Tokens
-from stackyard.controller.tokens.store import FileStore, IssuedToken, MemoryStore, SigningKey, TokenStore
+from stackyard.controller.tokens.store import IssuedToken, MemoryStore, SigningKey, TokenObjects, TokenStore
 
 __all__ = [
     "Claims",
-    "FileStore",
     "IssuedToken",
     "MemoryStore",
     "SigningKey",
     "TokenError",
     "TokenRefusal",
+    "TokenObjects",
     "TokenStore",
     "Tokens",
     "read_unverified_claims",

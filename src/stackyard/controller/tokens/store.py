@@ -1,7 +1,8 @@
-"""Where the keys and the list of tokens are: in a file that processes share, or in the memory of one run."""
+"""Where the keys and the list of tokens are: in the store of the site, or in the memory of one run."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -10,26 +11,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from stackyard.base import directories, files, locks
 from stackyard.base.documents.jsontext import JsonError, parse_json
-from stackyard.base.errors import FileError, InvalidInputError, Location
+from stackyard.base.errors import InvalidInputError
+from stackyard.clients.objects import ABSENT, ConflictError
+from stackyard.sources.store.sealed import open_sealed
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from stackyard.clients.objects import Objects, Tag
+    from stackyard.sources.store import ChosenStore
 
-__all__ = ["Change", "FileStore", "IssuedToken", "MemoryStore", "SigningKey", "StoredTokens", "TokenStore"]
+__all__ = ["Change", "IssuedToken", "MemoryStore", "SigningKey", "StoredTokens", "TokenObjects", "TokenStore"]
 
 _FORMAT = 1
-_Version = tuple[tuple[int, int, int] | None, tuple[int, int, int] | None]
+_LIST = "controller/tokens"
+_MARK = "controller/tokens-changed"
+_ATTEMPTS = 50
+_FRESH_S = 1.0
+_Version = tuple["Tag | None", "Tag | None"]
 
 
 class TokenStoreError(InvalidInputError):
-    """The file with the keys and the list of tokens of a controller is damaged."""
+    """The object with the keys and the list of tokens of a controller is damaged."""
 
     code = "E-TOKEN-STORE"
     summary = "The list of tokens is damaged"
     default_remedy = (
-        "Remove this one file and issue new tokens: all tokens from before are refused, revoked or not."
+        "Remove this one object and issue new tokens: all tokens from before are refused, revoked or not."
     )
 
 
@@ -114,101 +121,114 @@ class MemoryStore:
         return self._kept
 
 
-class FileStore:
-    """Keys and tokens in a file that only its owner can read.
+class TokenObjects:
+    """Keys and tokens in the store of the site, sealed with its key; every machine of the site has the same.
 
-    A second, small file beside it holds the time of the last change. It outlives the list: where the list is
-    gone, or an older copy of it is back, it is not known any more what was revoked, and every token that was
-    issued up to that time is refused.
+    A second, small object beside the list holds the time of the last change. It outlives the list: where the
+    list is gone, or an older copy of it is back, it is not known any more what was revoked, and every token
+    that was issued up to that time is refused.
 
     Args:
-        path: The file; its folder is created when something is written.
+        store: The store of the site.
         clock: The time of day, in seconds since 1970.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
-        self._mark_path = path.with_suffix(".last-change")
+    def __init__(self, store: ChosenStore, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
         self._clock = clock
+        # Another machine is asked over the network: what it revokes is refused here a second later.
+        self._fresh_s = _FRESH_S if store.is_shared else 0.0
+        self._read_at = -math.inf
         self._known: tuple[_Version, StoredTokens] | None = None
 
     def read(self) -> StoredTokens:
-        """Return what is kept; the file is read only when it is another one than before.
+        """Return what is kept; it is opened only when it is another one than before.
 
         Raises:
             TokenStoreError: It is damaged.
-            FileError: It cannot be read.
+            StoreError: It cannot be read.
         """
-        version = (_version(self._path), _version(self._mark_path))
-        if self._known is not None and self._known[0] == version:
+        if self._known is not None and time.monotonic() < self._read_at + self._fresh_s:
             return self._known[1]
+        with contextlib.closing(self._store.read()) as objects:
+            kept = self._read(objects)[0]
+        self._read_at = time.monotonic()
+        return kept
+
+    def _read(self, objects: Objects) -> tuple[StoredTokens, Tag | None, float]:
+        """Return what is kept, the version that was read, and when it was changed for the last time."""
         # In this order: whoever changes them writes the list first, so that it never looks older than it is.
-        changed_at = self._read_change_time()
-        kept, written_at = self._read_list()
+        mark = objects.get(_MARK)
+        changed_at = -math.inf if mark is None else _change_time(mark.data)
+        stored = objects.get(_LIST)
+        tag = None if stored is None else stored.tag
+        version = (tag, None if mark is None else mark.tag)
+        if self._known is not None and self._known[0] == version:
+            return self._known[1], tag, changed_at
+        kept, written_at = StoredTokens(), -math.inf
+        if stored is not None:
+            opened = open_sealed(self._store, objects).get(_LIST)
+            if opened is not None:
+                (kept, written_at), tag = _parse(opened.data), opened.tag
         if written_at < changed_at:
             kept = replace(kept, not_before=max(kept.not_before, math.nextafter(changed_at, math.inf)))
-        self._known = (version, kept)
-        return kept
+        self._known = ((tag, version[1]), kept)
+        return kept, tag, changed_at
 
     def change(self, change: Change) -> StoredTokens:
-        """Replace what is kept, atomically.
+        """Replace what is kept, no matter who else does at the same time.
 
         Raises:
             TokenStoreError: It is damaged.
-            FileError: It cannot be written.
+            StoreError: It cannot be stored.
+            ConflictError: Others kept changing it.
         """
-        directories.ensure_private(self._path.parent)
-        with locks.hold_folder(self._path.parent):
-            before, last = self.read(), self._read_change_time()
-            if before.not_before == math.inf:
-                before = replace(before, not_before=self._clock())
-            kept = change(before)
-            # Never before the last one or a token of the list, whatever someone did to the clock.
-            times = (last if last < math.inf else 0.0, *(one.issued_at for one in kept.issued))
-            now = max(self._clock(), *times)
-            document = {"format": _FORMAT, "written_at": now, **_document(kept)}
-            files.replace_file(self._path, orjson.dumps(document))
-            # Second: only a list that was lost, or an older copy, is older than this.
-            files.replace_file(self._mark_path, orjson.dumps({"format": _FORMAT, "changed_at": now}))
-        return kept
+        with contextlib.closing(self._store.open()) as objects:
+            sealed = open_sealed(self._store, objects)
+            for _ in range(_ATTEMPTS):
+                before, tag, last = self._read(objects)
+                if before.not_before == math.inf:
+                    before = replace(before, not_before=self._clock())
+                kept = change(before)
+                # Never before the last one or a token of the list, whatever someone did to the clock.
+                times = (last if last < math.inf else 0.0, *(one.issued_at for one in kept.issued))
+                now = max(self._clock(), *times)
+                document = {"format": _FORMAT, "written_at": now, **_document(kept)}
+                try:
+                    sealed.put(_LIST, orjson.dumps(document), expect=ABSENT if tag is None else tag)
+                except ConflictError:
+                    continue
+                self._mark(objects, now)
+                return kept
+        raise ConflictError(_LIST)
 
-    def _read_list(self) -> tuple[StoredTokens, float]:
-        """Return what the list says, and when it was written; an absent one is older than any other."""
-        try:
-            return _parse(self._path.read_bytes(), self._path)
-        except FileNotFoundError:
-            return StoredTokens(), -math.inf
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._path) from err
+    def _mark(self, objects: Objects, now: float) -> None:
+        """Write down when the list was changed; it never goes back."""
+        data = orjson.dumps({"format": _FORMAT, "changed_at": now})
+        for _ in range(_ATTEMPTS):
+            mark = objects.get(_MARK)
+            if mark is not None and now <= _change_time(mark.data) < math.inf:
+                return
+            with contextlib.suppress(ConflictError):
+                objects.put(_MARK, data, expect=ABSENT if mark is None else mark.tag)
+                return
+        raise ConflictError(_MARK)
 
-    def _read_change_time(self) -> float:
-        """Return when the list was changed for the last time; one that cannot be read is after all tokens."""
-        try:
-            found = float(parse_json(self._mark_path.read_bytes())["changed_at"])
-            return found if math.isfinite(found) else math.inf
-        except FileNotFoundError:
-            return -math.inf
-        except OSError as err:
-            raise FileError.from_os_error(err, "read", self._mark_path) from err
-        except (JsonError, KeyError, TypeError, ValueError):
-            return math.inf
+
+def _change_time(data: bytes) -> float:
+    """Return when a list was changed for the last time; what cannot be read is after all tokens."""
+    try:
+        found = float(parse_json(data)["changed_at"])
+    except (JsonError, KeyError, TypeError, ValueError):
+        return math.inf
+    return found if math.isfinite(found) else math.inf
 
 
 def _document(kept: StoredTokens) -> dict[str, Any]:
     return {"not_before": kept.not_before, "keys": list(kept.keys), "issued": list(kept.issued)}
 
 
-def _version(path: Path) -> tuple[int, int, int] | None:
-    """Return what differs whenever a file was replaced; nothing where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        # Reading it tells why.
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _parse(data: bytes, path: Path) -> tuple[StoredTokens, float]:
+def _parse(data: bytes) -> tuple[StoredTokens, float]:
     try:
         found = parse_json(data)
         kept = StoredTokens(
@@ -218,4 +238,4 @@ def _parse(data: bytes, path: Path) -> tuple[StoredTokens, float]:
         )
         return kept, float(found.get("written_at", 0.0))
     except (JsonError, AttributeError, KeyError, TypeError, ValueError) as err:
-        raise TokenStoreError(f"{path} is not valid.", where=Location(str(path))) from err
+        raise TokenStoreError(f"{_LIST} is not valid.") from err

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.clients import proxmox
-from stackyard.clients.objects import open_objects
 from stackyard.path.importing.cluster import list_cluster, translate
 from stackyard.path.importing.env_file import EnvWriter
 from stackyard.path.importing.foreseen import foresee
@@ -130,7 +129,7 @@ async def import_guests(
 def _list_managed(
     resolver: ConfigResolver, settings: RunSettings, listed: ClusterListing, endpoint: str
 ) -> Mapping[int, str]:
-    with contextlib.closing(open_objects(settings.base / "state")) as objects:
+    with contextlib.closing(settings.store.open()) as objects:
         return managed_guests(StateService(objects), resolver, listed.nodes, endpoint)
 
 

@@ -32,6 +32,7 @@ from stackyard.path.adjustments import list_expected_values
 from stackyard.path.run import open_run
 from stackyard.render.names import label
 from stackyard.render.references import CONTAINER, VM, address_of
+from stackyard.sources.store import ChosenStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -116,7 +117,7 @@ async def prove(
         containers=tuple(guest for guest in alone if isinstance(guest, Container)),
     )
     with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
-        elsewhere = dataclasses.replace(settings, base=Path(folder))
+        elsewhere = dataclasses.replace(settings, store=ChosenStore(base=Path(folder)))
         trial = dataclasses.replace(resolved, desired=desired)
         async with open_run(trial, elsewhere, emit=emit) as run:
             title = f"Importing {len(guests)} guests into a trial state"

@@ -22,12 +22,16 @@ from stackyard.clients.objects import check_key
 from stackyard.clients.objects.open_store import check_endpoint
 from stackyard.sources.deployment.schema import SCHEMA_FILE
 from stackyard.sources.deployment.scope import DEFAULT_ENVIRONMENT
-from stackyard.sources.site.discovery import SiteNotFoundError, find_site
+from stackyard.sources.site.discovery import SITE_FILE, SiteNotFoundError, find_site
 from stackyard.sources.site.document import EMPTY_FILE, read_document
+from stackyard.sources.site.load import Site
+from stackyard.sources.site.store_choice import choose_store
 from stackyard.sources.site.tree import validate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from stackyard.sources.store import ChosenStore
 
 __all__ = [
     "LOCAL_VARIABLE",
@@ -132,6 +136,16 @@ class ObjectLocation:
     domains: Path | None = None
     local: Path | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+
+    def run_store(self) -> ChosenStore:
+        """Return where what runs leave is kept; its credentials are its own, and never `S3_*`.
+
+        Raises:
+            InvalidInputError: It is not clear which store is meant.
+        """
+        if (self.root / SITE_FILE).is_file():
+            return Site.open(self.root).store
+        return choose_store(self.root, self.base)
 
     @property
     def environment(self) -> str:

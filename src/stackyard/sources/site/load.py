@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base import directories
 from stackyard.base.diagnostics import Diagnostics
 from stackyard.sources.site.checks import check_site
 from stackyard.sources.site.discovery import find_site
@@ -18,6 +19,7 @@ from stackyard.sources.site.layers import GuestEntry, Layer, merge
 from stackyard.sources.site.names import Stamp, stamp_of
 from stackyard.sources.site.networks import Networks, networks_of
 from stackyard.sources.site.secret_values import SiteSecrets, read_site_secrets
+from stackyard.sources.site.store_choice import choose_store
 from stackyard.sources.site.tree import LoadedFile, Tree, read_tree
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from stackyard.sources.site.entities.presets import PresetFile
     from stackyard.sources.site.entities.specs import SpecFile
     from stackyard.sources.site.pull import OwnBoot
+    from stackyard.sources.store import ChosenStore
 
 __all__ = ["Site"]
 
@@ -64,6 +67,8 @@ class Site:
     _networks: dict[str, Networks] = field(default_factory=dict)
     # First boots that were built: most guests begin alike, and these parts are many and the same.
     boots: dict[tuple[object, ...], CloudInit] = field(default_factory=dict)
+    # The pin of the controller's certificate, once it was read from the store.
+    pins: list[str | None] = field(default_factory=list)
     # What single guests have of their own at their first boot, by name; others have nothing of the kind.
     own_boots: Mapping[str, OwnBoot] = field(default_factory=dict)
     # The files as they were just before they were read.
@@ -143,6 +148,20 @@ class Site:
     def is_current(self) -> bool:
         """Return whether no file of it was written, added or removed since it was read."""
         return stamp_of(self.root) == self.stamp
+
+    @property
+    def store(self) -> ChosenStore:
+        """Where what runs leave is kept.
+
+        Raises:
+            InvalidInputError: It is not clear which store is meant.
+        """
+        return choose_store(
+            self.root,
+            self.root / directories.PROJECT_FOLDER,
+            site_store=self.settings.store,
+            site_key=self.secret_values.site_key,
+        )
 
     @property
     def settings(self) -> SiteFile:

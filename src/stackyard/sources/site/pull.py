@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOOTSTRAP_PATH",
+    "CERTIFICATE",
     "CERTIFICATE_FOLDER",
     "OWN_KEY_FILE",
-    "TOKENS_FILE",
     "Caller",
     "OwnBoot",
     "auth_method",
@@ -31,10 +32,10 @@ __all__ = [
     "read_pin",
 ]
 
-# Where the controller keeps its certificate, from the root of the site.
+# The certificate of the controller, in the store of the site.
+CERTIFICATE = "controller/certificate"
+# Where a copy of it is for clients on the machine of the controller, from the root of the site.
 CERTIFICATE_FOLDER = Path(directories.PROJECT_FOLDER) / "controller" / "certificate"
-# Where it keeps the keys and the list of its signed tokens.
-TOKENS_FILE = Path(directories.PROJECT_FOLDER) / "controller" / "tokens.json"
 # The private key that was made with the site to log in to guests with, where the user had none.
 OWN_KEY_FILE = Path(directories.PROJECT_FOLDER) / "ssh" / "id_ed25519"
 BOOTSTRAP_PATH = "/usr/local/sbin/stackyard-bootstrap"
@@ -120,7 +121,7 @@ def pull_boot(site: Site, guest: str, spec: str | None) -> dict[str, Any]:
     secret = {AuthMethod.SITE_TOKEN: "auth.site_token", AuthMethod.NODE_TOKEN: f"auth.node_tokens.{guest}"}
     token: Any = {"secret": secret[method]} if method in secret else ""
     return boot_parts(
-        server=server, identity=guest, token=token, pin=defaults.spec_server_pin or read_pin(site.root)
+        server=server, identity=guest, token=token, pin=defaults.spec_server_pin or read_pin(site)
     )
 
 
@@ -152,13 +153,17 @@ def _bootstrap() -> str:
     return _BOOTSTRAP.read_text()
 
 
-def read_pin(root: Path) -> str | None:
-    """Return the pin of the certificate that a controller of this site has kept; None where there is none."""
-    try:
-        pem = (root / CERTIFICATE_FOLDER / "server.crt").read_bytes()
-    except OSError:
-        return None
-    return _pin(pem)
+def read_pin(site: Site) -> str | None:
+    """Return the pin of the certificate that a controller of this site has kept; None where there is none.
+
+    Raises:
+        StoreError: The store of the site cannot be read.
+    """
+    if not site.pins:
+        with contextlib.closing(site.store.read()) as objects:
+            stored = objects.get(CERTIFICATE)
+        site.pins.append(None if stored is None else _pin(stored.data))
+    return site.pins[0]
 
 
 @functools.lru_cache(maxsize=4)

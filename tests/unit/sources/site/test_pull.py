@@ -6,12 +6,13 @@ from pathlib import Path
 
 from tests.support.controller import make_site
 from tests.support.site import FULL, write_site
+from tests.support.site_store import overwrite
 
-from stackyard.base.serving import read_or_create_certificate
+from stackyard.base.serving import make_certificate
 from stackyard.desired import CloudInit, Secret
 from stackyard.render import render
 from stackyard.sources.site.load import Site
-from stackyard.sources.site.pull import BOOTSTRAP_PATH, CERTIFICATE_FOLDER, callers
+from stackyard.sources.site.pull import BOOTSTRAP_PATH, CERTIFICATE, callers
 from stackyard.sources.site.resolver import ConfigResolver
 
 PIN = "sha256//" + "A" * 43 + "="
@@ -47,9 +48,10 @@ def test_a_guest_with_a_spec_gets_the_bootstrap_its_name_and_its_token_by_name(t
 
 def test_the_pin_is_that_of_the_certificate_kept_with_the_site(tmp_path: Path) -> None:
     site = make_site(tmp_path)
-    kept = read_or_create_certificate(site / CERTIFICATE_FOLDER, ["controller"])
+    kept = make_certificate(["controller"])
+    overwrite(site / ".stackyard", CERTIFICATE, kept.certificate_pem)
     assert f"STACKYARD_PIN={kept.pin}\n" in settings_of(boot(site, "shop", "web1"))
-    (site / CERTIFICATE_FOLDER / "server.crt").write_text("damaged")
+    overwrite(site / ".stackyard", CERTIFICATE, b"damaged")
     assert "STACKYARD_PIN=\n" in settings_of(boot(site, "shop", "web1"))
     text = (site / "site.yaml").read_text()
     (site / "site.yaml").write_text(f"{text}  spec_server_pin: {PIN}\n")

@@ -126,16 +126,11 @@ def inspect(token: str, verify: bool, said: str | None) -> Result:
 
 def _tokens(said: str | None) -> Tokens:
     """Return the tokens of the site."""
-    from stackyard.base.diagnostics import Diagnostics  # lazy: as above
-    from stackyard.controller.tokens import FileStore, Tokens  # lazy: only when a verb runs
-    from stackyard.sources.site.discovery import find_site  # lazy: as above
-    from stackyard.sources.site.pull import TOKENS_FILE  # lazy: as above
-    from stackyard.sources.site.secret_values import read_site_secrets  # lazy: as above
+    from stackyard.controller.tokens import TokenObjects, Tokens  # lazy: only when a verb runs
+    from stackyard.sources.site import ConfigResolver  # lazy: as above
 
-    root, found = find_site(said), Diagnostics()
-    secrets = read_site_secrets(root, found)
-    found.raise_errors(f"The secrets of {root}")
-    return Tokens(FileStore(root / TOKENS_FILE), site_key=secrets.model.auth.signing_key)
+    site = ConfigResolver(said).site
+    return Tokens(TokenObjects(site.store), site_key=site.secret_values.auth.signing_key)
 
 
 def _document(one: IssuedToken | Claims) -> dict[str, Any]:

@@ -49,4 +49,6 @@ class SecretsFile(Entity):
     passwords: Annotated[Named[Line], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
     # Public keys, by the name that users of specs refer to.
     ssh_keys: Annotated[Named[KeyLine], _BLANKS_LEFT_OUT] = Field(default_factory=dict)
+    # Opens saved plans and seals private keys in the store; during a rotation several, the newest first.
+    site_key: Annotated[Line | None, BeforeValidator(_blank_as_absent)] = None
     auth: Annotated[AuthSecrets, BeforeValidator(_nothing_as_default)] = AuthSecrets()

@@ -2,8 +2,10 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects.open_store import check_address
 from stackyard.desired.values import DnsName, InterfaceName
 from stackyard.sources.site.entities.images import FileEntry, Image, PoolEntry
 from stackyard.sources.site.entities.networks import Network
@@ -19,6 +21,14 @@ SYNONYMS = (
     ("spec_server", "server_url"),
     ("packer_release", "image_release"),
 )
+
+
+def _store_address(text: str) -> str:
+    try:
+        check_address(text)
+    except StackyardError as err:
+        raise ValueError(err.detail) from err
+    return text
 
 
 class Overcommit(Entity):
@@ -85,6 +95,8 @@ class SiteFile(Entity):
     """The site as a whole."""
 
     defaults: SiteDefaults = SiteDefaults()
+    # Where what runs leave is kept: s3://…, postgresql://… or https://…; in `.stackyard` when absent.
+    store: Annotated[Line, AfterValidator(_store_address)] | None = None
     # Networks that are there for every env.
     networks: Named[Network] = Field(default_factory=dict)
     images: Named[Image] = Field(default_factory=dict)

@@ -1,0 +1,14 @@
+"""The store of a site: where its states, journals, records, saved plans and keys are kept.
+
+`ChosenStore` is the one that the input names (`stackyard.sources.site.store_choice` reads which), and opens it.
+`keys` finds the key of the site, which seals what must not be read by those who can read the store. `identity`
+is whose store it is.
+"""
+
+from __future__ import annotations
+
+from stackyard.sources.store.chosen import ChosenStore
+from stackyard.sources.store.identity import StoreIdentity, StoreMovedError, read_identity
+from stackyard.sources.store.last_used import StoreSwitchedError
+
+__all__ = ["ChosenStore", "StoreIdentity", "StoreMovedError", "StoreSwitchedError", "read_identity"]

@@ -1,0 +1,129 @@
+"""The store that a site uses, and opening it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stackyard.clients.objects import MemoryObjects, open_objects
+from stackyard.clients.objects.open_store import DATABASE
+from stackyard.sources.store import earlier_files
+from stackyard.sources.store.identity import read_identity
+from stackyard.sources.store.last_used import note_last, read_last, require_nothing_elsewhere
+from stackyard.sources.store.pool import open_pooled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.clients.objects import Objects
+    from stackyard.clients.objects.sealed import KeyRing
+
+__all__ = ["RING_VARIABLE", "ChosenStore"]
+
+# The keys of a store that is encrypted at rest as a whole.
+RING_VARIABLE = "STACKYARD_STATE_KEY"
+_FOLDER = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenStore:
+    """The store that a site uses.
+
+    Attributes:
+        base: The folder for what stays on this machine: caches, and the embedded store.
+        address: The store that other machines reach too; None for the embedded one.
+        chosen_by: What chose it, for a person.
+        site_key: The key of the site as its secrets have it, where they do.
+    """
+
+    base: Path
+    address: str | None = None
+    chosen_by: str = "the default"
+    site_key: str | None = field(default=None, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the embedded store."""
+        return self.base / _FOLDER
+
+    @property
+    def label(self) -> str:
+        """The store, for a person; an address never holds a secret."""
+        return self.address or str(self.folder)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines reach it too."""
+        return self.address is not None
+
+    def open(self) -> Objects:
+        """Open the store to work with it; the embedded one is created if need be.
+
+        Raises:
+            StoreSwitchedError: The states of the site are in another store.
+            StoreMovedError: Everything in it was moved to another store.
+            StoreError: It cannot be used.
+        """
+        objects = self._open(create=True)
+        try:
+            self._require_settled(objects)
+            if earlier_files.are_there(self.base):
+                earlier_files.take_over(self, objects)
+        except BaseException:
+            objects.close()
+            raise
+        return objects
+
+    def read(self) -> Objects:
+        """Open the store to read it: nothing is created, and an embedded one that is not there is empty.
+
+        Raises:
+            StoreSwitchedError: The states of the site are in another store.
+            StoreMovedError: Everything in it was moved to another store.
+            StoreError: It cannot be used.
+        """
+        if earlier_files.are_there(self.base) and os.access(self.base, os.W_OK):
+            return self.open()
+        if self.address is None and not (self.folder / DATABASE).exists():
+            return MemoryObjects()
+        objects = self._open(create=False)
+        try:
+            self._require_settled(objects)
+        except BaseException:
+            objects.close()
+            raise
+        return objects
+
+    def open_as_is(self, *, create: bool = False) -> Objects:
+        """Open the store whatever became of it, as for a move.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+        return self._open(create=create)
+
+    def _open(self, *, create: bool) -> Objects:
+        ring = _ring()
+        if self.address is None:
+            return open_objects(self.folder, ring=ring, create=create)
+        return open_pooled(self.address, ring=ring, create=create)
+
+    def _require_settled(self, objects: Objects) -> None:
+        identity = read_identity(objects)
+        if identity is not None:
+            identity.require_here()
+        last = read_last(self.base)
+        if last == (self.address or ""):
+            return
+        require_nothing_elsewhere(self, last)
+        note_last(self)
+
+
+def _ring() -> KeyRing | None:
+    text = os.environ.get(RING_VARIABLE, "")
+    if not text.strip():
+        return None
+    from stackyard.clients.objects.sealed import KeyRing  # lazy: cryptography costs 50 ms
+
+    return KeyRing.from_text(text)

@@ -1,0 +1,86 @@
+"""Which store this machine used last: another one is used only once the one before holds no states."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from stackyard.base import directories, files
+from stackyard.base.errors import FileError, InvalidInputError
+from stackyard.clients.objects import StoreError, open_objects
+from stackyard.clients.objects.open_store import DATABASE
+from stackyard.sources.store.identity import read_identity
+from stackyard.sources.store.pool import open_pooled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stackyard.clients.objects import Objects
+    from stackyard.sources.store.chosen import ChosenStore
+
+__all__ = ["StoreSwitchedError", "note_last", "read_last", "require_nothing_elsewhere"]
+
+_FILE = "store"
+_STATES = "heads/"
+
+
+class StoreSwitchedError(InvalidInputError):
+    """Another store than before was chosen, and the one before still holds the states."""
+
+    code = "E-STORE-SWITCHED"
+    summary = "The states are in another store"
+
+
+def read_last(base: Path) -> str:
+    """Return the store that was used last; empty for the embedded one, and where nothing is known."""
+    try:
+        return (base / _FILE).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def note_last(store: ChosenStore) -> None:
+    """Remember the store that is used now."""
+    # A folder that cannot be written costs a look at the next command, and nothing else.
+    with contextlib.suppress(FileError, OSError):
+        if store.address is None:
+            (store.base / _FILE).unlink(missing_ok=True)
+            return
+        directories.ensure_private(store.base)
+        files.replace_file(store.base / _FILE, f"{store.address}\n".encode())
+
+
+def require_nothing_elsewhere(store: ChosenStore, last: str) -> None:
+    """Refuse a store while another one that was used here still holds states.
+
+    Args:
+        store: The store that is chosen now.
+        last: The one that was used last; empty for the embedded one.
+
+    Raises:
+        StoreSwitchedError: It does, or cannot be asked.
+    """
+    if store.address is not None and (store.folder / DATABASE).exists():
+        with contextlib.closing(open_objects(store.folder, create=False)) as objects:
+            _require_left(store, objects, str(store.folder))
+    if last and last != store.address:
+        try:
+            with contextlib.closing(open_pooled(last, create=False)) as objects:
+                _require_left(store, objects, last)
+        except StoreError as err:
+            raise StoreSwitchedError(
+                f"{last} was used here before, and cannot be asked whether it holds states: {err.detail}",
+                remedy=f"Make it reachable. If it is gone for good, remove {store.base / _FILE}.",
+            ) from err
+
+
+def _require_left(store: ChosenStore, objects: Objects, label: str) -> None:
+    identity = read_identity(objects)
+    if identity is not None and identity.moved_to:
+        return
+    if objects.list(_STATES, limit=1):
+        raise StoreSwitchedError(
+            f"The store that is chosen is {store.label} ({store.chosen_by}),"
+            f" and the states of this site are in {label}.",
+            remedy=f"Move them: stackyard store move {label} {store.label}",
+        )
