@@ -29,6 +29,7 @@ from typing import Any
 from tests.compatibility.golden import FIXTURES
 from tests.support.cli import Ended, Program, stackyard
 from tests.support.forking import fork_program
+from tests.support.site_store import pending
 
 __all__ = [
     "ADDRESS",
@@ -172,9 +173,9 @@ class Kept:
         calls = self.json(f"lab journal --name {LAB}")["calls"]
         return [f"{call['method']} {call['path']}" for call in calls if call["method"] in _CHANGING]
 
-    def pending(self) -> list[Path]:
+    def pending(self) -> list[str]:
         """Return the entries of the journal: what runs began to create and no state has yet."""
-        return sorted((self.site / ".stackyard" / "journal").glob("*.json"))
+        return pending(self.site / ".stackyard")
 
     def versions(self) -> dict[str, str]:
         """Return which stackyard and which OpenTofu there are."""

@@ -88,7 +88,7 @@ def test_a_preview_and_an_error_are_one_json_object_each_and_touch_nothing(groun
     assert refused["error"]["code"] == "E-NOT-CONFIRMED"
     assert ground.yard.json("destroy", "env:dev", "-M", "n1-basic", *WHERE, status=64)["error"]
     assert ground.yard.guests() == {}
-    assert not (ground.yard.folder / ".stackyard" / "operator" / "n3-full@lab").exists()
+    assert ground.book("n3-full").read() is None
 
 
 def test_a_guest_without_a_spec_is_not_logged_in_to_where_verify_ssh_is_off(ground: Ground) -> None:

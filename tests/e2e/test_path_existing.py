@@ -14,6 +14,7 @@ import yaml
 from tests.support.engine import real_engine
 from tests.support.lab import proxmoxer_client
 from tests.support.path import Yard, make_yard, mirror_of
+from tests.support.site_store import pending
 
 from stackyard import lab
 from stackyard.clients.objects import open_objects
@@ -91,7 +92,7 @@ def test_a_guest_that_the_token_cannot_see_is_unknown_and_never_gone(yard: Yard)
         assert "VM.Audit on /vms/501" in said
         assert "VM a " not in said
     assert state_of(yard, "env/t/lab") == before
-    assert list((yard.folder / ".stackyard" / "journal").glob("*.json")) == []
+    assert pending(yard.folder / ".stackyard") == []
     (yard.folder / "secrets.yaml").write_bytes(secrets)
     assert yard.json("plan", "t")["has_changes"] is False
 
@@ -359,6 +360,7 @@ def test_an_entry_of_the_journal_hides_no_guest_of_somebody_else(yard: Yard) -> 
         "upid": "",
     }
     journal = yard.folder / ".stackyard" / "journal"
+    journal.mkdir()
     (journal / f"{entry['token']}.json").write_text(json.dumps(entry))
     assert yard.codes("apply", "t", "--no-verify") == ["E-GUARD-UNMANAGED-GUEST"]
     assert yard.guests()[500]["config"]["name"] == "theirs"

@@ -22,12 +22,17 @@ from stackyard.operator.preflight import Purpose, preflight
 from stackyard.operator.record_store import RecordStore
 from stackyard.operator.rollback import Rollback
 from stackyard.operator.run_recorder import RunRecorder, RunSubject, now, seed_outcome
+from stackyard.path.manifests import KIND
+from stackyard.path.recording import Recording, recorded
+from stackyard.path.recording import RunSubject as RecordSubject
 from stackyard.path.run import InputChangedError
+from stackyard.path.target import Target
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site import ConfigResolver
+from stackyard.state.run_records import Outcome as RecordedOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from stackyard.operator.guest_actions import GuestActions, HandsFor
     from stackyard.operator.progress import Tracker
@@ -66,7 +71,7 @@ async def run_verb(
         StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
     """
 
-    def reach(manifest_run: ManifestRun) -> HandsFor:
+    def reach(manifest_run: ManifestRun, emit: events.Emit) -> HandsFor:
         return guest_actions_for or _by_ssh(manifest_run, install_pve, emit)
 
     for _ in range(_READS):
@@ -76,7 +81,7 @@ async def run_verb(
 
 
 async def _run_verb(
-    verb: Verb, request: VerbRequest, emit: events.Emit, reach: Callable[[ManifestRun], HandsFor]
+    verb: Verb, request: VerbRequest, emit: events.Emit, reach: Callable[[ManifestRun, events.Emit], HandsFor]
 ) -> RunOutcome:
     """Do what is asked with the input as it is now.
 
@@ -92,10 +97,12 @@ async def _run_verb(
             raise
         # What is there is in the state, whatever became of the file since.
         return await _destroy_by_name(request.name, request, resolver, emit)
-    run = _ManifestVerb(manifest_run, emit, reach(manifest_run))
     began_at, began_s = now(), time.monotonic()
     try:
-        outcome = await run.run()
+        async with _recorded(manifest_run, emit) as recording:
+            run = _ManifestVerb(manifest_run, recording.emit, reach(manifest_run, recording.emit))
+            outcome = await run.run()
+            recording.note(outcome)
     except (BusyError, InputChangedError):
         raise
     except StackyardError as err:
@@ -111,6 +118,40 @@ async def _run_verb(
         _write_reports(failed, request, resolver)
         raise
     return _write_reports(outcome, request, resolver)
+
+
+class _VerbRecord:
+    """The record of a verb; that of a delegated one is the outer operator's, who gets its events."""
+
+    def __init__(self, emit: events.Emit, recording: Recording | None) -> None:
+        self.emit = emit
+        self._recording = recording
+
+    def note(self, outcome: RunOutcome) -> None:
+        """Put the outcome into the record."""
+        if self._recording is not None:
+            ended = RecordedOutcome.DONE if outcome.success else RecordedOutcome.FAILED
+            error = None if outcome.success else {"detail": outcome.error or "A node failed."}
+            notes = {"nodes": [node.as_json() for node in outcome.nodes]}
+            self._recording.change(outcome=ended, error=error, notes=notes)
+
+
+@contextlib.asynccontextmanager
+async def _recorded(manifest_run: ManifestRun, emit: events.Emit) -> AsyncIterator[_VerbRecord]:
+    if manifest_run.request.is_delegated:
+        yield _VerbRecord(emit, None)
+        return
+    target = Target(kind=KIND, name=manifest_run.manifest.name, node=manifest_run.host)
+    subject = RecordSubject(
+        verb=manifest_run.verb.value,
+        target=str(target),
+        state=target.state_name,
+        store=manifest_run.settings.store,
+        redactor=manifest_run.resolver.site.redactor(),
+        source=manifest_run.resolver.site.root,
+    )
+    async with recorded(subject, emit) as recording:
+        yield _VerbRecord(recording.emit, recording)
 
 
 class _ManifestVerb:
@@ -276,9 +317,7 @@ async def _destroy_by_name(
 
 
 def _has_state(resolver: ConfigResolver, name: str, host: str) -> bool:
-    from stackyard.path.manifests import KIND  # lazy: only for a manifest that is gone
-    from stackyard.path.target import Target  # lazy: as above
-    from stackyard.state import StateService  # lazy: as above
+    from stackyard.state import StateService  # lazy: only for a manifest that is gone
 
     with contextlib.closing(resolver.site.store.read()) as objects:
         return Target(kind=KIND, name=name, node=host).state_name in StateService(objects).names()

@@ -48,6 +48,7 @@ _MAGIC = b"stackyard plan 1\n"
 _NONCE_BYTES = 12
 # What tells the key of plans from other keys that come from the key of the site.
 _PURPOSE = b"stackyard saved plans"
+_EARLIER_FILE = "plan.key"
 # What belongs to a plan and is not the engine's, in the head of the file.
 _BESIDE = "beside"
 # The least that OpenTofu takes; the passphrase is random, so that more would only cost time.
@@ -240,7 +241,14 @@ class PlanFile:
 
 def plan_keys(ring: KeyRing) -> tuple[PlanKey, ...]:
     """Return the keys of saved plans that come from the keys of a site: the first encrypts, all decrypt."""
-    return tuple(PlanKey(hmac.digest(key.secret, _PURPOSE, hashlib.sha256), key.id) for key in ring.keys)
+    own = (PlanKey(hmac.digest(key.secret, _PURPOSE, hashlib.sha256), key.id) for key in ring.keys)
+    return (*own, *_earlier_key())
+
+
+def _earlier_key() -> tuple[PlanKey, ...]:
+    """Return the key that earlier versions kept with the user, so that their plans are still opened."""
+    path = directories.data_folder() / _EARLIER_FILE
+    return (PlanKey(path.read_bytes()),) if path.is_file() and os.access(path, os.R_OK) else ()
 
 
 def open_encrypted(data: bytes, key: PlanKey) -> bytes | None:

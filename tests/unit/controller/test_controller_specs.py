@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.controller import SITE_TOKEN, Asking, asking, make_site, running
+from tests.support.site_store import keys_in
 
 from stackyard.base.errors import InvalidInputError
 from stackyard.controller import RunningController
@@ -119,7 +120,7 @@ def test_tokens_of_one_run_are_kept_nowhere(tmp_path: Path) -> None:
         return found.tokens.issue(node="web1")[0]
 
     token = ask(site, questions, run_tokens=True)
-    assert not (site / ".stackyard" / "controller" / "tokens.json").exists()
+    assert keys_in(site / ".stackyard", "controller/tokens") == []
 
     async def again(client: Asking, found: RunningController) -> None:
         del found

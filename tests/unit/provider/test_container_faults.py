@@ -228,4 +228,4 @@ async def test_a_password_is_in_no_error(tmp_path: Path) -> None:
             await it.apply(CONTAINER, **config)
         assert "canary" not in str(caught.value)
         assert it.states == {}
-    assert "canary" not in "".join(path.read_text() for path in tmp_path.iterdir())
+    assert b"canary" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())

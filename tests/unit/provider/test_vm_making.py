@@ -218,10 +218,10 @@ def test_an_entry_goes_when_the_state_is_stored(tmp_path: Path) -> None:
     async def scenario(it: Bench, running: lab.Running) -> None:
         await it.apply(VM, node_name="pve1", name="web", started=False)
         assert len(it.session.journal.entries) == 1
-        assert len(list(tmp_path.glob("*.json"))) == 1
+        assert len(Journal(open_objects(tmp_path), "test").entries) == 1
         await it.session.journal.confirm_all()
         assert not list(it.session.journal.entries)
-        assert not list(tmp_path.glob("*.json"))
+        assert not Journal(open_objects(tmp_path), "test").entries
 
     run(scenario, tmp_path)
 

@@ -44,7 +44,7 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
         recreate=list_recreated_guests(values),
     )
     async with (
-        ChosenTarget(session, values).run() as opened,
+        ChosenTarget(session, values).run("apply") as opened,
         _open_plan(opened, plan_request, plan_file) as (
             run,
             made,

@@ -21,7 +21,7 @@ async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy what the target that the options name has."""
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     async with (
-        ChosenTarget(session, values, by_state=True).run(may_be_empty=True) as run,
+        ChosenTarget(session, values, by_state=True).run("destroy", may_be_empty=True) as run,
         make_plan(run, plan_request) as made,
     ):
         if made.is_nothing:

@@ -23,7 +23,7 @@ __all__ = ["run_drift"]
 async def run_drift(session: Session, values: dict[str, Any]) -> Result:
     """Find what of the target that the options name has drifted."""
     async with (
-        ChosenTarget(session, values).run() as run,
+        ChosenTarget(session, values).run("drift") as run,
         make_plan(run, PlanRequest(unchanged=True)) as made,
     ):
         found = find_drift(made)

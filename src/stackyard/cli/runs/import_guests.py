@@ -13,7 +13,8 @@ from stackyard.desired import Container
 from stackyard.path.environment import EnvironmentSource
 from stackyard.path.importing.run import ImportRequest, import_guests
 from stackyard.path.importing.selection import parse_filter
-from stackyard.path.target import find_target
+from stackyard.path.recording import RunSubject, recorded
+from stackyard.path.target import Target, find_target
 
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
@@ -37,7 +38,16 @@ async def run_import(session: Session, values: dict[str, Any]) -> Result:
         is_trial=values["dry_run"],
     )
     settings = settings_of(values, source.store)
-    done = await import_guests(source.resolver, wanted, settings, emit=session.emit)
+    subject = RunSubject(
+        verb="import",
+        target=f"{source.kind}:{wanted.env}",
+        state=Target(kind=source.kind, name=wanted.env, node=wanted.host or "cluster").state_name,
+        store=source.store,
+        redactor=source.resolver.site.redactor(),
+        source=source.resolver.site.root,
+    )
+    async with recorded(subject, session.emit) as recording:
+        done = await import_guests(source.resolver, wanted, settings, emit=recording.emit)
     return Result(document=_document(done, wanted), show=lambda writer: _show(writer, done, wanted))
 
 

@@ -39,6 +39,6 @@ async def run_output(session: Session, values: dict[str, Any]) -> Result:
 
 async def _ask_engine(chosen: ChosenTarget) -> dict[str, Any]:
     """Return the guests of a state that the engine has encrypted."""
-    async with chosen.run(may_be_empty=True) as run:
+    async with chosen.run("output", may_be_empty=True) as run:
         found = (await tofu.output(run.workdir)).get("guests")
     return {} if found is None else dict(found.value)

@@ -29,7 +29,7 @@ async def run_plan(session: Session, values: dict[str, Any]) -> Result:
         recreate=list_recreated_guests(values),
     )
     out: str | None = values["out"]
-    async with ChosenTarget(session, values).run() as run, make_plan(run, plan_request) as made:
+    async with ChosenTarget(session, values).run("plan") as run, make_plan(run, plan_request) as made:
         if out:
             out = save_plan(run, made.saved(plan_document(made)), out)
         has_changes = not made.changes.is_empty

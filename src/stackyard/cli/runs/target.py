@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
@@ -15,6 +16,7 @@ from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
 from stackyard.guard.moves import ALLOW_MIGRATE
 from stackyard.path.environment import EnvironmentSource, SharedSource
 from stackyard.path.manifests import ManifestSource
+from stackyard.path.recording import RunSubject, recorded
 from stackyard.path.run import ProviderChoice, RunSettings, open_run, read_cli_config_path
 from stackyard.path.settings import QUEUE_S
 from stackyard.path.target import NeedsCleanWorktree, find_target
@@ -136,19 +138,38 @@ class ChosenTarget:
         """Return how to run."""
         return settings_of(self._values, self.store)
 
+    def _subject(self, verb: str) -> RunSubject:
+        source = Path(self.resolved.source)
+        return RunSubject(
+            verb=verb,
+            target=str(self.resolved.target),
+            state=self.resolved.target.state_name,
+            store=self.store,
+            redactor=self.resolved.redactor,
+            source=source if source.is_dir() else None,
+        )
+
     @contextlib.asynccontextmanager
-    async def run(self, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
-        """Put everything in place; a refusal of the guard says how to repeat the command."""
+    async def run(self, verb: str, *, may_be_empty: bool = False) -> AsyncIterator[Run]:
+        """Put everything in place, and record the run; a refusal of the guard says how to repeat the command.
+
+        Args:
+            verb: What is done.
+            may_be_empty: Whether an input without anything is meant.
+        """
         if isinstance(self._source, NeedsCleanWorktree):
             await self._source.require_clean()
         try:
-            async with open_run(
-                self.resolved,
-                self.settings(),
-                emit=self._session.emit,
-                may_be_empty=may_be_empty,
-                reread=self._read_again,
-            ) as run:
+            async with (
+                recorded(self._subject(verb), self._session.emit) as recording,
+                open_run(
+                    self.resolved,
+                    self.settings(),
+                    emit=recording.emit,
+                    may_be_empty=may_be_empty,
+                    reread=self._read_again,
+                ) as run,
+            ):
                 yield run
         except GuardRefusedError as err:
             raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err

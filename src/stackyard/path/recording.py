@@ -1,0 +1,260 @@
+"""Around a run: its record is written when it begins and when it ends, and its events while it works.
+
+A record never stops a run: what cannot be written is left out. Whoever asks the run to stop, on any machine,
+is heard here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime
+import getpass
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+import stackyard
+from stackyard.base import events
+from stackyard.base.diagnostics import describe
+from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import StoreError, watch
+from stackyard.clients.objects.base import StoreBusyError
+from stackyard.guard import GuardRefusedError
+from stackyard.path.run import state_version
+from stackyard.state import StateService
+from stackyard.state.run_records import Outcome, RecordedRun, RunRecords, control_key
+from stackyard.state.runs import hold_run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from stackyard.base.redaction import Redactor
+    from stackyard.clients.objects import Objects
+    from stackyard.sources.store import ChosenStore
+
+__all__ = ["Recording", "RunSubject", "recorded"]
+
+# How long runs are remembered, unless STACKYARD_RUNS_DAYS says otherwise.
+_KEPT_DAYS = 90.0
+_DAYS_VARIABLE = "STACKYARD_RUNS_DAYS"
+_FLUSH_EVERY_S = 0.5
+_FAILURES = (StoreError, StoreBusyError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSubject:
+    """What a run is about.
+
+    Attributes:
+        verb: What it does.
+        target: To what.
+        state: The state of that.
+        store: Where the record is kept.
+        redactor: Masks the secrets of the input.
+        source: The folder of the input, where it has one.
+    """
+
+    verb: str
+    target: str
+    state: str
+    store: ChosenStore
+    redactor: Redactor
+    source: Path | None = None
+
+
+class Recording:
+    """A run that is being recorded.
+
+    Args:
+        run: The record as it begins.
+        objects: The store.
+        subject: What the run is about.
+        emit: Takes the events too.
+    """
+
+    def __init__(self, run: RecordedRun, objects: Objects, subject: RunSubject, emit: events.Emit) -> None:
+        self.run = run
+        self._records = RunRecords(objects)
+        self._subject = subject
+        self._emit = emit
+        self._lines: list[bytes] = []
+        self._lock = threading.Lock()
+        self._seen = 0
+        self._stored = 0
+        self._ended = threading.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def emit(self, event: events.Event) -> None:
+        """Pass an event on, and keep it."""
+        self._emit(event)
+        if isinstance(event, events.PlanCounted):
+            counted = {"add": event.add, "change": event.change, "remove": event.remove}
+            self.change(counts={**self.run.counts, event.operation: counted})
+        with self._lock:
+            self._seen += 1
+            at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            line = orjson.dumps(events.record(event, seq=self._seen, at=at), default=str).decode()
+            self._lines.append(self._subject.redactor(line).encode())
+
+    def change(self, **values: Any) -> None:
+        """Put something into the record; it is written when the run ends."""
+        self.run = dataclasses.replace(self.run, **values)
+
+    def write(self) -> None:
+        """Write the record.
+
+        Raises:
+            StoreError: It cannot be stored.
+        """
+        self._records.write(self.run, self._subject.redactor)
+
+    def flush(self) -> None:
+        """Store the events that came since."""
+        with self._lock:
+            lines = self._lines
+            if not lines:
+                return
+            try:
+                self._records.add_events(self.run.id, self._stored, lines)
+            except _FAILURES:
+                # They stay, and go with the next.
+                return
+            self._lines, self._stored = [], self._stored + 1
+
+    def end(self) -> None:
+        """Store what is left, and stop listening."""
+        self._ended.set()
+        self.flush()
+        with contextlib.suppress(*_FAILURES):
+            self.write()
+            self._records.forget(self.run.id)
+            self._records.prune(_kept_days())
+
+    def listen(self) -> None:
+        """Store events while the run works, and stop it cleanly when someone asks for that."""
+        with (
+            contextlib.suppress(*_FAILURES, RuntimeError),
+            contextlib.closing(self._subject.store.read()) as objects,
+        ):
+            records = RunRecords(objects)
+            with watch(objects, control_key(self.run.id)) as asked:
+                while not self._ended.is_set():
+                    is_due = asked.wait(_FLUSH_EVERY_S)
+                    self.flush()
+                    if is_due and (found := records.read_stop_request(self.run.id)) is not None:
+                        self._loop.call_soon_threadsafe(self._stop, found.by)
+                        return
+
+    def _stop(self, by: str) -> None:
+        """Stop as Ctrl-C does: the engine saves its state, and everything is released."""
+        if not self._ended.is_set():
+            text = f"{by} asked this run to stop."
+            self.emit(events.LogLine(level=events.LogLevel.WARNING, source="runs", text=text))
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextlib.asynccontextmanager
+async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Recording]:
+    """Record a run for the length of the block.
+
+    Args:
+        subject: What it is about.
+        emit: Takes the events that are given to the recording.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    objects = await asyncio.to_thread(subject.store.open)
+    with contextlib.closing(objects):
+        begun = _begin(subject)
+        async with hold_run(objects, begun.id, owner=f"{begun.by}@{begun.machine}"):
+            recording = Recording(begun, objects, subject, emit)
+            before = await asyncio.to_thread(_version, objects, subject.state)
+            recording.change(before=before, after=before)
+            await asyncio.to_thread(recording.write)
+            committing = asyncio.create_task(_commit(subject.source))
+            threading.Thread(target=recording.listen, name="run record", daemon=True).start()
+            try:
+                yield recording
+                if recording.run.outcome is Outcome.RUNNING:
+                    recording.change(outcome=Outcome.DONE)
+            except GuardRefusedError as err:
+                recording.change(outcome=Outcome.REFUSED, error=describe(err))
+                raise
+            except StackyardError as err:
+                recording.change(outcome=Outcome.FAILED, error=describe(err))
+                raise
+            except asyncio.CancelledError:
+                recording.change(outcome=Outcome.STOPPED)
+                raise
+            except BaseException as err:
+                recording.change(outcome=Outcome.FAILED, error={"detail": type(err).__name__})
+                raise
+            finally:
+                await _close(recording, objects, committing)
+
+
+async def _close(recording: Recording, objects: Objects, committing: asyncio.Task[str]) -> None:
+    try:
+        commit = await committing
+        with contextlib.suppress(*_FAILURES):
+            after = await asyncio.to_thread(_version, objects, recording.run.state)
+            recording.change(after=after)
+        recording.change(commit=commit, finished_at=time.time())
+        await asyncio.to_thread(recording.end)
+    except asyncio.CancelledError:
+        # A second Ctrl-C: what is known is written all the same.
+        recording.end()
+        raise
+
+
+def _begin(subject: RunSubject) -> RecordedRun:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run as a user that has no name.
+        user = str(os.getuid())
+    return RecordedRun(
+        id=uuid.uuid4().hex[:12],
+        verb=subject.verb,
+        target=subject.target,
+        state=subject.state,
+        by=user,
+        machine=socket.gethostname(),
+        version=stackyard.__version__,
+        started_at=time.time(),
+    )
+
+
+def _version(objects: Objects, state: str) -> str:
+    return state_version(StateService(objects), state)
+
+
+async def _commit(folder: Path | None) -> str:
+    """Return the commit of the input; empty where it is not in git, or git is not there."""
+    if folder is None or not any((above / ".git").exists() for above in (folder, *folder.parents)):
+        return ""
+    from stackyard.clients.git.run import git_command, run_git  # lazy: only where the input is in git
+
+    try:
+        describing = ("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty")
+        return (await run_git(git_command(describing, folder))).strip()
+    except StackyardError:
+        return ""
+
+
+def _kept_days() -> float:
+    try:
+        return max(1.0, float(os.environ.get(_DAYS_VARIABLE, "")))
+    except ValueError:
+        return _KEPT_DAYS

@@ -1,0 +1,361 @@
+"""What is remembered of runs: who ran what, where, on which input, with which outcome, and their events.
+
+The name of a record begins with the time that is left until a day in the far future, so that the newest comes
+first in a list of the store; it also says what the run was and on which state, so that a list need not open
+records that no one asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from stackyard.base.documents.jsontext import JsonError, parse_json
+from stackyard.base.documents.limits import LARGE
+from stackyard.base.errors import InvalidInputError
+from stackyard.clients.objects import ANYTHING, StoreDamagedError
+from stackyard.clients.objects.holders import is_process_gone
+from stackyard.clients.objects.leases import read_lease
+from stackyard.state import layout
+from stackyard.state.names import name_of, object_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeAlias
+
+    from stackyard.clients.objects import Objects
+
+    Redact: TypeAlias = Callable[[str], str]
+
+__all__ = ["Outcome", "RecordedRun", "RunRecords", "RunUnknownError", "StopRequest"]
+
+_FORMAT = 1
+_RECORDS = "records/"
+_EVENTS = "run-events/"
+_CONTROL = "run-control/"
+# Microseconds since 1970 of a day in the year 5138.
+_FAR = 10**17
+_KEY = re.compile(r"records/(\d{17})-([0-9a-f]{12}),([a-z]+),(.+)")
+_PAGE = 1000
+_DAY_S = 86_400.0
+# Records are read over the network side by side.
+_AT_ONCE = 8
+# A run whose lease has not been renewed for so long is lost, by any clock.
+_LOST_AFTER_S = 120.0
+
+
+class RunUnknownError(InvalidInputError):
+    """There is no record of such a run."""
+
+    code = "E-RUN-UNKNOWN"
+    summary = "There is no record of this run"
+    default_remedy = "`stackyard runs list` shows the runs that are remembered."
+
+
+class Outcome(enum.StrEnum):
+    """How a run ended."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+    # It neither ended nor lives: it was killed, or its machine was.
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """A run.
+
+    Attributes:
+        id: What it is called by.
+        verb: What it did: `plan`, `apply` and others.
+        target: To what.
+        state: The state of that.
+        by: Who ran it.
+        machine: On which machine.
+        version: The version of stackyard.
+        started_at: When it began, in seconds since 1970.
+        outcome: How it ended.
+        commit: The commit of the input, where that is in git; `-dirty` behind it where files differ.
+        finished_at: When it ended, where it did.
+        error: Why it failed, as `--json` shows errors.
+        before: The version of the state when it began.
+        after: The version of the state when it ended.
+        counts: What was planned and applied: how many resources were added, changed and removed.
+        notes: What else a verb reports.
+    """
+
+    id: str
+    verb: str
+    target: str
+    state: str
+    by: str
+    machine: str
+    version: str
+    started_at: float
+    outcome: Outcome = Outcome.RUNNING
+    commit: str = ""
+    finished_at: float | None = None
+    error: Mapping[str, Any] | None = None
+    before: str = ""
+    after: str = ""
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Its object."""
+        left = _FAR - int(self.started_at * 1_000_000)
+        return f"{_RECORDS}{left:017d}-{self.id},{self.verb},{object_part(self.state)}"
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it took, where it has ended."""
+        return None if self.finished_at is None else max(0.0, self.finished_at - self.started_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    """That someone wants a run to stop."""
+
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A record in a list, as its name tells it."""
+
+    key: str
+    started_at: float
+    id: str
+    verb: str
+    state: str
+
+
+class RunRecords:
+    """The records of a store.
+
+    Args:
+        objects: The store.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def write(self, run: RecordedRun, redact: Redact | None = None) -> None:
+        """Write a record; only the run itself does.
+
+        Args:
+            run: The record.
+            redact: Masks the secrets in a text.
+
+        Raises:
+            StoreError: It cannot be stored.
+        """
+        text = orjson.dumps({"format": _FORMAT, "run": run}, option=orjson.OPT_NON_STR_KEYS).decode()
+        self._objects.put(run.key, (redact(text) if redact else text).encode(), expect=ANYTHING)
+
+    def find(self, which: str) -> RecordedRun:
+        """Return the run of an id, or of how it begins where that is enough; `last` is the newest.
+
+        Raises:
+            RunUnknownError: There is none, or more than one.
+            StoreError: The store cannot be read.
+        """
+        found: list[_Listed] = []
+        for one in self._listed():
+            if which == "last" or one.id.startswith(which):
+                found.append(one)
+            if found and (which == "last" or one.id == which):
+                break
+        if not found or not which:
+            raise RunUnknownError(f"There is no record of a run `{which}`.")
+        if len(found) > 1:
+            ids = ", ".join(one.id for one in found[:5])
+            raise RunUnknownError(f"`{which}` is more than one run: {ids}.")
+        read = self._read(found[0])
+        if read is None:
+            raise RunUnknownError(f"The record of the run {which} was removed.")
+        return self._with_fate(read)
+
+    def list(
+        self, *, limit: int = 20, state: str = "", verb: str = "", outcome: Outcome | None = None
+    ) -> tuple[RecordedRun, ...]:
+        """Return the newest runs, the newest first.
+
+        Args:
+            limit: How many.
+            state: Those on this state, or on states below it; all when empty.
+            verb: Those of this verb; all when empty.
+            outcome: Those that ended so; all when absent.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        kept: list[RecordedRun] = []
+        wanted = (one for one in self._listed() if _fits(one, state, verb))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            while len(kept) < limit and (batch := _take(wanted, limit - len(kept))):
+                read = [run for run in pool.map(self._read, batch) if run is not None]
+                known = pool.map(self._with_fate, read)
+                kept += [run for run in known if outcome is None or run.outcome is outcome]
+        return tuple(kept[:limit])
+
+    def _listed(self) -> Iterator[_Listed]:
+        after = ""
+        while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
+            for entry in entries:
+                match = _KEY.fullmatch(entry.key)
+                if match is not None:
+                    started_at = (_FAR - int(match[1])) / 1_000_000
+                    yield _Listed(entry.key, started_at, match[2], match[3], name_of(match[4]))
+            after = entries[-1].key
+
+    def _read(self, listed: _Listed) -> RecordedRun | None:
+        stored = self._objects.get(listed.key)
+        return None if stored is None else _load(stored.data, listed.key)
+
+    def _with_fate(self, run: RecordedRun) -> RecordedRun:
+        """Return a run that says that it runs, with what became of it if it does not."""
+        if run.outcome is not Outcome.RUNNING:
+            return run
+        lease = read_lease(self._objects, f"{layout.RUNS}{run.id}")
+        is_gone = lease is None or lease.is_released or is_process_gone(lease.facts)
+        if not is_gone:
+            beats = self._objects.list(f"{layout.RUNS}{run.id}", limit=1)
+            is_gone = bool(beats) and beats[0].modified_at < time.time() - _LOST_AFTER_S
+        return dataclasses.replace(run, outcome=Outcome.LOST) if is_gone else run
+
+    # --- Events
+
+    def add_events(self, run_id: str, number: int, lines: Iterable[bytes]) -> None:
+        """Store some events of a run, behind those that are stored.
+
+        Args:
+            run_id: The run.
+            number: How many times events of it were stored before.
+            lines: The events as JSON, redacted.
+
+        Raises:
+            StoreError: They cannot be stored.
+        """
+        self._objects.put(f"{_EVENTS}{run_id}/{number:08d}", b"\n".join(lines), expect=ANYTHING)
+
+    def events(self, run_id: str, *, after: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield the events of a run, each with the object that it is from.
+
+        Args:
+            run_id: The run.
+            after: The object whose events were seen last.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        while entries := self._objects.list(events_prefix(run_id), after=after, limit=_PAGE):
+            for entry in entries:
+                stored = self._objects.get(entry.key)
+                for line in () if stored is None else stored.data.splitlines():
+                    yield entry.key, parse_json(line, LARGE)
+            after = entries[-1].key
+
+    # --- Stopping
+
+    def ask_to_stop(self, run: RecordedRun, by: str) -> None:
+        """Ask a run to stop cleanly.
+
+        Raises:
+            StoreError: It cannot be stored.
+        """
+        request = orjson.dumps({"by": by, "at": time.time()})
+        self._objects.put(control_key(run.id), request, expect=ANYTHING)
+
+    def read_stop_request(self, run_id: str) -> StopRequest | None:
+        """Return who asked a run to stop, None where no one did.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        stored = self._objects.get(control_key(run_id))
+        if stored is None:
+            return None
+        try:
+            document = parse_json(stored.data)
+            return StopRequest(by=str(document["by"]), at=float(document["at"]))
+        except (JsonError, KeyError, TypeError, ValueError):
+            return StopRequest(by="somebody", at=0.0)
+
+    # --- Retention
+
+    def forget(self, run_id: str) -> None:
+        """Remove what only a run that is at work needs."""
+        self._objects.delete(control_key(run_id))
+
+    def prune(self, older_than_days: float, *, now: float | None = None) -> int:
+        """Remove runs that began longer ago, with their events; return how many.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        cutoff = (time.time() if now is None else now) - older_than_days * _DAY_S
+        after = f"{_RECORDS}{_FAR - int(cutoff * 1_000_000):017d}"
+        count = 0
+        while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
+            for entry in entries:
+                match = _KEY.fullmatch(entry.key)
+                if match is not None:
+                    self._remove_events(match[2])
+                # Last: a record that is left says which events are.
+                self._objects.delete(entry.key)
+                count += 1
+            after = entries[-1].key
+        return count
+
+    def _remove_events(self, run_id: str) -> None:
+        self._objects.delete(control_key(run_id))
+        while entries := self._objects.list(events_prefix(run_id), limit=_PAGE):
+            for entry in entries:
+                self._objects.delete(entry.key)
+
+
+def events_prefix(run_id: str) -> str:
+    """Return what the objects with the events of a run begin with."""
+    return f"{_EVENTS}{run_id}/"
+
+
+def control_key(run_id: str) -> str:
+    """Return the object that says that a run is to stop."""
+    return f"{_CONTROL}{run_id}"
+
+
+def _fits(one: _Listed, state: str, verb: str) -> bool:
+    is_state = not state or one.state == state or one.state.startswith(f"{state.rstrip('/')}/")
+    return is_state and verb in ("", one.verb)
+
+
+def _take(listed: Iterator[_Listed], count: int) -> list[_Listed]:
+    return list(itertools.islice(listed, count))
+
+
+def _load(data: bytes, key: str) -> RecordedRun:
+    try:
+        document = parse_json(data, LARGE)
+        if document["format"] > _FORMAT:
+            raise StoreDamagedError(
+                f"{key} was written by a newer stackyard.", remedy="Use the newer stackyard for this store."
+            )
+        known = {item.name for item in dataclasses.fields(RecordedRun)}
+        found = {name: value for name, value in document["run"].items() if name in known}
+        return RecordedRun(**{**found, "outcome": Outcome(found["outcome"])})
+    except (JsonError, KeyError, TypeError, ValueError, AttributeError) as err:
+        raise StoreDamagedError(f"{key} is not the record of a run.") from err
