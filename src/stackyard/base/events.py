@@ -277,6 +277,27 @@ def record(event: Event, *, seq: int, at: str) -> dict[str, Any]:
     return {"v": SCHEMA_VERSION, "seq": seq, "at": at, "type": event.type, **fields}
 
 
+def read(document: Mapping[str, Any]) -> Event | None:
+    """Return the event that `record` gave; None for one that this version does not know."""
+    kind = next((one for one in EVENT_TYPES if one.type == document.get("type")), None)
+    if kind is None:
+        return None
+    hints = typing.get_type_hints(kind)
+    try:
+        values = {
+            field.name: _restore(hints[field.name], document[field.name])
+            for field in dataclasses.fields(kind)
+        }
+        return kind(**values)
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _restore(hint: Any, value: Any) -> Any:
+    """Return a value as the event had it: JSON has no enumerations."""
+    return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
+
+
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of one line of `--events` output."""
     return {

@@ -87,10 +87,20 @@ _COMMANDS = {
         name="plan",
         help="Show what would change for TARGET (`env:dev`, or `dev`), and what the guard refuses.",
     ),
+    "plans": LazyCommand(
+        module="stackyard.cli.commands.plans",
+        name="plans",
+        help="Look at the plans that were saved in the store of the site.",
+    ),
     "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",
         name="preflight",
         help="Check a host before a run, and report all problems that would stop the run.",
+    ),
+    "runs": LazyCommand(
+        module="stackyard.cli.commands.runs",
+        name="runs",
+        help="Show what was run: who, where, with which outcome. Follow and cancel runs.",
     ),
     "scenario": LazyCommand(
         module="stackyard.cli.commands.scenario",
@@ -121,6 +131,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.state",
         name="state",
         help="Manage OpenTofu states: versions, locks, rollback, audit.",
+    ),
+    "store": LazyCommand(
+        module="stackyard.cli.commands.store",
+        name="store",
+        help="Show, check and move the store of the site, and manage the key of the site.",
     ),
     "test": LazyCommand(
         module="stackyard.cli.commands.test",

@@ -21,7 +21,12 @@ __all__ = ["apply"]
 @target_options
 @permit_options
 @repair_options
-@click.option("--plan", "plan_file", metavar="FILE", help="Apply the plan that `stackyard plan --out` saved.")
+@click.option(
+    "--plan",
+    "plan_file",
+    metavar="FILE",
+    help="Apply the plan that `stackyard plan --out` saved: a file, or `store:ID`.",
+)
 @click.option("--no-verify", is_flag=True, help="Do not wait until the guests are up.")
 @pass_session
 def apply(session: Session, /, **values: Any) -> Result:

@@ -21,7 +21,11 @@ __all__ = ["plan"]
 @target_options
 @permit_options
 @repair_options
-@click.option("--out", metavar="FILE", help="Save the plan, encrypted, for `stackyard apply --plan FILE`.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    help="Save the plan, encrypted, for `stackyard apply --plan FILE`; `store:` saves it in the store.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with status 2 if there are changes to apply.")
 @pass_session
 def plan(session: Session, /, **values: Any) -> Result:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from stackyard.engine.changes import Change, Changes, Difference
     from stackyard.guard import Finding, Verdict
 
-__all__ = ["change_document", "describe_finding", "show_changes", "show_verdict", "verdict_document"]
+__all__ = [
+    "change_document",
+    "describe_finding",
+    "show_changes",
+    "show_document",
+    "show_verdict",
+    "verdict_document",
+]
 
 _SIGNS = {
     Action.CREATE: ("+", "create", "green"),
@@ -47,6 +54,28 @@ def show_changes(writer: TextWriter, changes: Changes) -> None:
     verbs = [(_sign(change) or _IMPORTED)[1] for change in shown]
     sums = [(verb, verbs.count(verb)) for _, verb, _ in (*_SIGNS.values(), _IMPORTED, _MOVED)]
     writer.line("Plan: " + ", ".join(f"{count} to {verb}" for verb, count in sums if count) + ".")
+
+
+def show_document(writer: TextWriter, document: Mapping[str, Any]) -> None:
+    """Write what a plan does that is known only by its JSON view, as one that was saved."""
+    signs = {action.value: sign for action, sign in _SIGNS.items()}
+    shown = 0
+    for change in document.get("changes", ()):
+        known = signs.get(change["action"])
+        if known is None:
+            known = _IMPORTED if change["imported_as"] else _MOVED if change["moved_from"] else None
+        if known is None:
+            continue
+        shown += 1
+        sign, verb, colour = known
+        writer.line(f"{sign} {verb:<8} {change['subject']}", style=colour)
+        for difference in change["differences"] if sign in "~±" else ():
+            text = f"{_value(difference['before'])} -> {_value(difference['after'])}"
+            writer.line(f"      {difference['attribute']}: {text}")
+    if not shown:
+        writer.line("Nothing to change.", style="green")
+    for finding in document.get("guard", {}).get("refused", ()):
+        writer.line(f"refused: {finding['detail']}", style="red")
 
 
 def _sign(change: Change) -> tuple[str, str, str] | None:

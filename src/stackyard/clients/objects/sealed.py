@@ -44,6 +44,7 @@ __all__ = [
     "MasterKey",
     "MasterKeyError",
     "SealedObjects",
+    "is_sealed",
     "make_master_key",
     "reseal",
 ]
@@ -230,8 +231,13 @@ def reseal(objects: SealedObjects, *, page: int = 500) -> int:
     return count
 
 
+def is_sealed(data: bytes) -> bool:
+    """Return whether an object was sealed by `SealedObjects`."""
+    return data.startswith(_MAGIC) and len(data) >= _HEAD_BYTES
+
+
 def _key_id(key: str, sealed: bytes) -> str:
-    if not sealed.startswith(_MAGIC) or len(sealed) < _HEAD_BYTES:
+    if not is_sealed(sealed):
         raise KeyMissingError(
             f"{key} is not encrypted, although a key was given.",
             remedy="Start without a key, or move the states to a new store that has one.",

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from stackyard.base import directories
 from stackyard.base.diagnostics import Diagnostics
+from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.clients.objects.open_store import check_address
+from stackyard.sources.site.discovery import SITE_FILE, SiteNotFoundError, find_site
 from stackyard.sources.site.document import EMPTY_FILE, read_document
 from stackyard.sources.site.tree import validate
 from stackyard.sources.store import ChosenStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-__all__ = ["REPOSITORY_FILE", "STORE_VARIABLE", "StoreChoiceError", "choose_store"]
+__all__ = ["REPOSITORY_FILE", "STORE_VARIABLE", "StoreChoiceError", "choose_store", "find_store"]
 
 STORE_VARIABLE = "STACKYARD_STORE"
 REPOSITORY_FILE = "stackyard.yaml"
+_DEPLOYMENT_FILE = "deployment.yaml"
 
 
 class StoreChoiceError(InvalidInputError):
@@ -75,6 +79,42 @@ def choose_store(
     check_address(address)
     chosen_by = "site.yaml" if site_store else str(path)
     return ChosenStore(base=base, address=address, chosen_by=chosen_by, site_key=site_key)
+
+
+def find_store(start: Path | None = None) -> ChosenStore:
+    """Return the store of the site, deployment object or repository around a folder, else that of the user.
+
+    Only the words that choose it are read: the rest may be wrong, and no secret is opened.
+
+    Args:
+        start: The folder to look from; the current one when absent.
+
+    Raises:
+        StoreChoiceError: Two of the words contradict each other.
+        UsageError: The address makes no sense.
+        InvalidInputError: A file that could name it is not valid.
+    """
+    here = Path(os.path.abspath(start or "."))
+    for folder in (here, *here.parents):
+        if (folder / _DEPLOYMENT_FILE).is_file():
+            return choose_store(folder, folder / PROJECT_FOLDER, site_store=_read_site(folder))
+    try:
+        root = find_site(start=here)
+    except SiteNotFoundError:
+        return choose_store(here, directories.data_folder())
+    return choose_store(root, root / PROJECT_FOLDER, site_store=_read_site(root))
+
+
+def _read_site(root: Path) -> str | None:
+    """Return the store that `site.yaml` names, where there is such a file."""
+    path = root / SITE_FILE
+    if not path.is_file():
+        return None
+    found = Diagnostics()
+    document = read_document(path, found)
+    found.raise_errors(str(path))
+    said = None if document is None else document.data.get("store")
+    return said if isinstance(said, str) else None
 
 
 def _read_repository(root: Path) -> tuple[Path | None, str | None]:

@@ -7,6 +7,7 @@ seals, all open.
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 import os
@@ -31,6 +32,7 @@ __all__ = [
     "SiteKeyMissingError",
     "SiteKeys",
     "made_key_file",
+    "read_keys",
     "site_keys",
 ]
 
@@ -83,6 +85,10 @@ class SiteKeys:
     def ids(self) -> tuple[str, ...]:
         """The ids of the keys, the one that seals first."""
         return tuple(key.id for key in self.ring.keys)
+
+    def text(self) -> str:
+        """Return the keys as they are written down."""
+        return ",".join(base64.b64encode(key.secret).decode() for key in self.ring.keys)
 
 
 def made_key_file(store: ChosenStore) -> Path:

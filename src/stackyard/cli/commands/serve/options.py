@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stackyard.base import directories
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -78,7 +76,7 @@ _OPTIONS = (
         "--state",
         metavar="DIR|URL",
         help="The states to serve below /state/: a folder, s3://... or postgresql://... (default:"
-        " .stackyard/state of the site).",
+        " the store of the site).",
     ),
     click.option("--no-state", is_flag=True, help="Do not serve states."),
     click.option("--key-file", metavar="FILE", help="The keys of a state store that is encrypted at rest."),
@@ -129,9 +127,11 @@ class ServeOptions:
     def controller_options(self) -> ControllerOptions:
         """Return the options for the controller itself."""
         from stackyard.controller import ControllerOptions  # lazy: a server, only when it runs
+        from stackyard.sources.site.store_choice import find_store  # lazy: as above
 
         site = self.site_folder()
-        store = self.state or str(site / directories.PROJECT_FOLDER / "state")
+        chosen = find_store(site)
+        store = self.state or chosen.address or str(chosen.folder)
         token = self.repo_token or os.environ.get(REPO_TOKEN_VARIABLE) or None
         return ControllerOptions(
             site=site,

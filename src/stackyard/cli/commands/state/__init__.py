@@ -124,9 +124,9 @@ _LATER = {
 def state() -> None:
     """Manage OpenTofu states: versions, locks, rollback, audit.
 
-    Each run of stackyard keeps its state in a store: by default a file in the folder .stackyard/state of the
-    site. These commands work on that store directly, also while runs use it. --data names another folder,
-    --store a bucket.
+    Each run of stackyard keeps its state in the store of the site: by default a file in the folder
+    .stackyard/state. These commands work on that store, also while runs use it. --data names another folder,
+    --store a bucket, a database or a state service.
 
     \b
     stackyard state list                       list the states

@@ -85,10 +85,9 @@ def _find_errored_state(name: str, choice: StoreChoice) -> Path:
     """Return the file that an apply left for a state."""
     from stackyard.engine.errored import find_errored_state_in  # lazy: only when this verb runs
 
-    place = choice.place()
-    if isinstance(place, str):
-        raise UsageError("A store in a bucket has no work folder beside it: name the file with --file.")
-    work = place.parent / "work" / name.replace("/", "--")
+    if choice.store is not None:
+        raise UsageError("The store that is named has no work folder beside it: name the file with --file.")
+    work = choice.base() / "work" / name.replace("/", "--")
     found = find_errored_state_in(work, work / ".terraform")
     if found is None:
         raise UsageError(f"No apply left a state of {name} behind in {work}; name it with --file.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stackyard.clients.objects import Objects
+    from stackyard.sources.store import ChosenStore
     from stackyard.state import Actor, Policy, StateService
 
 __all__ = ["KEY_VARIABLE", "StoreChoice", "current_actor", "open_service", "store_options"]
@@ -57,26 +58,25 @@ class StoreChoice:
             raise UsageError("--data and --store name two stores; give one.")
         if self.store is not None:
             return self.store
-        return Path(self.data) if self.data is not None else default_folder()
+        if self.data is not None:
+            return Path(self.data)
+        chosen = default_store()
+        return chosen.address or chosen.folder
+
+    def base(self) -> Path:
+        """Return the folder beside which runs on this machine work."""
+        return Path(self.data).parent if self.data is not None else default_store().base
 
     def describe(self) -> str:
         """Return the store for a person; an address never holds a secret."""
         return str(self.place())
 
 
-def default_folder() -> Path:
-    """Return where the states are by default: beside the object or the site, else with the user."""
-    from stackyard.base import directories  # lazy: only without --data and --store
-    from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: as above
+def default_store() -> ChosenStore:
+    """Return the store that the input here names, the embedded one beside it, or the one of the user."""
+    from stackyard.sources.site.store_choice import find_store  # lazy: only without --data and --store
 
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "deployment.yaml").is_file():
-            return folder / directories.PROJECT_FOLDER / "state"
-    try:
-        return find_site() / directories.PROJECT_FOLDER / "state"
-    except SiteNotFoundError:
-        return directories.data_folder() / "state"
+    return find_store()
 
 
 def store_options(function: Function) -> Function:
@@ -93,13 +93,13 @@ def store_options(function: Function) -> Function:
         click.option(
             "--data",
             metavar="DIR",
-            help="The store in this folder (default: .stackyard/state of the site, else of the user).",
+            help="The store in this folder (default: the store of the site, else of the user).",
         ),
         click.option(
             "--store",
             metavar="URL",
-            help="The store in a bucket or a database: s3://bucket/prefix[?endpoint=https://...],"
-            " postgresql://user@host/database[?schema=NAME].",
+            help="The store in a bucket, in a database or behind a state service: s3://bucket/prefix"
+            "[?endpoint=https://...], postgresql://user@host/database[?schema=NAME], https://host:port.",
         ),
         click.option(
             "--key-file",

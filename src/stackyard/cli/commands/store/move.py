@@ -1,0 +1,150 @@
+"""`stackyard store move`: everything from one store to another."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stackyard.base import events
+from stackyard.base.errors import UsageError
+from stackyard.cli.command import Command
+from stackyard.cli.commands.state.store import current_actor
+from stackyard.cli.commands.store.open_site import open_named, site_option, store_here
+from stackyard.cli.result import Result
+from stackyard.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from stackyard.sources.store import ChosenStore
+    from stackyard.state.store_move import MovedStore
+
+__all__ = ["move"]
+
+
+@click.command("move", cls=Command)
+@click.argument("origin", metavar="FROM")
+@click.argument("destination", metavar="TO", required=False)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for runs that are at work.",
+)
+@click.option("--abort", is_flag=True, help="Let runs use FROM again, after a move that was given up.")
+@site_option
+@pass_session
+def move(session: Session, /, **values: Any) -> Result:
+    """Move everything from the store FROM to the store TO: addresses, or folders.
+
+    Most is copied while runs go on. Then no new run begins, the command waits for those at work, copies what
+    changed since, compares both stores, and marks FROM as moved: from then on, every run that still names
+    FROM is refused with the address of TO. Nothing in FROM is removed. If the command is stopped, run it
+    again; --abort gives the move up.
+
+    \b
+    stackyard store move .stackyard/state s3://bucket/site
+    stackyard store move s3://bucket/site postgresql://me@db/stackyard
+    """  # noqa: D301 - click reads the control character
+    if values["abort"]:
+        return _abort(values["origin"])
+    if values["destination"] is None:
+        raise UsageError("Name the store to move to.")
+    if values["origin"] == values["destination"]:
+        raise UsageError(f"{values['origin']} is both the source and the destination.")
+    import asyncio  # lazy: only when this verb runs
+
+    moved = session.run(asyncio.to_thread(_move, session, values))
+    chosen = store_here(values["site"])
+    kept = _carry_key(chosen, values["origin"], values["destination"])
+    document = {
+        "from": values["origin"],
+        "to": values["destination"],
+        "objects": moved.objects,
+        "states": moved.states,
+        "stopped_s": round(moved.stopped_s, 3),
+        "key_file": None if kept is None else str(kept),
+        "is_chosen": chosen.label == values["destination"],
+    }
+    return Result(document=document, show=lambda writer: _show(writer, document))
+
+
+def _move(session: Session, values: dict[str, Any]) -> MovedStore:
+    from stackyard.state.store_move import move_store  # lazy: only when this verb runs
+
+    def note(text: str) -> None:
+        session.emit(events.LogLine(level=events.LogLevel.INFO, source="store", text=text))
+
+    _take_over_files(values["site"], values["origin"])
+    with (
+        contextlib.closing(open_named(values["origin"], create=False)) as origin,
+        contextlib.closing(open_named(values["destination"], create=True)) as destination,
+    ):
+        return move_store(
+            origin,
+            destination,
+            values["destination"],
+            actor=current_actor(),
+            note=note,
+            wait_s=values["wait"],
+        )
+
+
+def _abort(origin: str) -> Result:
+    from stackyard.state.store_move import abort_move  # lazy: only when this verb runs
+
+    with contextlib.closing(open_named(origin, create=False)) as objects:
+        count = abort_move(objects, current_actor())
+    text = f"Runs may use {origin} again; {count} states are no longer frozen."
+    return Result(document={"from": origin, "thawed": count}, show=lambda writer: writer.line(text))
+
+
+def _embedded(chosen: ChosenStore, origin: str) -> bool:
+    return "://" not in origin and Path(origin).resolve() == chosen.folder.resolve()
+
+
+def _take_over_files(site: str | None, origin: str) -> None:
+    """Bring what earlier versions kept in files into the store that is about to be moved."""
+    from stackyard.sources.store import ChosenStore, earlier_files  # lazy: only when this verb runs
+
+    chosen = store_here(site)
+    if _embedded(chosen, origin) and earlier_files.are_there(chosen.base):
+        own = ChosenStore(base=chosen.base, site_key=chosen.site_key)
+        with contextlib.closing(own.open_as_is(create=True)) as objects:
+            earlier_files.take_over(own, objects)
+
+
+def _carry_key(chosen: ChosenStore, origin: str, destination: str) -> Path | None:
+    """Keep the key that was beside an embedded store where that of the new store is looked for."""
+    from stackyard.base import directories, files  # lazy: only when this verb runs
+    from stackyard.sources.store import ChosenStore  # lazy: as above
+    from stackyard.sources.store.keys import made_key_file, read_keys  # lazy: as above
+
+    own = ChosenStore(base=chosen.base, site_key=chosen.site_key)
+    new = ChosenStore(base=chosen.base, address=destination, site_key=chosen.site_key)
+    if "://" not in destination or not _embedded(own, origin):
+        return None
+    found = read_keys(own)
+    target = made_key_file(new)
+    if found is None or found.path is None or found.path != made_key_file(own):
+        return None
+    if not target.exists():
+        directories.ensure_private(target.parent)
+        files.replace_file(target, found.path.read_bytes())
+    return target
+
+
+def _show(writer: Any, document: dict[str, Any]) -> None:
+    writer.line(
+        f"Moved {document['objects']} objects, {document['states']} of them states, to {document['to']};"
+        f" no run could begin for {document['stopped_s']:.1f} s.",
+        style="green",
+    )
+    if document["key_file"]:
+        writer.line(f"The key of the site is now in {document['key_file']}. Other machines need it too:")
+        writer.line("  stackyard store key show")
+    if not document["is_chosen"]:
+        writer.line(f"Name the new store: `store: {document['to']}` in site.yaml.", style="yellow")
