@@ -101,12 +101,6 @@ def run_options(function: Function) -> Function:
             metavar="PHASE=SECONDS",
             help="The time limit of a phase: provision, wait_ssh, apply_spec, setup_pve and others.",
         ),
-        click.option(
-            "--lock-wait",
-            type=click.FloatRange(0),
-            metavar="SECONDS",
-            help="How long to wait for another run on the same manifest (default: 600).",
-        ),
         click.option("--skip-preflight", is_flag=True, help="Skip the preflight checks of the host."),
         click.option(
             "-r",
@@ -120,7 +114,13 @@ def run_options(function: Function) -> Function:
 
 def operator_options(function: Function) -> Function:
     """Add everything that create and test take."""
-    return manifest_options(place_options(run_options(function)))
+    wait = click.option(
+        "--lock-wait",
+        type=click.FloatRange(0),
+        metavar="SECONDS",
+        help="How long to wait for another run on the same manifest (default: 600).",
+    )
+    return manifest_options(place_options(run_options(wait(function))))
 
 
 def _with(function: Function, *options: Callable[[Function], Function]) -> Function:

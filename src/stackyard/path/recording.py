@@ -30,6 +30,7 @@ from stackyard.clients.objects import StoreError, watch
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
 from stackyard.path.run import state_version
+from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
 from stackyard.state.run_records import Outcome, RecordedRun, RunRecords, control_key
 from stackyard.state.runs import hold_run
@@ -93,6 +94,11 @@ class Recording:
         self._stored = 0
         self._ended = threading.Event()
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def store(self) -> ChosenStore:
+        """Where the record is kept."""
+        return self._subject.store
 
     def emit(self, event: events.Event) -> None:
         """Pass an event on, and keep it."""
@@ -210,6 +216,7 @@ async def _close(recording: Recording, objects: Objects, committing: asyncio.Tas
         with contextlib.suppress(*_FAILURES):
             after = await asyncio.to_thread(_version, objects, recording.run.state)
             recording.change(after=after)
+            await asyncio.to_thread(push_known_hosts, recording.store, objects)
         recording.change(commit=commit, finished_at=time.time())
         await asyncio.to_thread(recording.end)
     except asyncio.CancelledError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import directories
 from stackyard.clients.ssh.host import Host, OpenSsh
 from stackyard.clients.ssh.user_keys import user_keys
+from stackyard.path.ssh_files import KNOWN_HOSTS, fetch_ssh_files
 from stackyard.sources.site.pull import OWN_KEY_FILE
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def key_files(site: Site) -> tuple[Path, ...]:
     named = named_key_file(site)
     if named is not None:
         return (named,)
+    fetch_ssh_files(site.store)
     own = site.root / OWN_KEY_FILE
     return (*((own,) if own.is_file() else ()), *user_keys())
 
@@ -40,7 +42,8 @@ def named_key_file(site: Site) -> Path | None:
 
 def known_hosts(site: Site) -> Path:
     """Return the file that remembers the host keys of a site's machines."""
-    return site.root / directories.PROJECT_FOLDER / "known_hosts"
+    fetch_ssh_files(site.store)
+    return site.root / directories.PROJECT_FOLDER / KNOWN_HOSTS
 
 
 def node_host(site: Site, node: HostConfig) -> Host:

@@ -129,5 +129,7 @@ class StateLockedError(BusyError):
     def __init__(self, detail: str, *, holder: HeldLock, place: int | None = None) -> None:
         super().__init__(detail, remedy=f"{self.default_remedy} {_unlock_command(holder)}")
         self.holder = holder
+        # Waiting for that makes no sense: no one may work on it until someone says otherwise.
+        self.is_frozen = holder.info.id.startswith(FROZEN)
         self.place = place
         self.polls = 0
