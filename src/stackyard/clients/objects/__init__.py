@@ -18,6 +18,7 @@ from stackyard.clients.objects.base import (
     KeyFormError,
     ListedObject,
     Objects,
+    RepeatableObjects,
     StoreBusyError,
     Stored,
     StoreDamagedError,
@@ -28,6 +29,7 @@ from stackyard.clients.objects.base import (
     StoreUnsafeError,
     Tag,
     check_key,
+    check_write_id,
 )
 from stackyard.clients.objects.leases import Lease, LeaseInfo, LeaseLostError, LeaseWatch, acquire, read_lease
 from stackyard.clients.objects.memory import MemoryObjects
@@ -48,6 +50,7 @@ __all__ = [
     "ListedObject",
     "MemoryObjects",
     "Objects",
+    "RepeatableObjects",
     "SqliteObjects",
     "StoreBusyError",
     "StoreDamagedError",
@@ -61,6 +64,7 @@ __all__ = [
     "Watch",
     "acquire",
     "check_key",
+    "check_write_id",
     "open_objects",
     "read_lease",
     "watch",
