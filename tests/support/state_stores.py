@@ -17,7 +17,7 @@ from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["Store", "store"]
 
-KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed", "http-memory", "http-sqlite")
+KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed", "http-memory", "http-sqlite", "http-postgresql")
 
 
 @dataclass
@@ -56,7 +56,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Give each kind of store in turn, empty."""
     if request.param == "s3":
         use_credentials(monkeypatch)
-    if request.param == "postgresql":
+    if request.param.endswith("postgresql"):
         use_password(monkeypatch)
     with contextlib.ExitStack() as stack:
         if request.param.startswith("http-"):

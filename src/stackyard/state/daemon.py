@@ -46,7 +46,7 @@ class DaemonOptions:
 
     Attributes:
         data: The folder of the store; with `store`, where the certificate and the password are kept.
-        store: The address of an S3 or PostgreSQL store, in place of the folder.
+        store: The address of a store in S3, in PostgreSQL or at another service, in place of the folder.
         bind: The address to listen on.
         port: The port, 0 for any free one.
         plain_http: Whether to speak HTTP without TLS, which is allowed on loopback alone.

@@ -262,18 +262,7 @@ class S3Objects:
     ) -> Tag:
         """Write one object; when the answer is lost, look whether it is there before it is sent again."""
         metadata = {_WRITE_ID: str(uuid.uuid4()), **(marks or {})}
-        request = {
-            **self._object_parameters(key),
-            "Body": data,
-            # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
-            # far is stored, as nothing. A digest lets the store see that it is not whole.
-            "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
-            "Metadata": metadata,
-        }
-        if expect is ABSENT:
-            request["IfNoneMatch"] = "*"
-        elif expect is not ANYTHING:
-            request["IfMatch"] = str(expect)
+        request = self._write_parameters(key, data, expect, metadata)
         last: StoreError | None = None
         for _ in range(self._place.attempts):
             try:
@@ -293,6 +282,23 @@ class S3Objects:
             if _is_lost(there, expect):
                 raise ConflictError(key)
         raise last or ConflictError(key)
+
+    def _write_parameters(
+        self, key: str, data: bytes, expect: Expect, metadata: Mapping[str, str]
+    ) -> dict[str, Any]:
+        request = {
+            **self._object_parameters(key),
+            "Body": data,
+            # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
+            # far is stored, as nothing. A digest lets the store see that it is not whole.
+            "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
+            "Metadata": metadata,
+        }
+        if expect is ABSENT:
+            request["IfNoneMatch"] = "*"
+        elif expect is not ANYTHING:
+            request["IfMatch"] = str(expect)
+        return request
 
     def _repeat(self, key: str, action: Callable[[], T], *, is_write: bool = False) -> T:
         """Do what can be done twice, until it works or the attempts are used up."""

@@ -125,20 +125,13 @@ class PostgresObjects:
         # The object itself is written last, whatever `before` says of it.
         others.pop(check_key(key), None)
         statement = self._statement(_PUTS.get(expect, statements.PUT_TAG))
-        values = {
-            "key": key,
-            "tag": tag,
-            "data": bytes(data),
-            "expect": str(expect),
-            "keys": list(others),
-            "bodies": list(others.values()),
-            "channel": self._channel,
-        }
+        values = {"key": key, "tag": tag, "data": bytes(data), "expect": str(expect)}
+        more = {"keys": list(others), "bodies": list(others.values()), "channel": self._channel}
         began = time.clock_gettime(_CLOCK)
 
         def write(connection: StoreConnection, is_in_doubt: bool) -> bool:
             try:
-                if connection.execute(statement, values).fetchone() is not None:
+                if connection.execute(statement, {**values, **more}).fetchone() is not None:
                     return True
             except psycopg.errors.UniqueViolation:
                 # The number is in `writes`, and the object has been removed since.
