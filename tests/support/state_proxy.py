@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import enum
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 __all__ = ["Fault", "Proxy", "proxied", "proxy_thread"]
@@ -17,6 +17,7 @@ class Fault(enum.Enum):
 
     DROP_BEFORE = "the connection breaks before the request arrives"
     DROP_AFTER = "the request is done, and the connection breaks before the answer arrives"
+    DROP_LATE = "the connection breaks, and the request arrives only when the test says so"
     FAIL = "500"
     AWAY = "503"
 
@@ -31,6 +32,8 @@ class Proxy:
         faults: What happens to the coming requests of a method, the first first; nothing when used up.
         seen: Every request that came, as method and path.
         done: How many faults happened.
+        on_fault: Called after the server did what a fault lets it do, before the client learns of the fault.
+        late: The requests that are held back.
     """
 
     target: int
@@ -38,6 +41,8 @@ class Proxy:
     faults: dict[str, list[Fault]] = field(default_factory=dict)
     seen: list[tuple[str, str]] = field(default_factory=list)
     done: int = 0
+    on_fault: Callable[[], object] = field(default=lambda: None)
+    late: list[tuple[bytes, str]] = field(default_factory=list)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
@@ -70,7 +75,11 @@ class Proxy:
         waiting = self.faults.get(method, [])
         fault = waiting.pop(0) if waiting else None
         self.done += fault is not None
-        if fault is Fault.DROP_BEFORE:
+        request = b"\r\n".join(lines) + body
+        if fault is Fault.DROP_LATE:
+            self.late.append((request, method))
+        if fault in (Fault.DROP_BEFORE, Fault.DROP_LATE):
+            await asyncio.to_thread(self.on_fault)
             return False
         if fault in (Fault.FAIL, Fault.AWAY):
             retry = b"Retry-After: 1\r\n" if fault is Fault.AWAY else b""
@@ -78,12 +87,22 @@ class Proxy:
             writer.write(b"HTTP/1.1 " + status + b" No\r\n" + retry + b"Content-Length: 0\r\n\r\n")
             await writer.drain()
             return True
-        answer = await self._forward(b"\r\n".join(lines) + body, method)
+        answer = await self._forward(request, method)
         if fault is Fault.DROP_AFTER:
+            await asyncio.to_thread(self.on_fault)
             return False
         writer.write(answer)
         await writer.drain()
         return True
+
+    def deliver(self) -> list[bytes]:
+        """Deliver what is held back, from another thread, and return what the server answers to it."""
+
+        async def forward() -> list[bytes]:
+            held, self.late = self.late, []
+            return [await self._forward(*one) for one in held]
+
+        return asyncio.run(forward())
 
     async def _forward(self, request: bytes, method: str) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.target)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.object_service import object_service, use_token
 from tests.support.postgres import new_schema, require_postgres, use_password
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
 
@@ -15,7 +17,7 @@ from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["Store", "store"]
 
-KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed")
+KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed", "http-memory", "http-sqlite", "http-postgresql")
 
 
 @dataclass
@@ -54,9 +56,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """Give each kind of store in turn, empty."""
     if request.param == "s3":
         use_credentials(monkeypatch)
-    if request.param == "postgresql":
+    if request.param.endswith("postgresql"):
         use_password(monkeypatch)
-    made = make_store(request.param, tmp_path)
-    yield made
-    for objects in made.opened:
-        objects.close()
+    with contextlib.ExitStack() as stack:
+        if request.param.startswith("http-"):
+            use_token(monkeypatch)
+            inner = make_store(request.param.removeprefix("http-"), tmp_path).open()
+            stack.callback(inner.close)
+            url = stack.enter_context(object_service(inner)).url
+            made = Store(request.param, lambda: open_objects(url))
+        else:
+            made = make_store(request.param, tmp_path)
+        yield made
+        for objects in made.opened:
+            objects.close()

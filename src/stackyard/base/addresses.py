@@ -9,7 +9,15 @@ from __future__ import annotations
 
 import ipaddress
 
-__all__ = ["Address", "Interface", "is_usable", "parse_address", "parse_interface", "usable_address"]
+__all__ = [
+    "Address",
+    "Interface",
+    "is_loopback",
+    "is_usable",
+    "parse_address",
+    "parse_interface",
+    "usable_address",
+]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -34,6 +42,16 @@ def parse_interface(text: object) -> Interface:
         ValueError: It is none, or names an interface of one machine after `%`.
     """
     return ipaddress.ip_interface(_check_address(text))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, by its name or address, is certainly this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_usable(address: Address) -> bool:

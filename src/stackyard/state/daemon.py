@@ -7,12 +7,12 @@ import contextlib
 import functools
 import gc
 import hashlib
-import ipaddress
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import directories, files, serving
+from stackyard.base.addresses import is_loopback
 from stackyard.base.errors import FileError, UsageError
 from stackyard.clients.objects import Objects, StoreBusyError, StoreError, open_objects
 from stackyard.clients.objects.sealed import KeyRing, SealedObjects, reseal
@@ -46,7 +46,7 @@ class DaemonOptions:
 
     Attributes:
         data: The folder of the store; with `store`, where the certificate and the password are kept.
-        store: The address of an S3 or PostgreSQL store, in place of the folder.
+        store: The address of a store in S3, in PostgreSQL or at another service, in place of the folder.
         bind: The address to listen on.
         port: The port, 0 for any free one.
         plain_http: Whether to speak HTTP without TLS, which is allowed on loopback alone.
@@ -207,7 +207,7 @@ def _reseal(service: StateService) -> None:
 
 
 def _check(options: DaemonOptions) -> None:
-    if options.plain_http and not _is_loopback(options.bind):
+    if options.plain_http and not is_loopback(options.bind):
         raise UsageError(
             f"Plain HTTP on {options.bind} would show every password and state to the network.",
             remedy="Leave out --plain-http, or bind to 127.0.0.1.",
@@ -216,15 +216,6 @@ def _check(options: DaemonOptions) -> None:
         raise UsageError("A certificate and its key are given together (--cert and --key).")
     if options.plain_http and (options.cert is not None or options.client_ca is not None):
         raise UsageError("Certificates need TLS; leave out --plain-http.")
-
-
-def _is_loopback(bind: str) -> bool:
-    if bind == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(bind).is_loopback
-    except ValueError:
-        return False
 
 
 def _tls(options: DaemonOptions) -> serving.Tls | None:

@@ -61,6 +61,8 @@ class Right(enum.StrEnum):
     WRITE = "write"
     LOCK = "lock"
     BREAK = "break"
+    # The objects themselves, as another stackyard needs them: no rule of the protocol of states holds for it.
+    STORE = "store"
     ADMIN = "admin"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +13,12 @@ from stackyard.clients.objects import (
     ABSENT,
     ANYTHING,
     ConflictError,
+    Expect,
     KeyFormError,
     LeaseLostError,
     LeaseWatch,
+    Objects,
+    RepeatableObjects,
     Tag,
     acquire,
 )
@@ -119,6 +123,69 @@ def test_a_refused_write_replaces_nothing(store: Store) -> None:
     found = objects.get("head")
     assert found is not None
     assert found.data == b"h"
+
+
+def number_of_a_write() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.mark.parametrize("expectation", ["absent", "tag", "anything"])
+def test_a_write_that_is_sent_again_is_done_once(store: Store, expectation: str) -> None:
+    objects, write_id = store.open(), number_of_a_write()
+    assert isinstance(objects, RepeatableObjects)
+    expect = expectation_of(objects, expectation)
+    first = objects.put_once("x", b"1", expect=expect, write_id=write_id, before={"body": b"b"})
+    # It may come to another process of the same store.
+    other = store.open()
+    assert isinstance(other, RepeatableObjects)
+    assert other.put_once("x", b"1", expect=expect, write_id=write_id, before={"body": b"b"}) == first
+    found = objects.get("x")
+    assert found is not None
+    assert (found.data, found.tag) == (b"1", first)
+
+
+def expectation_of(objects: Objects, name: str) -> Expect:
+    """Return what a first write to `x` may expect; for a tag there is something to replace."""
+    if name == "tag":
+        return objects.put("x", b"0", expect=ABSENT)
+    return ABSENT if name == "absent" else ANYTHING
+
+
+def test_equal_content_of_another_writer_is_a_conflict(store: Store) -> None:
+    objects = store.open()
+    assert isinstance(objects, RepeatableObjects)
+    tag = objects.put("count", b"4", expect=ABSENT)
+    objects.put_once("count", b"5", expect=tag, write_id=number_of_a_write())
+    with pytest.raises(ConflictError):
+        objects.put_once("count", b"5", expect=tag, write_id=number_of_a_write())
+
+
+def test_a_write_that_was_replaced_since_is_not_done_again(store: Store) -> None:
+    objects, write_id = store.open(), number_of_a_write()
+    assert isinstance(objects, RepeatableObjects)
+    first = objects.put_once("x", b"1", expect=ABSENT, write_id=write_id)
+    objects.put("x", b"2", expect=first)
+    if store.kind == "s3":
+        # The bucket has no other place for the id than the object.
+        with pytest.raises(ConflictError):
+            objects.put_once("x", b"1", expect=ABSENT, write_id=write_id)
+    else:
+        assert objects.put_once("x", b"1", expect=ABSENT, write_id=write_id) == first
+        objects.delete("x")
+        assert objects.put_once("x", b"1", expect=ABSENT, write_id=write_id) == first
+        assert objects.get("x") is None
+        objects.put("x", b"2", expect=ABSENT)
+    found = objects.get("x")
+    assert found is not None
+    assert found.data == b"2"
+
+
+@pytest.mark.parametrize("write_id", ["", "short", "x" * 65, "a b" * 8, "ä" * 20, "a" * 16 + "\n"])
+def test_the_id_of_a_write_has_a_form(store: Store, write_id: str) -> None:
+    objects = store.open()
+    assert isinstance(objects, RepeatableObjects)
+    with pytest.raises(KeyFormError):
+        objects.put_once("x", b"", expect=ANYTHING, write_id=write_id)
 
 
 def test_deleting_twice_is_deleting_once(store: Store) -> None:

@@ -17,7 +17,7 @@ __all__ = ["store"]
 
 PATIENCE_S = 100.0
 # The others are polled: each look is a possible change.
-REPORTING = ("memory", "postgresql", "sealed")
+REPORTING = ("memory", "postgresql", "sealed", "http-memory", "http-postgresql")
 
 CHANGES: dict[str, Callable[[Objects], object]] = {
     "create": lambda objects: objects.put("a/new", b"1", expect=ABSENT),

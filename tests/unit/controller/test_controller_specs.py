@@ -12,7 +12,10 @@ from tests.support.controller import SITE_TOKEN, Asking, asking, make_site, runn
 from tests.support.site_store import keys_in
 
 from stackyard.base.errors import InvalidInputError
+from stackyard.clients.objects import ABSENT, open_objects
+from stackyard.clients.objects.http import TOKEN_VARIABLE, HttpAddress, HttpObjects, StoreToken
 from stackyard.controller import RunningController
+from stackyard.state import Access, Actor, Right, StateService
 from stackyard.state.http.throttle import ThrottleLimits
 
 WEB1, WEB2 = "node-token-of-web1", "node-token-of-web2"
@@ -313,6 +316,29 @@ def test_the_state_service_answers_below_its_own_path(tmp_path: Path) -> None:
             assert (await client(path)).status == 401
 
     ask(make_site(tmp_path), questions, state=tmp_path / "states")
+
+
+def test_the_objects_of_the_states_are_below_the_same_path(tmp_path: Path) -> None:
+    states = tmp_path / "states"
+    inner = open_objects(states)
+    _, token = StateService(inner).principals.add(
+        "runner", [Access(rights=(Right.STORE,))], Actor(principal="tests")
+    )
+    inner.close()
+
+    def use(found: RunningController) -> bytes | None:
+        address = HttpAddress.parse(f"{found.url}/state?fingerprint={found.fingerprint}")
+        objects = HttpObjects(address, token=StoreToken({TOKEN_VARIABLE: token}))
+        objects.put("heads/a", b"1", expect=ABSENT)
+        stored = objects.get("heads/a")
+        objects.close()
+        return None if stored is None else stored.data
+
+    async def questions(client: Asking, found: RunningController) -> None:
+        del client
+        assert await asyncio.to_thread(use, found) == b"1"
+
+    ask(make_site(tmp_path), questions, state=states)
 
 
 def test_metrics_count_by_route_and_name_nobody(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Whole objects under a name, with compare-and-set, and leases.
 
 `Objects` is the interface: `get`, `put` with the version that it expects to replace, `delete`, `list`.
-Four stores implement it with the same promises: `MemoryObjects`, `SqliteObjects` (one file, any number of
-processes of one machine), and for any number of machines PostgreSQL and S3
-(`open_objects("postgresql://user@host/database")`, `open_objects("s3://bucket/prefix")`). `SealedObjects`
-encrypts any of them. `watch` waits for a change. `leases` records which process does a piece of work and
-whether it is still alive. This package does not know what the objects mean.
+Five stores implement it with the same promises: `MemoryObjects`, `SqliteObjects` (one file, any number of
+processes of one machine), and for any number of machines PostgreSQL, S3 and a state service
+(`open_objects("postgresql://user@host/database")`, `open_objects("s3://bucket/prefix")`,
+`open_objects("https://host:port")`). `SealedObjects` encrypts any of them. `watch` waits for a change.
+`leases` records which process does a piece of work and whether it is still alive. This package does not know
+what the objects mean.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from stackyard.clients.objects.base import (
     KeyFormError,
     ListedObject,
     Objects,
+    RepeatableObjects,
     StoreBusyError,
     Stored,
     StoreDamagedError,
@@ -28,6 +30,7 @@ from stackyard.clients.objects.base import (
     StoreUnsafeError,
     Tag,
     check_key,
+    check_write_id,
 )
 from stackyard.clients.objects.leases import Lease, LeaseInfo, LeaseLostError, LeaseWatch, acquire, read_lease
 from stackyard.clients.objects.memory import MemoryObjects
@@ -48,6 +51,7 @@ __all__ = [
     "ListedObject",
     "MemoryObjects",
     "Objects",
+    "RepeatableObjects",
     "SqliteObjects",
     "StoreBusyError",
     "StoreDamagedError",
@@ -61,6 +65,7 @@ __all__ = [
     "Watch",
     "acquire",
     "check_key",
+    "check_write_id",
     "open_objects",
     "read_lease",
     "watch",

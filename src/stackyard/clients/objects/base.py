@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NewType, Protocol, runtime_checkable
 
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
 
@@ -26,6 +26,7 @@ __all__ = [
     "KeyFormError",
     "ListedObject",
     "Objects",
+    "RepeatableObjects",
     "StoreBusyError",
     "StoreDamagedError",
     "StoreDeniedError",
@@ -36,6 +37,7 @@ __all__ = [
     "Stored",
     "Tag",
     "check_key",
+    "check_write_id",
 ]
 
 Tag = NewType("Tag", str)
@@ -55,6 +57,7 @@ Expect: TypeAlias = "Tag | Literal[Expectation.ABSENT, Expectation.ANYTHING]"
 # What every store takes alike. `!` is left to callers that need a separator which no name contains.
 _KEY = re.compile(r"[A-Za-z0-9._@:+=,~!-]+(/[A-Za-z0-9._@:+=,~!-]+)*")
 _LONGEST_KEY_BYTES = 800
+_WRITE_ID = re.compile(r"[A-Za-z0-9-]{16,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +210,36 @@ class Objects(Protocol):
         """Let go of connections and files."""
 
 
+@runtime_checkable
+class RepeatableObjects(Protocol):
+    """A store that recognises a write which it has done before, so that a caller may send it again."""
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object as `put` does; if this very write was done before, return its tag.
+
+        A write is known by its id for an hour. A store in S3 knows it for as long as the object is not
+        replaced, and raises `ConflictError` after that.
+
+        Args:
+            key: The object.
+            data: All of its bytes.
+            expect: What it is to replace.
+            write_id: 16 to 64 letters, digits and dashes that no other write has.
+            before: Other objects, as in `put`.
+
+        Raises:
+            ConflictError: The object is not what was expected, and this write was not done before.
+        """
+
+
 def check_key(key: str) -> str:
     """Return a key that every store takes.
 
@@ -217,3 +250,17 @@ def check_key(key: str) -> str:
     if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY_BYTES or "." in parts or ".." in parts:
         raise KeyFormError(f"{key[:100]!r} cannot be the name of an object.")
     return key
+
+
+def check_write_id(write_id: str) -> str:
+    """Return the id of a write.
+
+    Raises:
+        KeyFormError: It is none.
+    """
+    if not _WRITE_ID.fullmatch(write_id):
+        raise KeyFormError(
+            f"{write_id[:100]!r} cannot be the id of a write.",
+            remedy="Use 16 to 64 letters, digits and dashes, new for each write.",
+        )
+    return write_id

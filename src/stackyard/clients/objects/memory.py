@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import collections
 import contextlib
 import threading
 import time
@@ -17,12 +18,15 @@ from stackyard.clients.objects.base import (
     Stored,
     Tag,
     check_key,
+    check_write_id,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = ["MemoryObjects"]
+
+_WRITES_KNOWN = 10_000
 
 
 class MemoryObjects:
@@ -34,6 +38,7 @@ class MemoryObjects:
         self._kept: dict[str, tuple[bytes, Tag, float]] = {}
         self._keys: list[str] = []
         self._writes = 0
+        self._known: collections.OrderedDict[str, Tag] = collections.OrderedDict()
 
     def get(self, key: str) -> Stored | None:
         """Return an object, or None."""
@@ -43,9 +48,28 @@ class MemoryObjects:
 
     def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
         """Write an object."""
+        return self._put(key, data, expect, before, "")
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object, unless this write was done before."""
+        return self._put(key, data, expect, before, check_write_id(write_id))
+
+    def _put(
+        self, key: str, data: bytes, expect: Expect, before: Mapping[str, bytes] | None, write_id: str
+    ) -> Tag:
         others = {check_key(other): body for other, body in (before or {}).items()}
         check_key(key)
         with self._lock:
+            if write_id in self._known:
+                return self._known[write_id]
             there = self._kept.get(key)
             if expect is ABSENT:
                 is_expected = there is None
@@ -55,7 +79,15 @@ class MemoryObjects:
                 raise ConflictError(key)
             for other, body in others.items():
                 self._write(other, body)
-            return self._write(key, data)
+            tag = self._write(key, data)
+            self._remember(write_id, tag)
+            return tag
+
+    def _remember(self, write_id: str, tag: Tag) -> None:
+        if write_id:
+            self._known[write_id] = tag
+            while len(self._known) > _WRITES_KNOWN:
+                self._known.popitem(last=False)
 
     def _write(self, key: str, data: bytes) -> Tag:
         self._writes += 1

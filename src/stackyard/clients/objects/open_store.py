@@ -1,4 +1,7 @@
-"""From an address to a store: a folder on this machine, `s3://bucket/prefix` or `postgresql://host/database`."""
+"""From an address to a store: a folder on this machine, or an address.
+
+An address is `s3://bucket/prefix`, `postgresql://host/database`, or `https://host:port` of a state service.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ __all__ = ["DATABASE", "check_address", "check_endpoint", "open_objects"]
 
 DATABASE = "objects.sqlite"
 _POSTGRES = ("postgresql://", "postgres://")
+_HTTP = ("https://", "http://")
 
 
 def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
@@ -25,8 +29,9 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
 
     Args:
         where: A folder, which keeps the store in one file; an address `s3://bucket/prefix` with, for a
-            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it; or an address
-            `postgresql://user@host:port/database` with `?schema=name` and parameters of libpq behind it.
+            store that is not AWS, `?endpoint=https://host:port` and `&region=name` behind it; an address
+            `postgresql://user@host:port/database` with `?schema=name` and parameters of libpq behind it; or
+            the address of a state service, `https://host:port`, with `?fingerprint=` or `?ca=` behind it.
         ring: The keys of a store that is encrypted at rest.
         create: Whether a folder, schema or table that is not there is created. Without it nothing is written
             before the first write: neither the right to write nor room is needed to read.
@@ -48,6 +53,8 @@ def _open(where: Path | str, create: bool) -> Objects:
         return _open_folder(Path(where), create)
     if where.startswith(_POSTGRES):
         return _open_postgres(where, create)
+    if where.startswith(_HTTP):
+        return _open_http(where)
     return _open_s3(where, create)
 
 
@@ -64,6 +71,12 @@ def _open_postgres(address: str, create: bool) -> Objects:
     )
 
     return PostgresObjects(PostgresAddress.parse(address), create=create)
+
+
+def _open_http(address: str) -> Objects:
+    from stackyard.clients.objects.http import HttpAddress, HttpObjects  # lazy: only those who use it pay
+
+    return HttpObjects(HttpAddress.parse(address))
 
 
 def _open_s3(address: str, create: bool) -> Objects:
@@ -96,8 +109,8 @@ def _split_s3(address: str) -> tuple[urllib.parse.SplitResult, dict[str, str]]:
     ):
         raise UsageError(
             f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder,"
-            " postgresql://user@host/database, or s3://bucket/prefix with, for a store that is not AWS,"
-            " ?endpoint=https://host:port behind it."
+            " postgresql://user@host/database, the address https://host:port of a state service, or"
+            " s3://bucket/prefix with, for a store that is not AWS, ?endpoint=https://host:port behind it."
         )
     check_endpoint(query.get("endpoint"))
     if prefix := parts.path.strip("/"):
@@ -117,6 +130,10 @@ def check_address(address: str) -> None:
         PostgresAddress.parse(address)
     elif address.startswith("s3://"):
         _split_s3(address)
+    elif address.startswith(_HTTP):
+        from stackyard.clients.objects.http import HttpAddress  # lazy: as in _open_http
+
+        HttpAddress.parse(address)
     else:
         raise UsageError(
             "A store that several machines use is s3://bucket/prefix, postgresql://user@host/database or"

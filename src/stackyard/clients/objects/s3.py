@@ -15,13 +15,9 @@ import hashlib
 import re
 import threading
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3  # type: ignore[import-untyped]
-import botocore.loaders  # type: ignore[import-untyped]
-import botocore.session  # type: ignore[import-untyped]
-from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 from urllib3.exceptions import HTTPError
 
@@ -40,7 +36,9 @@ from stackyard.clients.objects.base import (
     StoreUnsafeError,
     Tag,
     check_key,
+    check_write_id,
 )
+from stackyard.clients.objects.s3_client import S3Config, S3Credentials, make_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -62,48 +60,8 @@ _REMEDIES = {
     "SignatureDoesNotMatch": "Check the secret of the access key.",
 }
 _USER_IN_URL = re.compile(r"//[^/@\s\"']*@")
-_MIB = 1024 * 1024
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Credentials:
-    """Who we are to a store; its representation shows nothing secret."""
-
-    access_key: str
-    secret_key: str = field(repr=False)
-    session_token: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Config:
-    """Where the objects are, and how to get there.
-
-    Credentials come from where every S3 program looks for them (AWS_ACCESS_KEY_ID, AWS_PROFILE, the role of
-    the machine), unless the place brings its own; they never are in an address.
-
-    Attributes:
-        bucket: The bucket, which must exist.
-        prefix: What comes before each key in it, without a slash at the end.
-        endpoint_url: The address of a store that is not AWS; None also reads AWS_ENDPOINT_URL_S3.
-        region: The region; None reads AWS_REGION, and is us-east-1 where nothing says otherwise.
-        connect_timeout_s: How long a connection may take.
-        read_timeout_s: How long an answer may take.
-        attempts: How often a request is made in all before the store counts as unreachable.
-        credentials: Who we are there; nothing of the surroundings is used besides them.
-        largest_bytes: A larger object is not ours, and is not read.
-    """
-
-    bucket: str
-    prefix: str = ""
-    endpoint_url: str | None = None
-    region: str | None = None
-    connect_timeout_s: float = 3.0
-    read_timeout_s: float = 20.0
-    attempts: int = 3
-    credentials: S3Credentials | None = None
-    largest_bytes: int = 1024 * _MIB
 
 
 class S3Objects:
@@ -121,7 +79,7 @@ class S3Objects:
 
     def __init__(self, place: S3Config, *, is_checked: bool = True, is_read_only: bool = False) -> None:
         self._place = place
-        self._client = _make_client(place)
+        self._client = make_client(place)
         self._checking = threading.Lock()
         self._is_unproven = is_checked
         if not is_read_only:
@@ -136,12 +94,36 @@ class S3Objects:
 
     def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
         """Write those that come before it, then the object."""
+        return self._put_with(key, data, expect, before, str(uuid.uuid4()))
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object, unless the one that is there has this id in its metadata."""
+        return self._put_with(key, data, expect, before, check_write_id(write_id), may_be_done=True)
+
+    def _put_with(
+        self,
+        key: str,
+        data: bytes,
+        expect: Expect,
+        before: Mapping[str, bytes] | None,
+        write_id: str,
+        *,
+        may_be_done: bool = False,
+    ) -> Tag:
         others = {check_key(other): body for other, body in (before or {}).items()}
         check_key(key)
         self._require_proof()
         if others:
             self._put_all(others)
-        return self._put(key, data, expect)
+        return self._put(key, data, expect, {_WRITE_ID: write_id}, may_be_done=may_be_done)
 
     def delete(self, key: str) -> None:
         """Remove an object."""
@@ -269,28 +251,25 @@ class S3Objects:
         if failures:
             raise failures[0]
 
-    def _put(self, key: str, data: bytes, expect: Expect, marks: Mapping[str, str] | None = None) -> Tag:
+    def _put(
+        self,
+        key: str,
+        data: bytes,
+        expect: Expect,
+        marks: Mapping[str, str] | None = None,
+        *,
+        may_be_done: bool = False,
+    ) -> Tag:
         """Write one object; when the answer is lost, look whether it is there before it is sent again."""
-        write_id = str(uuid.uuid4())
-        request = {
-            **self._object_parameters(key),
-            "Body": data,
-            # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
-            # far is stored, as nothing. A digest lets the store see that it is not whole.
-            "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
-            "Metadata": {**(marks or {}), _WRITE_ID: write_id},
-        }
-        if expect is ABSENT:
-            request["IfNoneMatch"] = "*"
-        elif expect is not ANYTHING:
-            request["IfMatch"] = str(expect)
+        metadata = {_WRITE_ID: str(uuid.uuid4()), **(marks or {})}
+        request = self._write_parameters(key, data, expect, metadata)
         last: StoreError | None = None
         for _ in range(self._place.attempts):
             try:
                 with self._errors(key, is_write=True):
                     return Tag(self._client.put_object(**request)["ETag"])
             except ConflictError:
-                if last is None:
+                if last is None and not may_be_done:
                     raise
                 # It may be our own first attempt that we are refused for.
             except StoreReadOnlyError:
@@ -298,11 +277,28 @@ class S3Objects:
             except StoreError as err:
                 last = err
             there = self._read(key)
-            if there is not None and there.write_id == write_id:
+            if there is not None and there.write_id == metadata[_WRITE_ID]:
                 return there.tag
             if _is_lost(there, expect):
                 raise ConflictError(key)
         raise last or ConflictError(key)
+
+    def _write_parameters(
+        self, key: str, data: bytes, expect: Expect, metadata: Mapping[str, str]
+    ) -> dict[str, Any]:
+        request = {
+            **self._object_parameters(key),
+            "Body": data,
+            # Seen with SeaweedFS 4: when we die between the head and the body of a request, what has come so
+            # far is stored, as nothing. A digest lets the store see that it is not whole.
+            "ContentMD5": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),
+            "Metadata": metadata,
+        }
+        if expect is ABSENT:
+            request["IfNoneMatch"] = "*"
+        elif expect is not ANYTHING:
+            request["IfMatch"] = str(expect)
+        return request
 
     def _repeat(self, key: str, action: Callable[[], T], *, is_write: bool = False) -> T:
         """Do what can be done twice, until it works or the attempts are used up."""
@@ -357,41 +353,3 @@ def _is_lost(there: _Answer | None, expect: Expect) -> bool:
     if expect is ABSENT:
         return there is not None
     return expect is not ANYTHING and (there is None or there.tag != expect)
-
-
-def _session_keys(own: S3Credentials) -> dict[str, str | None]:
-    return {
-        "aws_access_key_id": own.access_key,
-        "aws_secret_access_key": own.secret_key,
-        "aws_session_token": own.session_token,
-    }
-
-
-@functools.cache
-def _models() -> Any:
-    """Return what reads the description of S3's calls: once for all clients, because it costs 100 ms."""
-    return botocore.loaders.create_loader()
-
-
-def _make_client(place: S3Config) -> Any:
-    config = Config(
-        connect_timeout=place.connect_timeout_s,
-        read_timeout=place.read_timeout_s,
-        # We repeat requests ourselves: a repeated write must first look whether the first one arrived.
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        max_pool_connections=64,
-        s3={"addressing_style": "path" if place.endpoint_url else "auto"},
-        # A checksum of every body is what a store that is not AWS may not understand.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    own = place.credentials
-    keys = {} if own is None else _session_keys(own)
-    try:
-        core = botocore.session.get_session()
-        core.register_component("data_loader", _models())
-        session = boto3.session.Session(botocore_session=core, region_name=place.region, **keys)
-        region = place.region or session.region_name or "us-east-1"
-        return session.client("s3", endpoint_url=place.endpoint_url, region_name=region, config=config)
-    except (BotoCoreError, ValueError) as err:
-        raise StoreError(f"The S3 store cannot be used: {err}.") from err

@@ -26,6 +26,7 @@ from stackyard.clients.objects.base import (
     Expect,
     ListedObject,
     Objects,
+    RepeatableObjects,
     Stored,
     StoreDamagedError,
     Tag,
@@ -175,6 +176,22 @@ class SealedObjects:
         """Write an object, encrypted."""
         others = {other: self._seal(other, body) for other, body in (before or {}).items()}
         return self._inner.put(key, self._seal(key, data), expect=expect, before=others)
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object, encrypted, unless this write was done before."""
+        others = {other: self._seal(other, body) for other, body in (before or {}).items()}
+        sealed = self._seal(key, data)
+        if not isinstance(self._inner, RepeatableObjects):
+            return self._inner.put(key, sealed, expect=expect, before=others)
+        return self._inner.put_once(key, sealed, expect=expect, write_id=write_id, before=others)
 
     def delete(self, key: str) -> None:
         """Remove an object."""

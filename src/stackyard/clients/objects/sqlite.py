@@ -7,7 +7,6 @@ the disk. A store that is only read is opened without writing anything, see `sql
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sqlite3
 import threading
@@ -30,9 +29,12 @@ from stackyard.clients.objects.base import (
     StoreReadOnlyError,
     Tag,
     check_key,
+    check_write_id,
 )
+from stackyard.clients.objects.sqlite_errors import NO_ROOM, make_error
 from stackyard.clients.objects.sqlite_reader import SqliteReader
 from stackyard.clients.objects.sqlite_threads import ThreadConnections
+from stackyard.clients.objects.sqlite_writes import find_write, record_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,13 +61,6 @@ _WRITE = (
 )
 # Sorts behind every character that a key may hold.
 _BEHIND = "\U0010ffff"
-
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-# The index of the log is created by growing a file, of which SQLite does not tell why it cannot grow.
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}
-_DAMAGED = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA}
 
 
 @dataclass(slots=True, eq=False)
@@ -129,10 +124,30 @@ class SqliteObjects:
 
     def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
         """Write an object, and those that come before it, in one transaction."""
+        return self._put(key, data, expect, before, "")
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object and record the id of the write, unless it is recorded."""
+        return self._put(key, data, expect, before, check_write_id(write_id))
+
+    def _put(
+        self, key: str, data: bytes, expect: Expect, before: Mapping[str, bytes] | None, write_id: str
+    ) -> Tag:
         others = {check_key(other): body for other, body in (before or {}).items()}
         check_key(key)
 
         def apply(connection: sqlite3.Connection) -> Tag:
+            known = find_write(connection, write_id)
+            if known is not None:
+                return known
             row = connection.execute("SELECT tag FROM objects WHERE key = ?", (key,)).fetchone()
             is_expected = row is None if expect is ABSENT else row is not None and str(row[0]) == expect
             if not is_expected and expect is not ANYTHING:
@@ -142,6 +157,7 @@ class SqliteObjects:
             now = time.time()
             connection.executemany(_WRITE, [(other, tag, now, body) for other, body in others.items()])
             run(_WRITE, (key, tag, now, data))
+            record_write(connection, write_id, tag)
             return Tag(str(tag))
 
         tag = self._change(apply)
@@ -257,7 +273,7 @@ class SqliteObjects:
             ) from err
         except OSError as err:
             found = FileError.from_os_error(err, "open the store", self._path)
-            kind = StoreFullError if err.errno in _NO_ROOM else StoreError
+            kind = StoreFullError if err.errno in NO_ROOM else StoreError
             raise kind(found.detail, where=found.where) from err
 
     def _file_identity(self) -> tuple[int, int]:
@@ -361,19 +377,7 @@ class SqliteObjects:
         try:
             yield
         except sqlite3.Error as err:
-            raise self._error(err) from err
-
-    def _error(self, err: sqlite3.Error) -> StoreError | StoreBusyError:
-        # The low byte is the kind; what is above says more of it than we need.
-        code = getattr(err, "sqlite_errorcode", 0)
-        kind = code if code in _FULL else code & 0xFF
-        text, where = f"{self._path}: {err}.", Location(str(self._path))
-        if kind in _BUSY:
-            return StoreBusyError(
-                f"Other processes kept {self._path} busy for {self._busy_timeout_s:g} s.", where=where
-            )
-        kinds = ((_FULL, StoreFullError), (_READ_ONLY, StoreReadOnlyError), (_DAMAGED, StoreDamagedError))
-        return next((error for found, error in kinds if kind in found), StoreError)(text, where=where)
+            raise make_error(err, self._path, busy_timeout_s=self._busy_timeout_s) from err
 
 
 @contextlib.contextmanager

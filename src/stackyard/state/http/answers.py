@@ -13,7 +13,7 @@ import orjson
 
 from stackyard.base import diagnostics, serving
 from stackyard.base.errors import InvalidInputError, StackyardError
-from stackyard.clients.objects import StoreBusyError, StoreError
+from stackyard.clients.objects import ConflictError, StoreBusyError, StoreError
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import BodyTooLargeError
 from stackyard.state.lockinfo import LockInfo, make_lock_info
@@ -50,6 +50,7 @@ def status_of(err: StackyardError, method: str) -> int:
         (LoginThrottledError, 429),
         (RightMissingError, 403),
         (BodyTooLargeError, 413),
+        (ConflictError, 412),
         (StoreError, 503),
         (StoreBusyError, 503),
         (InvalidInputError, 400),

@@ -13,14 +13,15 @@ import orjson
 
 from stackyard.base import serving
 from stackyard.base.errors import StackyardError
-from stackyard.clients.objects import StoreBusyError, StoreError
+from stackyard.clients.objects import StoreBusyError, StoreError, wire
 from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
-from stackyard.state.http.bodies import SentBody, md5_of, read_body
+from stackyard.state.http.bodies import SentBody, md5_of, read_body, takes_gzip
 from stackyard.state.http.credentials import Scheme
 from stackyard.state.http.health import StoreHealth
 from stackyard.state.http.layouts import LocksOfConnection, is_engine, read_address
 from stackyard.state.http.metrics import Metrics
+from stackyard.state.http.objects import ObjectRequests
 from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
 from stackyard.state.lock_rules import POLLS_OF_A_WAITER
@@ -109,12 +110,16 @@ class StateApp:
         self._is_own = is_own
         self._workers = Workers(_THREADS)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._objects = ObjectRequests(
+            service.objects, self.call, max_body_bytes=max_body_bytes, large=self._large
+        )
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._refused = RefusedLogins(service.audit, self.call)
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def close(self) -> None:
         """Write down what is still to be written, and let go of the threads."""
+        self._objects.close()
         self._refused.close(self._workers.submit)
         self._workers.close()
 
@@ -129,10 +134,10 @@ class StateApp:
             request: What was asked.
             path: Its path and query as they were sent, where the service is below another server's path.
         """
-        began = time.monotonic()
+        began, raw = time.monotonic(), path or request.raw_path
         asked = _RequestFacts(request.method)
         try:
-            response = await self._answer(request, path or request.raw_path, asked)
+            response = await self._answer(request, raw, asked)
         except StackyardError as err:
             self._count(err, asked.method)
             if asked.method in _WRITES and isinstance(err, StoreError):
@@ -142,8 +147,14 @@ class StateApp:
         else:
             if asked.method in _WRITES and response.status == _STORED:
                 self._store_health.note_success()
+        if self._has_objects(raw):
+            response.headers[wire.MARK] = "1"
         self.metrics.count_request(asked.method, response.status, time.monotonic() - began)
         return response
+
+    def _has_objects(self, path: str) -> bool:
+        """Return whether a path is one of objects; engines of a run get states alone."""
+        return path.startswith(wire.ROOT) and not self._is_own
 
     async def _answer(self, request: web.BaseRequest, raw: str, asked: _RequestFacts) -> web.Response:
         path = raw.partition("?")[0]
@@ -153,6 +164,9 @@ class StateApp:
             text = self.metrics.text().encode()
             return serving.respond(200, text, content_type="text/plain; version=0.0.4; charset=utf-8")
         principal = await self._login(request)
+        if self._has_objects(path):
+            asked.method = f"objects-{request.method}"
+            return await self._objects.answer(request, raw, principal)
         address = read_address(path, request.method, is_literal=self._is_own)
         asked.method = address.method or request.method
         answers = {"GET": self._get, "POST": self._post, "LOCK": self._lock, "UNLOCK": self._unlock}
@@ -177,7 +191,7 @@ class StateApp:
             return serving.respond(404)
         body = content.body
         headers = {"Content-MD5": md5, "X-State-Version": str(content.version.number)}
-        if len(body.data) > _SMALL_BYTES and _takes_gzip(request):
+        if len(body.data) > _SMALL_BYTES and takes_gzip(request):
             return serving.respond(200, body.gzipped, headers={**headers, "Content-Encoding": "gzip"})
         return serving.respond(200, body.data, headers=headers)
 
@@ -367,14 +381,6 @@ def _require(principal: Principal, right: Right, name: str) -> None:
 
 def _actor(request: web.BaseRequest, principal: Principal) -> Actor:
     return Actor(principal=principal.name, address=request.remote or "")
-
-
-def _takes_gzip(request: web.BaseRequest) -> bool:
-    for part in request.headers.get("Accept-Encoding", "").lower().split(","):
-        name, _, quality = part.partition(";")
-        if name.strip() in ("gzip", "*"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:

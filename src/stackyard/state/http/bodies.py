@@ -14,7 +14,7 @@ from stackyard.state.refusals import BodyRefusedError
 if TYPE_CHECKING:
     from aiohttp import web
 
-__all__ = ["BodyTooLargeError", "SentBody", "md5_of", "read_body", "unzip"]
+__all__ = ["BodyTooLargeError", "SentBody", "md5_of", "read_body", "takes_gzip", "unzip"]
 
 _GZIP_OR_ZLIB = 47
 
@@ -89,3 +89,12 @@ def unzip(data: bytes, most_bytes: int) -> bytes:
 def md5_of(data: bytes) -> str:
     """Return the checksum of a body as its header spells it."""
     return b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def takes_gzip(request: web.BaseRequest) -> bool:
+    """Return whether a client takes a compressed answer."""
+    for part in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, quality = part.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

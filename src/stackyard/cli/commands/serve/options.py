@@ -75,8 +75,8 @@ _OPTIONS = (
     click.option(
         "--state",
         metavar="DIR|URL",
-        help="The states to serve below /state/: a folder, s3://... or postgresql://... (default:"
-        " the store of the site).",
+        help="The states to serve below /state/: a folder, s3://..., postgresql://... or https://..."
+        " (default: the store of the site).",
     ),
     click.option("--no-state", is_flag=True, help="Do not serve states."),
     click.option("--key-file", metavar="FILE", help="The keys of a state store that is encrypted at rest."),

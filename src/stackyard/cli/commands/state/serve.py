@@ -104,7 +104,8 @@ def serve(session: Session, /, choice: StoreChoice, **given: Any) -> Result:
 
     The first start creates the password of `admin` and keeps it beside the data (or takes it from
     STACKYARD_STATE_PASSWORD). `stackyard state token` creates principals with fewer rights. SIGHUP reloads
-    certificates, keys and principals; SIGTERM stops the service within two seconds.
+    certificates, keys and principals; SIGTERM stops the service within two seconds. Other machines that run
+    stackyard use the whole store with --store https://... and a token that has the right store.
     """  # noqa: D301 - click reads the control character
     import asyncio  # lazy: only when this verb runs
 

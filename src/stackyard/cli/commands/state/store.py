@@ -35,7 +35,7 @@ class StoreChoice:
 
     Attributes:
         data: A folder.
-        store: An address, `s3://bucket/prefix` or `postgresql://user@host/database`.
+        store: An address, `s3://bucket/prefix`, `postgresql://user@host/database` or `https://host:port`.
         key_file: The file with the keys of a store that is encrypted at rest.
     """
 
@@ -98,8 +98,9 @@ def store_options(function: Function) -> Function:
         click.option(
             "--store",
             metavar="URL",
-            help="The store in a bucket, in a database or behind a state service: s3://bucket/prefix"
-            "[?endpoint=https://...], postgresql://user@host/database[?schema=NAME], https://host:port.",
+            help="The store in a bucket, in a database or at a state service:"
+            " s3://bucket/prefix[?endpoint=https://...], postgresql://user@host/database[?schema=NAME],"
+            " https://host:port[?fingerprint=AB:CD...].",
         ),
         click.option(
             "--key-file",

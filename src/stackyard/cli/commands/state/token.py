@@ -23,12 +23,18 @@ __all__ = ["token"]
 def token() -> None:
     """Manage the principals of a service, each with a token and rights by prefix.
 
-    The rights are read, write, lock, break (remove locks) and admin (everything). The token of a principal
-    is its password: TF_HTTP_USERNAME is its name, TF_HTTP_PASSWORD its token.
+    The rights are read, write, lock, break (remove locks), store (the stored objects) and admin
+    (everything). The token of a principal is its password: TF_HTTP_USERNAME is its name, TF_HTTP_PASSWORD
+    its token.
+
+    The right store is for machines that run stackyard with --store https://...: STACKYARD_STORE_TOKEN is
+    their token. Its holder can bypass every rule of the state protocol below its prefix: locks, history,
+    the audit log and the other rights. Do not give it to an engine.
 
     \b
     stackyard state token create ci --allow read,write,lock
     stackyard state token create dashboard --allow env=read --expires 90d
+    stackyard state token create runner --allow prod=store
     stackyard state token revoke dashboard
     """  # noqa: D301 - click reads the control character
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import urllib.parse
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import psycopg.conninfo
 
+from stackyard.base.addresses import is_loopback
 from stackyard.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,9 +137,4 @@ def _complete(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def _is_local(host: str) -> bool:
     """Tell whether a host is certainly this machine: its name may come from elsewhere if none is given."""
-    if host.startswith(("/", "@")) or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.startswith(("/", "@")) or is_loopback(host)

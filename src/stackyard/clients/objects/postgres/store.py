@@ -27,6 +27,7 @@ from stackyard.clients.objects.base import (
     StoreError,
     Tag,
     check_key,
+    check_write_id,
 )
 from stackyard.clients.objects.postgres import statements, tables
 from stackyard.clients.objects.postgres.connections import ConnectionPool
@@ -96,26 +97,46 @@ class PostgresObjects:
 
     def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
         """Write an object, and those that come before it, in one transaction."""
+        return self._put(key, data, expect, before, uuid.uuid4().hex)
+
+    def put_once(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        expect: Expect,
+        write_id: str,
+        before: Mapping[str, bytes] | None = None,
+    ) -> Tag:
+        """Write an object, unless `writes` has the id as a tag."""
+        return self._put(key, data, expect, before, check_write_id(write_id), may_be_done=True)
+
+    def _put(
+        self,
+        key: str,
+        data: bytes,
+        expect: Expect,
+        before: Mapping[str, bytes] | None,
+        tag: str,
+        *,
+        may_be_done: bool = False,
+    ) -> Tag:
         others = {check_key(other): bytes(body) for other, body in (before or {}).items()}
         # The object itself is written last, whatever `before` says of it.
         others.pop(check_key(key), None)
         statement = self._statement(_PUTS.get(expect, statements.PUT_TAG))
-        tag = uuid.uuid4().hex
-        values = {
-            "key": key,
-            "tag": tag,
-            "data": bytes(data),
-            "expect": str(expect),
-            "keys": list(others),
-            "bodies": list(others.values()),
-            "channel": self._channel,
-        }
+        values = {"key": key, "tag": tag, "data": bytes(data), "expect": str(expect)}
+        more = {"keys": list(others), "bodies": list(others.values()), "channel": self._channel}
         began = time.clock_gettime(_CLOCK)
 
         def write(connection: StoreConnection, is_in_doubt: bool) -> bool:
-            if connection.execute(statement, values).fetchone() is not None:
-                return True
-            return is_in_doubt and self._was_written(connection, tag, began)
+            try:
+                if connection.execute(statement, {**values, **more}).fetchone() is not None:
+                    return True
+            except psycopg.errors.UniqueViolation:
+                # The number is in `writes`, and the object has been removed since.
+                return self._was_written(connection, tag, began)
+            return (is_in_doubt or may_be_done) and self._was_written(connection, tag, began)
 
         if not self._repeat(write, is_write=True):
             raise ConflictError(key)
