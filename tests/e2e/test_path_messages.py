@@ -131,7 +131,10 @@ def test_a_locked_state_names_its_holder_and_the_command_that_unlocks_it(yard: Y
         (("apply", "a", "--lock-wait", "0"), "env/a/lab"),
         (("destroy", "a", "--yes", "--lock-wait", "0"), "env/a/lab"),
         (("state", "delete", "env/a/lab", "--reason", "test"), "env/a/lab"),
-        (("create", "-M", "n1-basic", "-H", "lab", "--skip-preflight", "--lock-wait", "0"), "manifest/n1-basic/lab"),
+        (
+            ("create", "-M", "n1-basic", "-H", "lab", "--skip-preflight", "--lock-wait", "0"),
+            "manifest/n1-basic/lab",
+        ),
     )
     for verb, name in verbs:
         said = yard.run(*verb, status=75).stderr

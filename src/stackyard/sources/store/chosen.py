@@ -116,7 +116,7 @@ class ChosenStore:
         last = read_last(self.base)
         if last == (self.address or ""):
             return
-        require_nothing_elsewhere(self, last)
+        require_nothing_elsewhere(self, last, "" if identity is None else identity.id)
         note_last(self)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +45,14 @@ class StoreIdentity:
     """Whose store it is.
 
     Attributes:
+        id: What tells it from every other store, by whichever address it is reached.
         keys: The ids of the site's keys, the newest first.
         created_at: When the site began to use it, in seconds since 1970.
         moved_to: The store that took its place; empty while it is in use.
         moving_to: The store that it is being moved to; no run begins meanwhile.
     """
 
+    id: str = ""
     keys: tuple[str, ...] = ()
     created_at: float = 0.0
     moved_to: str = ""
@@ -96,7 +99,7 @@ def change_identity(
     """
     for _ in range(_ATTEMPTS):
         stored = objects.get(IDENTITY)
-        fresh = StoreIdentity(created_at=time.time() if now is None else now)
+        fresh = StoreIdentity(id=uuid.uuid4().hex, created_at=time.time() if now is None else now)
         before = fresh if stored is None else _load(stored.data)
         new = decide(before)
         if stored is not None and new == before:

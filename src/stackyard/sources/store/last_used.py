@@ -50,23 +50,24 @@ def note_last(store: ChosenStore) -> None:
         files.replace_file(store.base / _FILE, f"{store.address}\n".encode())
 
 
-def require_nothing_elsewhere(store: ChosenStore, last: str) -> None:
+def require_nothing_elsewhere(store: ChosenStore, last: str, own_id: str) -> None:
     """Refuse a store while another one that was used here still holds states.
 
     Args:
         store: The store that is chosen now.
         last: The one that was used last; empty for the embedded one.
+        own_id: The id of the store that is chosen now: one store may have several addresses.
 
     Raises:
         StoreSwitchedError: It does, or cannot be asked.
     """
     if store.address is not None and (store.folder / DATABASE).exists():
         with contextlib.closing(open_objects(store.folder, create=False)) as objects:
-            _require_left(store, objects, str(store.folder))
+            _require_left(store, objects, str(store.folder), own_id)
     if last and last != store.address:
         try:
             with contextlib.closing(open_pooled(last, create=False)) as objects:
-                _require_left(store, objects, last)
+                _require_left(store, objects, last, own_id)
         except StoreError as err:
             raise StoreSwitchedError(
                 f"{last} was used here before, and cannot be asked whether it holds states: {err.detail}",
@@ -74,9 +75,9 @@ def require_nothing_elsewhere(store: ChosenStore, last: str) -> None:
             ) from err
 
 
-def _require_left(store: ChosenStore, objects: Objects, label: str) -> None:
+def _require_left(store: ChosenStore, objects: Objects, label: str, own_id: str) -> None:
     identity = read_identity(objects)
-    if identity is not None and identity.moved_to:
+    if identity is not None and (identity.moved_to or (own_id and identity.id == own_id)):
         return
     if objects.list(_STATES, limit=1):
         raise StoreSwitchedError(
