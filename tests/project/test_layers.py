@@ -16,7 +16,7 @@ STACKYARD = SRC / "stackyard"
 LAYERS: tuple[Sequence[str], ...] = (
     (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
-        "base.locks base.backoff base.documents base.addresses base.yamledit base.directories "
+        "base.locks base.names base.backoff base.documents base.addresses base.yamledit base.directories "
         "base.http_failures base.process base.dag base.schedule base.serving"
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),

@@ -73,7 +73,7 @@ class RecordStore:
     ) -> AsyncIterator[bool]:
         """Hold the record for the length of the block, and tell whether another run had to be waited for.
 
-        A holder that is killed is noticed: at once on the same machine, else once it was silent for long enough.
+        A holder that was killed is noticed: at once on the same machine, else after a silence.
 
         Args:
             holder: Who holds it, for other runs.

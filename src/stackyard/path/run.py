@@ -20,19 +20,17 @@ from stackyard.engine import tofu
 from stackyard.engine.errored import ErroredStateError, find_errored_state, push_errored_state
 from stackyard.engine.failures import StateLockedError
 from stackyard.engine.tools.find import find_engine
-from stackyard.engine.version import Flavour
 from stackyard.engine.workdir import Limits, Workdir
 from stackyard.path.adjustments import list_expected_values
 from stackyard.path.bpg_login import with_bpg_logins
 from stackyard.path.known_state import has_resources
-from stackyard.path.planfile import plan_keys, tofu_encryption
 from stackyard.path.port_probe import PortProbe, port_probes, probe_directly
-from stackyard.path.provider_environment import bpg_environment, provider_block, provider_environment
+from stackyard.path.provider_environment import bpg_environment, provider_environment
+from stackyard.path.run_input import RunInput, encryption, prepare, render_target, secret_values
 from stackyard.path.settings import ProviderChoice, RunSettings, read_cli_config_path
 from stackyard.path.source_locations import SourceLocations
 from stackyard.path.workspace import Workspace, input_digest
-from stackyard.render import Provider, Rendered, render
-from stackyard.sources.store.keys import site_keys
+from stackyard.render import Provider, Rendered
 from stackyard.state import StateService, UnknownStateError, layout, refusals
 from stackyard.state.embedded import serve_embedded
 
@@ -131,11 +129,11 @@ class Run:
         """Return the same run with a key that a saved plan was encrypted with, as after a rotation."""
         if key == self.key:
             return self
-        environment = {**self.workdir.environment, **_encryption(self.engine, key)}
+        environment = {**self.workdir.environment, **encryption(self.engine, key)}
         return replace(
             self,
             keys=(key, *(one for one in self.keys if one != key)),
-            input_digest=input_digest(self.rendered, _secret_values(self.resolved, self.rendered), key),
+            input_digest=input_digest(self.rendered, secret_values(self.resolved, self.rendered), key),
             workdir=replace(
                 self.workdir,
                 environment=environment,
@@ -154,7 +152,7 @@ class Run:
             FileError: The folder cannot be written.
         """
         is_input = desired is self.resolved.desired
-        rendered = self.rendered if is_input else _render(self.resolved, desired)
+        rendered = self.rendered if is_input else render_target(self.resolved, desired)
         if self.served is not None:
             self.served.expected.clear()
             self.served.expected.update(list_expected_values(rendered, blocks))
@@ -238,7 +236,7 @@ async def _run(
     resolved: Resolved, settings: RunSettings, locked: _LockedEngine, emit: events.Emit
 ) -> AsyncIterator[Run]:
     """Put everything in place around a state that is locked."""
-    prepared = await asyncio.to_thread(_prepare, resolved, settings, locked.states.objects, emit)
+    prepared = await asyncio.to_thread(prepare, resolved, settings, locked.states.objects, emit)
     async with (
         proxmox.Client(resolved.connection) as client,
         _provider(resolved, settings, locked.states.objects) as served,
@@ -310,7 +308,7 @@ def _workdir(
     engine: Engine,
     resolved: Resolved,
     settings: RunSettings,
-    prepared: _RunInput,
+    prepared: RunInput,
     backend: Embedded,
     served: provider.RunningProvider | None,
 ) -> Workdir:
@@ -318,7 +316,7 @@ def _workdir(
     return Workdir(
         engine=engine,
         folder=prepared.workspace.folder,
-        environment={**backend.environment(name), **_encryption(engine, prepared.keys[0])},
+        environment={**backend.environment(name), **encryption(engine, prepared.keys[0])},
         variables=prepared.values,
         redactor=resolved.redactor.with_secrets([*prepared.secrets, backend.password]),
         reattach=served.reattach if served is not None else None,
@@ -326,49 +324,6 @@ def _workdir(
         limits=Limits(lock_wait_s=settings.lock_wait_s),
         locate=SourceLocations(resolved.locate, resolved.desired, prepared.workspace.folder),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunInput:
-    """What is known before anything is started."""
-
-    workspace: Workspace
-    rendered: Rendered
-    keys: tuple[PlanKey, ...]
-    values: Mapping[str, str]
-    digest: str
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        return (*self.values.values(), *(key.secret.hex() for key in self.keys))
-
-
-def _encryption(engine: Engine, key: PlanKey) -> dict[str, str]:
-    """Return what makes an engine encrypt its plans, where it can."""
-    return {"TF_ENCRYPTION": tofu_encryption(key)} if engine.flavour is Flavour.TOFU else {}
-
-
-def _secret_values(resolved: Resolved, rendered: Rendered) -> dict[str, str]:
-    return {variable.name: resolved.secrets.reveal(variable.secret) for variable in rendered.variables}
-
-
-def _prepare(resolved: Resolved, settings: RunSettings, objects: Objects, emit: events.Emit) -> _RunInput:
-    """Render the configuration into the folder of the target, and find the key of the site."""
-    rendered = _render(resolved, resolved.desired)
-    values = _secret_values(resolved, rendered)
-    workspace = Workspace.of(settings.base, resolved.target)
-    workspace.write(rendered)
-    found = site_keys(settings.store, objects)
-    if found.is_new and settings.store.is_shared:
-        text = f"A key for this site was made: {found.path}. Other machines need it: stackyard store key show"
-        emit(events.LogLine(level=events.LogLevel.WARNING, source="store", text=text))
-    keys = plan_keys(found.ring)
-    digest = input_digest(rendered, values, keys[0])
-    return _RunInput(workspace=workspace, rendered=rendered, keys=keys, values=values, digest=digest)
-
-
-def _render(resolved: Resolved, desired: Desired) -> Rendered:
-    return render(desired, provider_block(resolved), scope=resolved.target.state_name)
 
 
 def _require_input(resolved: Resolved, states: StateService) -> None:

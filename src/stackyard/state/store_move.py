@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base.errors import BusyError, InvalidInputError
-from stackyard.clients.objects import ANYTHING, StoreDamagedError
+from stackyard.clients.objects import ANYTHING, StoreDamagedError, watch
 from stackyard.sources.store.identity import IDENTITY, change_identity, read_identity
 from stackyard.state import layout
-from stackyard.state.model import Actor
 from stackyard.state.refusals import StateRefusedError, UnknownStateError
 from stackyard.state.runs import RunWatch
 from stackyard.state.service import StateService
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stackyard.clients.objects import Objects
+    from stackyard.state.model import Actor
 
 __all__ = ["MovedStore", "StoreInUseError", "StoreTakenError", "abort_move", "move_store"]
 
@@ -174,7 +174,7 @@ def _require_free(origin: Objects, destination: Objects) -> None:
 
 
 def _freeze(move: _Move, wait_s: float) -> list[str]:
-    """Freeze every state, and wait until no run is left and no state is locked; return what was frozen here."""
+    """Freeze every state, and wait until no run and no lock is left; return what was frozen here."""
     states, until = StateService(move.origin), time.monotonic() + wait_s
     reason = f"{_REASON}{move.label}"
     frozen = []
@@ -185,25 +185,26 @@ def _freeze(move: _Move, wait_s: float) -> list[str]:
                 states.locks.freeze(name, move.actor, reason=reason)
             if head.freeze is None or head.freeze.reason == reason:
                 frozen.append(name)
-    watch, told = RunWatch(move.origin), ""
-    while left := _list_at_work(move.origin, states, watch):
-        text = f"Waiting for {', '.join(left)}."
-        if text != told:
-            move.note(text)
-        told = text
-        if time.monotonic() >= until:
-            raise StoreInUseError(f"Still at work: {', '.join(left)}.")
-        time.sleep(_LOOK_EVERY_S)
+    runs, told = RunWatch(move.origin), ""
+    with watch(move.origin, layout.RUNS) as changes:
+        while left := _list_at_work(move.origin, states, runs):
+            text = f"Waiting for {', '.join(left)}."
+            if text != told:
+                move.note(text)
+            told = text
+            if time.monotonic() >= until:
+                raise StoreInUseError(f"Still at work: {', '.join(left)}.")
+            changes.wait(_LOOK_EVERY_S)
     return frozen
 
 
-def _list_at_work(origin: Objects, states: StateService, watch: RunWatch) -> list[str]:
+def _list_at_work(origin: Objects, states: StateService, fates: RunWatch) -> list[str]:
     runs = [entry.key for entry in origin.list(layout.RUNS)]
-    alive = [key.removeprefix(layout.RUNS) for key in runs if watch.explain_death(key) is None]
+    alive = [key.removeprefix(layout.RUNS) for key in runs if fates.explain_death(key) is None]
     locked = [
         head.name
         for head in states.heads()
-        if head.lock is not None and (head.lock.lease is None or watch.explain_death(head.lock.lease) is None)
+        if head.lock is not None and (head.lock.lease is None or fates.explain_death(head.lock.lease) is None)
     ]
     return [*(f"run {run}" for run in alive), *(f"the lock of {name}" for name in locked)]
 

@@ -1,4 +1,4 @@
-"""Which store is used: one word in `site.yaml`, in the repository's `stackyard.yaml`, or in STACKYARD_STORE."""
+"""Which store is used: one word in `site.yaml`, in `stackyard.yaml` of the repository, or STACKYARD_STORE."""
 
 from __future__ import annotations
 

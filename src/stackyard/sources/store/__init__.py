@@ -1,8 +1,8 @@
 """The store of a site: where its states, journals, records, saved plans and keys are kept.
 
-`ChosenStore` is the one that the input names (`stackyard.sources.site.store_choice` reads which), and opens it.
-`keys` finds the key of the site, which seals what must not be read by those who can read the store. `identity`
-is whose store it is.
+`ChosenStore` is the one that the input names, and opens it; `sources.site.store_choice` reads which.
+`keys` finds the key of the site, which seals what not everyone who can read the store may read. `identity` is
+whose store it is.
 """
 
 from __future__ import annotations

@@ -7,12 +7,10 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stackyard.clients.objects import ABSENT, ConflictError, StoreUnsafeError, Tag
+from stackyard.clients.objects import ABSENT, ConflictError, StoreUnsafeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from stackyard.clients.objects import Objects
+    from stackyard.clients.objects import Expect, Objects
 
 __all__ = ["CheckedStore", "check_store"]
 
@@ -47,7 +45,7 @@ def check_store(objects: Objects, *, rounds: int = 5) -> CheckedStore:
     try:
         began_at = time.time()
         tag = objects.put(key, b"0", expect=ABSENT)
-        _must_conflict(lambda: objects.put(key, b"other", expect=ABSENT), "a write that expects nothing")
+        _must_conflict(objects, key, ABSENT, "a write that expects nothing")
         for number in range(1, rounds + 1):
             old, began = tag, time.perf_counter()
             tag = objects.put(key, str(number).encode(), expect=tag)
@@ -57,9 +55,7 @@ def check_store(objects: Objects, *, rounds: int = 5) -> CheckedStore:
             reads.append(time.perf_counter() - began)
             if stored is None or stored.data != str(number).encode():
                 raise StoreUnsafeError("A read did not return what was written just before.")
-            _must_conflict(
-                lambda: objects.put(key, b"stale", expect=Tag(old)), "a write over an older version"
-            )
+            _must_conflict(objects, key, old, "a write over an older version")
         listed = [one for one in objects.list(key) if one.key == key]
         if len(listed) != 1:
             raise StoreUnsafeError("A list did not contain what was written just before.")
@@ -75,9 +71,9 @@ def check_store(objects: Objects, *, rounds: int = 5) -> CheckedStore:
     )
 
 
-def _must_conflict(write: Callable[[], object], what: str) -> None:
+def _must_conflict(objects: Objects, key: str, expect: Expect, what: str) -> None:
     try:
-        write()
+        objects.put(key, b"not expected", expect=expect)
     except ConflictError:
         return
     raise StoreUnsafeError(f"The store took {what}, although something else was there.")

@@ -6,7 +6,6 @@ Each file is removed once its content is stored: whoever is killed in between fi
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stackyard.base.documents.jsontext import JsonError, parse_json
@@ -16,6 +15,7 @@ from stackyard.sources.store.sealed import open_sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from stackyard.clients.objects import Objects
     from stackyard.sources.store.chosen import ChosenStore

@@ -205,5 +205,6 @@ def _missing(known: tuple[str, ...]) -> SiteKeyMissingError:
 
 def _other(known: tuple[str, ...], found: SiteKeys) -> OtherSiteError:
     return OtherSiteError(
-        f"The store was used with the key {known[0]}; the key of this site is {found.ids[0]}, from {found.where}."
+        f"The store was used with the key {known[0]};"
+        f" the key of this site is {found.ids[0]}, from {found.where}."
     )
