@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.channel_store import open_channel_store
 from tests.support.object_service import object_service, use_token
 from tests.support.postgres import new_schema, require_postgres, use_password
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
@@ -17,7 +18,10 @@ from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 
 __all__ = ["Store", "store"]
 
-KINDS = ("memory", "sqlite", "s3", "postgresql", "sealed", "http-memory", "http-sqlite", "http-postgresql")
+KINDS = (
+    *("memory", "sqlite", "s3", "postgresql", "sealed"),
+    *("http-memory", "http-sqlite", "http-postgresql", "channel"),
+)
 
 
 @dataclass
@@ -46,6 +50,8 @@ def make_store(kind: str, folder: Path) -> Store:
     if kind == "postgresql":
         address = require_postgres().address(new_schema())
         return Store(kind, lambda: open_objects(address))
+    if kind == "channel":
+        return Store(kind, open_channel_store(MemoryObjects()))
     ring = KeyRing((MasterKey(b"k" * 32),))
     inner = MemoryObjects()
     return Store(kind, lambda: SealedObjects(inner, ring))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import functools
 import time
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -220,6 +221,8 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     PlanCounted,
 )
 
+_TYPES = {kind.type: kind for kind in EVENT_TYPES}
+
 Emit = Callable[[Event], None]
 
 
@@ -278,24 +281,38 @@ def record(event: Event, *, seq: int, at: str) -> dict[str, Any]:
 
 
 def read(document: Mapping[str, Any]) -> Event | None:
-    """Return the event that `record` gave; None for one that this version does not know."""
-    kind = next((one for one in EVENT_TYPES if one.type == document.get("type")), None)
+    """Return the event of a JSON line; None for one that is not known here, or that makes no sense."""
+    kind = _TYPES.get(str(document.get("type")))
     if kind is None:
         return None
-    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        if field.name not in document:
+            continue
+        kinds = _kinds(kind.type, field.name)
+        value = document[field.name]
+        words = next((one for one in kinds if issubclass(one, enum.Enum)), None)
+        try:
+            values[field.name] = value if words is None else words(value)
+        except (ValueError, TypeError):
+            return None
+        # A text where a number is shown would break the view of the whole run.
+        if not isinstance(values[field.name], kinds):
+            return None
     try:
-        values = {
-            field.name: _restore(hints[field.name], document[field.name])
-            for field in dataclasses.fields(kind)
-        }
         return kind(**values)
-    except (KeyError, ValueError, TypeError):
+    except TypeError:
         return None
 
 
-def _restore(hint: Any, value: Any) -> Any:
-    """Return a value as the event had it: JSON has no enumerations."""
-    return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
+@functools.cache
+def _kinds(event_type: str, field: str) -> tuple[type, ...]:
+    """Return what a field of an event may be."""
+    hint = typing.get_type_hints(_TYPES[event_type])[field]
+    origin = typing.get_origin(hint)
+    kinds: tuple[type, ...] = (origin,) if origin is Mapping else typing.get_args(hint) or (hint,)
+    # JSON has one kind of number.
+    return (*kinds, int) if float in kinds else kinds
 
 
 def schema() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
 from stackyard.base.schedule import Failed, Mode, NotStarted, Skipped, walk
 from stackyard.guard import GuardRefusedError
+from stackyard.operator.delegation.offer import forget_inner
 from stackyard.operator.node_work import NodeWork, StopSignal, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
 from stackyard.operator.phase_limits import limit_phase
@@ -135,6 +136,14 @@ class Creation:
         for name in host.work.guests:
             is_new = name in host.ready.to_create or self.tracker[name].created
             self.tracker.change(name, created=is_new)
+        hosts = [name for name in host.ready.to_create if self._is_inner_host(name)]
+        if hosts:
+            # What runs on an earlier host of the same name left is about guests that went with it.
+            store = self.manifest_run.settings.store
+            forget_inner(store, self.manifest_run.manifest.name, host.name, hosts)
+
+    def _is_inner_host(self, name: str) -> bool:
+        return self.manifest_run.manifest.by_name[name].type is NodeType.PVE
 
     def note_unbegun(self) -> None:
         """Take note of what was to be made and never was; until then, what was made for it counts as made."""

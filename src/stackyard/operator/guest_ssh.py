@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import events
 from stackyard.operator.delegation.archive import find_archive
 from stackyard.operator.delegation.delegate import DelegationContext, delegate
+from stackyard.operator.delegation.offer import offer_store
 from stackyard.operator.guests import configure, guest_context, inspect, pull_service
 from stackyard.operator.guests.access import log_in
 from stackyard.operator.outcome import Phase, PhaseStatus, Verb
@@ -125,15 +126,20 @@ class _SshGuestActions:
         hosts = self.context.hosts(node, guest, up.addresses[0])
         async with log_in(hosts, self.context) as shell:
             inner = shell.host
-        site = self.context.resolver.site
-        context = DelegationContext(
-            site=site,
-            host=self.context.host.name,
-            inner=inner,
-            outer=node_host(site, self.context.host),
-            request=request,
-            jumps=self.context.jumps,
-            archive=await self.packed.archive(),
-            whole_s=self.manifest_run.timeouts.seconds("delegate"),
-        )
-        return await delegate(verb, node, up.addresses[0], subtree=subtree, ctx=context, emit=self.emit)
+        site, host = self.context.resolver.site, self.context.host.name
+        archive = await self.packed.archive()
+        with offer_store(
+            self.manifest_run.settings.store, self.manifest_run.manifest.name, host, node.name
+        ) as offered:
+            context = DelegationContext(
+                site=site,
+                host=host,
+                inner=inner,
+                outer=node_host(site, self.context.host),
+                request=request,
+                jumps=self.context.jumps,
+                archive=archive,
+                offered=offered,
+                whole_s=self.manifest_run.timeouts.seconds("delegate"),
+            )
+            return await delegate(verb, node, up.addresses[0], subtree=subtree, ctx=context, emit=self.emit)

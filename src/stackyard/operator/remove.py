@@ -15,6 +15,7 @@ from stackyard.fields.guest import split_tags
 from stackyard.guard import Allowances, GuardRefusedError
 from stackyard.guard.destruction import ALLOW_DESTROY
 from stackyard.guard.subjects import data_files, is_guest, is_snippet, name_of, volume_of
+from stackyard.operator.delegation.offer import forget_inner
 from stackyard.path.apply import apply_plan
 from stackyard.path.environment import resolve_on
 from stackyard.path.importing.managed import managed_guests
@@ -113,6 +114,7 @@ class Removal:
         """Forget the keys of guests that are no more, so that others of the same names can come."""
         if names:
             first_boots_of(self.resolver, target).forget(names)
+            forget_inner(self.settings.store, self.manifest, self.host, names)
             aliases = [f"{target.state_name}/{name}" for name in names]
             ssh.forget_hosts(known_hosts(self.resolver.site), aliases)
 

@@ -20,6 +20,7 @@
     records/<time>-<id>,<verb>,<state>  the record of a run, the newest first
     run-events/<id>/<number>            events of a run
     run-control/<id>                    that a run is to stop
+    inner/<state>/<node>/...            the same again, for runs on a node of a manifest
     controller/...                      the certificate of the controller; its key and tokens, sealed
     ssh/...                             the key to log in to guests, sealed; the host keys of machines
 
@@ -42,6 +43,7 @@ __all__ = [
     "body",
     "guests",
     "head",
+    "inner",
     "inventory",
     "journal",
     "operator",
@@ -153,3 +155,8 @@ def plans(name: str) -> str:
 def plan(name: str, which: str) -> str:
     """Return the object of a saved plan."""
     return plans(name) + which
+
+
+def inner(name: str, node: str) -> str:
+    """Return what everything begins with that runs on a node of a manifest leave."""
+    return f"inner/{object_part(name)}/{node}/"

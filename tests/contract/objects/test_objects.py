@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.support.state_stores import Store, store
@@ -23,10 +24,19 @@ from stackyard.clients.objects import (
     acquire,
 )
 from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
+from stackyard.operator.delegation.store_channel import ChannelObjects
 
 __all__ = ["store"]
 
 PATIENCE_S = 100.0
+
+
+def repeatable(objects: Objects) -> Any:
+    """Return a store that recognises a write which is sent again."""
+    if isinstance(objects, ChannelObjects):
+        pytest.skip("a request through the channel of an outer run is never sent again")
+    assert isinstance(objects, RepeatableObjects)
+    return objects
 
 
 def at_once(actions: list[Callable[[], object]]) -> None:
@@ -132,12 +142,12 @@ def number_of_a_write() -> str:
 @pytest.mark.parametrize("expectation", ["absent", "tag", "anything"])
 def test_a_write_that_is_sent_again_is_done_once(store: Store, expectation: str) -> None:
     objects, write_id = store.open(), number_of_a_write()
-    assert isinstance(objects, RepeatableObjects)
+    objects = repeatable(objects)
     expect = expectation_of(objects, expectation)
     first = objects.put_once("x", b"1", expect=expect, write_id=write_id, before={"body": b"b"})
     # It may come to another process of the same store.
     other = store.open()
-    assert isinstance(other, RepeatableObjects)
+    other = repeatable(other)
     assert other.put_once("x", b"1", expect=expect, write_id=write_id, before={"body": b"b"}) == first
     found = objects.get("x")
     assert found is not None
@@ -153,7 +163,7 @@ def expectation_of(objects: Objects, name: str) -> Expect:
 
 def test_equal_content_of_another_writer_is_a_conflict(store: Store) -> None:
     objects = store.open()
-    assert isinstance(objects, RepeatableObjects)
+    objects = repeatable(objects)
     tag = objects.put("count", b"4", expect=ABSENT)
     objects.put_once("count", b"5", expect=tag, write_id=number_of_a_write())
     with pytest.raises(ConflictError):
@@ -162,7 +172,7 @@ def test_equal_content_of_another_writer_is_a_conflict(store: Store) -> None:
 
 def test_a_write_that_was_replaced_since_is_not_done_again(store: Store) -> None:
     objects, write_id = store.open(), number_of_a_write()
-    assert isinstance(objects, RepeatableObjects)
+    objects = repeatable(objects)
     first = objects.put_once("x", b"1", expect=ABSENT, write_id=write_id)
     objects.put("x", b"2", expect=first)
     if store.kind == "s3":
@@ -183,7 +193,7 @@ def test_a_write_that_was_replaced_since_is_not_done_again(store: Store) -> None
 @pytest.mark.parametrize("write_id", ["", "short", "x" * 65, "a b" * 8, "ä" * 20, "a" * 16 + "\n"])
 def test_the_id_of_a_write_has_a_form(store: Store, write_id: str) -> None:
     objects = store.open()
-    assert isinstance(objects, RepeatableObjects)
+    objects = repeatable(objects)
     with pytest.raises(KeyFormError):
         objects.put_once("x", b"", expect=ANYTHING, write_id=write_id)
 

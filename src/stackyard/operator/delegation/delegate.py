@@ -20,6 +20,7 @@ from stackyard.sources.manifest.model import NodeType
 if TYPE_CHECKING:
     from stackyard.base import events
     from stackyard.operator.delegation.archive import Archive
+    from stackyard.operator.delegation.store_channel import OfferedStore
     from stackyard.operator.outcome import Phase, RunOutcome, Verb
     from stackyard.operator.request import VerbRequest
     from stackyard.sources.manifest.model import Manifest, Node
@@ -49,6 +50,7 @@ class DelegationContext:
         request: What is asked of the inner operator: the subtree as text, and the host by its own name.
         jumps: Keeps the connections to machines on the way.
         archive: The archive to send.
+        offered: The store that the run there uses; its own where none is offered.
         patience_s: How long an inner host may be away, for instance because it boots again.
         whole_s: How long the run there may take; counted from its nodes when absent.
         beat_s: How often both sides say that they are there.
@@ -61,6 +63,7 @@ class DelegationContext:
     outer: ssh.Host
     request: VerbRequest
     archive: Archive
+    offered: OfferedStore | None = None
     jumps: ssh.Jumps | None = None
     patience_s: float = 600.0
     whole_s: float | None = None
@@ -134,7 +137,7 @@ async def delegate(
                     shlex.join(["exec", ready.program, "inner-run", "--site", ready.site])
                 )
                 whole_s = ctx.whole_s or time_for(subtree)
-                outcome = await _run(inner, command, _order(verb, ctx), whole_s, emit)
+                outcome = await _run(inner, command, _order(verb, ctx), whole_s, ctx.offered, emit)
                 return Delegated(outcome=outcome, phases=tuple(steps.done))
         except (ssh.HostKeyChangedError, ssh.RemoteCommandError):
             raise
@@ -146,18 +149,35 @@ async def delegate(
 
 
 async def _run(
-    inner: InnerHost, command: str, order: InnerRequest, whole_s: float, emit: events.Emit
+    inner: InnerHost,
+    command: str,
+    order: InnerRequest,
+    whole_s: float,
+    offered: OfferedStore | None,
+    emit: events.Emit,
 ) -> RunOutcome:
     limits = DelegationLimits(whole_s=whole_s, silence_s=order.silence_s)
     async with open_channel(inner.shell, command) as channel:
-        return await run_order(channel, order, host=inner.name, limits=limits, emit=emit, redact=inner.redact)
+        return await run_order(
+            channel,
+            order,
+            host=inner.name,
+            limits=limits,
+            emit=emit,
+            redact=inner.redact,
+            offered=offered,
+        )
 
 
 def _order(verb: Verb, ctx: DelegationContext) -> InnerRequest:
     # The built-in provider comes with the archive; another one would have to be downloaded there.
     request = dataclasses.replace(ctx.request, site=None, provider="builtin")
     return InnerRequest(
-        verb=verb.value, request=request.as_json(), beat_s=ctx.beat_s, silence_s=ctx.silence_s
+        verb=verb.value,
+        request=request.as_json(),
+        beat_s=ctx.beat_s,
+        silence_s=ctx.silence_s,
+        store_key=None if ctx.offered is None else ctx.offered.site_key,
     )
 
 

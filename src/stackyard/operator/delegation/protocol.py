@@ -1,7 +1,7 @@
 """The words of one channel between an operator and the one inside of a host: lines of JSON both ways.
 
-Inwards: one line with the order, then a beat every few seconds, and at most one word to stop. The end of the
-input is a word to stop too, and so is silence.
+Inwards: one line with the order, then a beat every few seconds, answers to requests for the store of the
+outer run, and at most one word to stop. The end of the input is a word to stop too, and so is silence.
 
 Outwards: records that begin with a mark no one else can know, because each order brings a new one; whatever
 else turns up on that output is distinguished from them. They are numbered without gaps, and the last one says
@@ -77,6 +77,7 @@ class Kind(enum.StrEnum):
     """What a record is."""
 
     EVENT = "event"
+    STORE = "store"
     BEAT = "beat"
     RESULT = "result"
     ERROR = "error"
@@ -98,10 +99,12 @@ class InnerRequest:
         mark: What every record begins with.
         beat_s: How often each side says that it is there.
         silence_s: How long silence is borne before the other side is taken to be gone.
+        store_key: The key to seal with in the store that the outer run offers; none where it offers none.
     """
 
     verb: str
     request: Mapping[str, Any]
+    store_key: str | None = field(default=None, repr=False)
     mark: str = field(default_factory=new_mark)
     beat_s: float = 5.0
     silence_s: float = 60.0
@@ -115,6 +118,7 @@ class InnerRequest:
             "mark": self.mark,
             "beat_s": self.beat_s,
             "silence_s": self.silence_s,
+            "store_key": self.store_key,
         }
         return line_of(document)
 
@@ -136,6 +140,7 @@ class InnerRequest:
                 mark=str(document["mark"]),
                 beat_s=float(document["beat_s"]),
                 silence_s=float(document["silence_s"]),
+                store_key=None if document.get("store_key") is None else str(document["store_key"]),
             )
         except (ValueError, KeyError, TypeError) as err:
             raise InvalidInputError(f"The order cannot be read: {err}.") from err

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,14 +10,8 @@ from stackyard.base import events
 
 __all__ = ["as_body", "mask", "parse_event"]
 
-_TYPES = {kind.type: kind for kind in events.EVENT_TYPES}
 # These say that a whole command began, is ready or has ended; of the outer run there is one.
 _OF_A_COMMAND = (events.RunStarted, events.RunReady, events.RunFinished)
-_WORDS: Mapping[tuple[str, str], Callable[[str], Any]] = {
-    (events.LogLine.type, "level"): events.LogLevel,
-    (events.StepFinished.type, "outcome"): events.Outcome,
-    (events.ResourceApplied.type, "phase"): events.ApplyPhase,
-}
 # A line of a log that is longer helps no one, and a screen full of it hides the rest.
 _LONGEST_TEXT = 64 * 1024
 # What gets the name of the host before it, and how.
@@ -43,38 +35,10 @@ def mask(value: Any, redact: Callable[[str], str]) -> Any:
     return [mask(part, redact) for part in value] if isinstance(value, list | tuple) else value
 
 
-@functools.cache
-def _kinds(type_: str, field: str) -> tuple[type, ...]:
-    """Return what a field of an event may be."""
-    hint = typing.get_type_hints(_TYPES[type_])[field]
-    kinds = typing.get_args(hint) or (hint,)
-    # JSON has one kind of number.
-    return (*kinds, int) if float in kinds else kinds
-
-
 def parse_event(body: Mapping[str, Any], host: str) -> events.Event | None:
     """Return a record as an event of the outer run; nothing for a kind that this version does not know."""
-    kind = _TYPES.get(str(body.get("type")))
-    if kind is None:
-        return None
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):
-        if field.name not in body:
-            continue
-        value = body[field.name]
-        if isinstance(value, str):
-            value = value[:_LONGEST_TEXT]
-        if field.name in _NAMED and isinstance(value, str):
-            value = f"{host}{_NAMED[field.name]}{value}"
-        word = _WORDS.get((kind.type, field.name))
-        try:
-            values[field.name] = value if word is None else word(value)
-        except (ValueError, TypeError):
-            return None
-        # A text where a number is shown would break the view of the whole run.
-        if not isinstance(values[field.name], _kinds(kind.type, field.name)):
-            return None
-    try:
-        return kind(**values)
-    except TypeError:
-        return None
+    named: dict[str, Any] = {}
+    for name, value in body.items():
+        text = value[:_LONGEST_TEXT] if isinstance(value, str) else value
+        named[name] = f"{host}{_NAMED[name]}{text}" if name in _NAMED and isinstance(text, str) else text
+    return events.read(named)

@@ -22,10 +22,13 @@ from stackyard.operator.delegation.protocol import (
     RemoteRunError,
 )
 from stackyard.operator.delegation.relay import mask, parse_event
+from stackyard.operator.delegation.store_channel import StoreAnswers
 from stackyard.operator.outcome import RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from stackyard.operator.delegation.store_channel import OfferedStore
 
 __all__ = ["Channel", "DelegationLimits", "DelegationTimeoutError", "run_order"]
 
@@ -92,6 +95,7 @@ async def run_order(
     limits: DelegationLimits,
     emit: events.Emit,
     redact: Callable[[str], str] = NOTHING_SECRET,
+    offered: OfferedStore | None = None,
 ) -> RunOutcome:
     """Give an order and return what became of it.
 
@@ -102,6 +106,7 @@ async def run_order(
         limits: How long to wait.
         emit: Takes the events as they come.
         redact: Masks the secrets of the outer run in everything that the inner side says.
+        offered: The store that the run there uses.
 
     Raises:
         LostRecordsError: The connection ended, or fell silent, before everything was said. The inner side
@@ -110,7 +115,8 @@ async def run_order(
         RemoteRunError: The run there ended with an error.
         DelegationTimeoutError: It took too long; it was stopped.
     """
-    heard = _ReceivedRecords(order, host, emit, redact)
+    answers = None if offered is None else StoreAnswers(offered, channel.write)
+    heard = _ReceivedRecords(order, host, emit, redact, answers)
     talking = asyncio.create_task(_talk(channel, order))
     try:
         async with asyncio.timeout(limits.whole_s) as deadline:
@@ -127,6 +133,8 @@ async def run_order(
     finally:
         talking.cancel()
         await asyncio.wait({talking})
+        if answers is not None:
+            await answers.close()
         await channel.close()
     return heard.outcome()
 
@@ -152,11 +160,17 @@ class _ReceivedRecords:
     """Everything that the inner side has said."""
 
     def __init__(
-        self, order: InnerRequest, host: str, emit: events.Emit, redact: Callable[[str], str]
+        self,
+        order: InnerRequest,
+        host: str,
+        emit: events.Emit,
+        redact: Callable[[str], str],
+        answers: StoreAnswers | None,
     ) -> None:
         self._records = Records(order.mark)
         self._verb = order.verb
         self._redact = redact
+        self._answers = answers
         self._came = 0
         self._host = host
         self._emit = emit
@@ -216,6 +230,10 @@ class _ReceivedRecords:
             text = self._redact(part[:_LONGEST_LINE_BYTES])
             self._stray = [*self._stray[-9:], text[:_QUOTED_CHARACTERS]]
             self._emit(events.LogLine(level=events.LogLevel.INFO, source=self._host, text=text))
+            return
+        if part.kind is Kind.STORE:
+            if self._answers is not None:
+                self._answers.take(part.body)
             return
         # It masks its own secrets; whether it does with ours, which it may have seen, is not left to it.
         body = mask(part.body, self._redact)

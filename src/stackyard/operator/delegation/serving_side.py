@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import diagnostics, directories, events
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.documents.limits import SMALL
+from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import InternalError, InterruptedRunError, StackyardError
 from stackyard.base.locks import exclusive
 from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.operator.delegation.protocol import InnerRequest, Kind, ProtocolRecord, record_line
 from stackyard.operator.delegation.relay import as_body, mask
+from stackyard.operator.delegation.store_channel import ADDRESS, ChannelObjects
 from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.request import VerbRequest
+from stackyard.sources.store.pool import lend_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["ChannelEnds", "RunVerb", "serve"]
@@ -67,15 +69,28 @@ async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
     order = InnerRequest.read(await reader.readline())
     gone = asyncio.Event()
     said = _RecordWriter(order.mark, ends, gone)
-    listening = asyncio.create_task(_listen(reader, order, gone))
+    objects = ChannelObjects(lambda request: said.write(Kind.STORE, request))
+    listening = asyncio.create_task(_listen(reader, order, gone, objects))
     beating = asyncio.create_task(_send_heartbeats(order, said))
     try:
-        return await _until_gone(_work(order, ends, said, run), said, gone)
+        with _use_store(order, objects):
+            return await _until_gone(_work(order, ends, said, run), said, gone)
     finally:
+        objects.end()
         listening.cancel()
         beating.cancel()
         await asyncio.wait({listening, beating})
         await asyncio.to_thread(said.close)
+
+
+@contextlib.contextmanager
+def _use_store(order: InnerRequest, objects: ChannelObjects) -> Iterator[None]:
+    """Have the run use the store of the outer run, where that offers it."""
+    if order.store_key is None:
+        yield
+        return
+    with lend_store(ADDRESS, objects, order.store_key):
+        yield
 
 
 async def _until_gone(
@@ -143,14 +158,25 @@ def _open_reader(descriptor: int) -> asyncio.StreamReader:
     return reader
 
 
-async def _listen(reader: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event) -> None:
-    """Wait until the other side says stop, says nothing, or is gone."""
-    with contextlib.suppress(TimeoutError, OSError, ValueError):
+async def _listen(
+    reader: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event, objects: ChannelObjects
+) -> None:
+    """Wait until the other side is gone; once it says stop, or nothing, the run is told.
+
+    What the run stores while it stops is still answered.
+    """
+    with contextlib.suppress(TimeoutError, OSError, ValueError, KeyError, TypeError):
         while True:
             async with asyncio.timeout(order.silence_s):
                 line = await reader.readline()
-            if not line.endswith(b"\n") or "stop" in parse_json(line, SMALL):
+            if not line.endswith(b"\n"):
                 break
+            document = parse_json(line, LARGE)
+            if "store" in document:
+                objects.answer(document["store"])
+            elif "stop" in document:
+                gone.set()
+    objects.end()
     gone.set()
 
 
@@ -170,15 +196,19 @@ class _RecordWriter:
         self._loop = asyncio.get_running_loop()
         self._gone = gone
         self._number = 0
+        self._turn = threading.Lock()
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="stackyard-records", daemon=True)
         self._thread.start()
 
     def write(self, kind: Kind, body: Mapping[str, Any]) -> None:
-        """Write one record, in the order of the calls, with every secret masked."""
-        self._number += 1
-        record = ProtocolRecord(number=self._number, kind=kind, body=mask(body, self._redactor))
-        self._lines.put(record_line(self._mark, record))
+        """Write one record, in the order of the calls, with every secret masked; from any thread."""
+        # What is stored is for the outer run alone, and has to arrive as it is.
+        shown = body if kind is Kind.STORE else mask(body, self._redactor)
+        with self._turn:
+            self._number += 1
+            record = ProtocolRecord(number=self._number, kind=kind, body=shown)
+            self._lines.put(record_line(self._mark, record))
 
     def error(self, error: StackyardError) -> None:
         """Write that the run ended with an error."""

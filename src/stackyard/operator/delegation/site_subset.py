@@ -114,7 +114,8 @@ def _settings(site: Site, subtree: Manifest, wanted: Mapping[str, set[str]]) -> 
     # Guests fetch their specs from the host that they run on.
     for name in ("spec_server", "server_url", "spec_server_pin"):
         defaults.pop(name, None)
-    return {**said, "defaults": defaults}
+    # The run there uses the store of the outer run, which has the way to it.
+    return {**{name: value for name, value in said.items() if name != "store"}, "defaults": defaults}
 
 
 def _node(node: InnerNode) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from stackyard.sources.site.discovery import SITE_FILE, SiteNotFoundError, find_
 from stackyard.sources.site.document import EMPTY_FILE, read_document
 from stackyard.sources.site.tree import validate
 from stackyard.sources.store import ChosenStore
+from stackyard.sources.store.pool import lent_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,8 @@ def choose_store(
         UsageError: The address makes no sense.
         InvalidInputError: `stackyard.yaml` is not valid.
     """
+    if (lent := lent_store()) is not None:
+        return ChosenStore(base=base, address=lent[0], chosen_by="the outer run", site_key=lent[1])
     named = os.environ.get(STORE_VARIABLE)
     if named:
         try:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import open_objects, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from stackyard.clients.objects import Expect, ListedObject, Objects, Stored, Tag, Watch
     from stackyard.clients.objects.sealed import KeyRing
 
-__all__ = ["close_pooled", "open_pooled"]
+__all__ = ["close_pooled", "lend_store", "lent_store", "open_pooled"]
 
 _Key = tuple[str, "KeyRing | None", bool]
 _lock = threading.Lock()
 _opened: dict[_Key, Objects] = {}
+# The store that this process was given in place of the one that its input names, and the key to seal with.
+_lent: list[tuple[str, str]] = []
 
 
 def open_pooled(address: str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
@@ -39,6 +42,31 @@ def open_pooled(address: str, *, ring: KeyRing | None = None, create: bool = Tru
             atexit.register(close_pooled)
         _opened[address, ring, create] = made
         return _Borrowed(made)
+
+
+@contextlib.contextmanager
+def lend_store(address: str, objects: Objects, site_key: str) -> Iterator[None]:
+    """Have every run of this process use a store that is open, whatever the input names, for a block.
+
+    Args:
+        address: What it is called.
+        objects: The store; it is closed by whoever opened it.
+        site_key: The key to seal with there.
+    """
+    with _lock:
+        _opened[address, None, True] = objects
+        _lent.append((address, site_key))
+    try:
+        yield
+    finally:
+        with _lock:
+            _lent.remove((address, site_key))
+            _opened.pop((address, None, True), None)
+
+
+def lent_store() -> tuple[str, str] | None:
+    """Return the address and key of the store that this process was given; None where it was given none."""
+    return _lent[-1] if _lent else None
 
 
 def close_pooled() -> None:
