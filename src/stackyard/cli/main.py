@@ -40,7 +40,10 @@ def main(argv: Sequence[str]) -> int:
     error_writer = TextWriter(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
     output = _choose_output(settings, stdout, error_writer)
     session = Session(output, choose_progress(settings, stderr, error_writer))
-    status = _run(session, argv, settings)
+    try:
+        status = _run(session, argv, settings)
+    finally:
+        _close_stores()
     stdout.flush()
     if stdout.failure is not None:
         if not isinstance(stdout.failure, errors.OutputClosedError):
@@ -50,6 +53,12 @@ def main(argv: Sequence[str]) -> int:
         status = status or stdout.failure.exit_status
     stderr.flush()
     return int(status)
+
+
+def _close_stores() -> None:
+    """Close the connections to stores that the command used, if it used any."""
+    if pool := sys.modules.get("stackyard.sources.store.pool"):
+        pool.close_pooled()
 
 
 def _choose_output(settings: CliSettings, stdout: SafeStream, error_writer: TextWriter) -> Output:

@@ -26,13 +26,13 @@ import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import StackyardError
-from stackyard.clients.objects import StoreError, watch
+from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
 from stackyard.path.run import state_version
 from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
-from stackyard.state.run_records import Outcome, RecordedRun, RunRecords, control_key
+from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Recording:
         self._stored = 0
         self._ended = threading.Event()
         self._loop = asyncio.get_running_loop()
+        self._listening = threading.Thread(target=self._listen, name="run record", daemon=True)
 
     @property
     def store(self) -> ChosenStore:
@@ -127,39 +128,44 @@ class Recording:
     def flush(self) -> None:
         """Store the events that came since."""
         with self._lock:
-            lines = self._lines
-            if not lines:
-                return
-            try:
-                self._records.add_events(self.run.id, self._stored, lines)
-            except _FAILURES:
-                # They stay, and go with the next.
-                return
-            self._lines, self._stored = [], self._stored + 1
+            lines, self._lines = self._lines, []
+        if not lines:
+            return
+        try:
+            self._records.add_events(self.run.id, self._stored, lines)
+        except _FAILURES:
+            # They go with the next.
+            with self._lock:
+                self._lines = [*lines, *self._lines]
+        else:
+            self._stored += 1
 
     def end(self) -> None:
         """Store what is left, and stop listening."""
         self._ended.set()
+        if self._listening.is_alive():
+            self._listening.join()
         self.flush()
         with contextlib.suppress(*_FAILURES):
             self.write()
             self._records.forget(self.run.id)
             self._records.prune(_kept_days())
 
-    def listen(self) -> None:
+    def begin(self) -> None:
+        """Listen from now on, until the end."""
+        self._listening.start()
+
+    def _listen(self) -> None:
         """Store events while the run works, and stop it cleanly when someone asks for that."""
-        with (
-            contextlib.suppress(*_FAILURES, RuntimeError),
-            contextlib.closing(self._subject.store.read()) as objects,
-        ):
-            records = RunRecords(objects)
-            with watch(objects, control_key(self.run.id)) as asked:
-                while not self._ended.is_set():
-                    is_due = asked.wait(_FLUSH_EVERY_S)
-                    self.flush()
-                    if is_due and (found := records.read_stop_request(self.run.id)) is not None:
-                        self._loop.call_soon_threadsafe(self._stop, found.by)
-                        return
+        is_asked = False
+        while not self._ended.wait(_FLUSH_EVERY_S):
+            self.flush()
+            # Events are stored at this pace in any case: a look costs less than a watch of its own.
+            with contextlib.suppress(*_FAILURES, RuntimeError):
+                found = None if is_asked else self._records.read_stop_request(self.run.id)
+                if found is not None:
+                    is_asked = True
+                    self._loop.call_soon_threadsafe(self._stop, found.by)
 
     def _stop(self, by: str) -> None:
         """Stop as Ctrl-C does: the engine saves its state, and everything is released."""
@@ -189,7 +195,7 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
             recording.change(before=before, after=before)
             await asyncio.to_thread(recording.write)
             committing = asyncio.create_task(_commit(subject.source))
-            threading.Thread(target=recording.listen, name="run record", daemon=True).start()
+            recording.begin()
             try:
                 yield recording
                 if recording.run.outcome is Outcome.RUNNING:
