@@ -137,7 +137,7 @@ async def delegate(
                     shlex.join(["exec", ready.program, "inner-run", "--site", ready.site])
                 )
                 whole_s = ctx.whole_s or time_for(subtree)
-                outcome = await _run(inner, command, _order(verb, ctx), whole_s, ctx.offered, emit)
+                outcome = await _run(inner, command, _order(verb, ctx), whole_s, emit)
                 return Delegated(outcome=outcome, phases=tuple(steps.done))
         except (ssh.HostKeyChangedError, ssh.RemoteCommandError):
             raise
@@ -149,24 +149,11 @@ async def delegate(
 
 
 async def _run(
-    inner: InnerHost,
-    command: str,
-    order: InnerRequest,
-    whole_s: float,
-    offered: OfferedStore | None,
-    emit: events.Emit,
+    inner: InnerHost, command: str, order: InnerRequest, whole_s: float, emit: events.Emit
 ) -> RunOutcome:
     limits = DelegationLimits(whole_s=whole_s, silence_s=order.silence_s)
     async with open_channel(inner.shell, command) as channel:
-        return await run_order(
-            channel,
-            order,
-            host=inner.name,
-            limits=limits,
-            emit=emit,
-            redact=inner.redact,
-            offered=offered,
-        )
+        return await run_order(channel, order, host=inner.name, limits=limits, emit=emit, redact=inner.redact)
 
 
 def _order(verb: Verb, ctx: DelegationContext) -> InnerRequest:
@@ -178,6 +165,7 @@ def _order(verb: Verb, ctx: DelegationContext) -> InnerRequest:
         beat_s=ctx.beat_s,
         silence_s=ctx.silence_s,
         store_key=None if ctx.offered is None else ctx.offered.site_key,
+        offered=ctx.offered,
     )
 
 

@@ -23,6 +23,8 @@ from stackyard.base.errors import InvalidInputError, StackyardError, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from stackyard.operator.delegation.store_channel import OfferedStore
+
 __all__ = [
     "BEAT",
     "STOP",
@@ -100,11 +102,13 @@ class InnerRequest:
         beat_s: How often each side says that it is there.
         silence_s: How long silence is borne before the other side is taken to be gone.
         store_key: The key to seal with in the store that the outer run offers; none where it offers none.
+        offered: That store, on the outer side; it goes nowhere.
     """
 
     verb: str
     request: Mapping[str, Any]
     store_key: str | None = field(default=None, repr=False)
+    offered: OfferedStore | None = field(default=None, repr=False, compare=False)
     mark: str = field(default_factory=new_mark)
     beat_s: float = 5.0
     silence_s: float = 60.0

@@ -28,8 +28,6 @@ from stackyard.operator.outcome import RunOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stackyard.operator.delegation.store_channel import OfferedStore
-
 __all__ = ["Channel", "DelegationLimits", "DelegationTimeoutError", "run_order"]
 
 
@@ -95,7 +93,6 @@ async def run_order(
     limits: DelegationLimits,
     emit: events.Emit,
     redact: Callable[[str], str] = NOTHING_SECRET,
-    offered: OfferedStore | None = None,
 ) -> RunOutcome:
     """Give an order and return what became of it.
 
@@ -106,7 +103,6 @@ async def run_order(
         limits: How long to wait.
         emit: Takes the events as they come.
         redact: Masks the secrets of the outer run in everything that the inner side says.
-        offered: The store that the run there uses.
 
     Raises:
         LostRecordsError: The connection ended, or fell silent, before everything was said. The inner side
@@ -115,7 +111,7 @@ async def run_order(
         RemoteRunError: The run there ended with an error.
         DelegationTimeoutError: It took too long; it was stopped.
     """
-    answers = None if offered is None else StoreAnswers(offered, channel.write)
+    answers = None if order.offered is None else StoreAnswers(order.offered, channel.write)
     heard = _ReceivedRecords(order, host, emit, redact, answers)
     talking = asyncio.create_task(_talk(channel, order))
     try:
