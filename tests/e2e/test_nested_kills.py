@@ -20,10 +20,15 @@ from tests.support.path_faults import Spot, spots_of
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, control, watch_calls
 from tests.support.processes import Watched
-from tests.support.site_store import pending
+from tests.support.site_store import Scoped, keys_in
 
 from stackyard.operator.record import RunState
+from stackyard.operator.record_store import decode_record
+from stackyard.path.target import Target
 from stackyard.sources.manifest import model as manifest_model
+from stackyard.sources.store import ChosenStore
+from stackyard.state import StateService, layout
+from stackyard.state.inside import read_view
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
 
@@ -66,14 +71,14 @@ class Nested:
             inner=machine.host(folder),
             text=json.dumps(document),
             runs_on="lab",
+            store=str(folder / "outer"),
         )
 
     def begin(self) -> None:
         """Make the lab and the site of the inner host as they were."""
         self.killer.quicken()
         control(self.ground.yard.running, "reset")
-        for name in ("state", "journal", "operator"):
-            shutil.rmtree(self.ground.yard.folder / ".stackyard" / name, ignore_errors=True)
+        shutil.rmtree(self.outer.store, ignore_errors=True)
         self.machine.started.clear()
 
     def moments(self) -> list[tuple[Spot, Moment]]:
@@ -130,15 +135,26 @@ class Nested:
         found = self.ground.guests(above=FIRST, below=FIRST + 10)
         assert found == {FIRST: "one", FIRST + 1: "two"}
         assert self.made() == {FIRST: 1, FIRST + 1: 1}
-        kept = [address for address in self.ground.in_state(SUBTREE) if "_vm." in address]
-        assert len(kept) == len(found), kept
+        self._check_store(len(found))
         for inner in self.machine.started:
             with Watched(inner.pid) as process:
                 assert process.has_ended(), f"the inner run {inner.pid} lives on"
-        assert self.ground.record(SUBTREE).state is RunState.DONE
-        folder = self.ground.yard.folder / ".stackyard"
-        assert pending(folder) == []
-        assert self.ground.yard.json("state", "locks")["locks"] == []
+
+    def _check_store(self, guests: int) -> None:
+        """Find everything that the inner runs left with the outer run, and nothing with the inner host."""
+        assert keys_in(self.ground.yard.folder / ".stackyard", "heads/") == []
+        state = Target(kind="manifest", name=SUBTREE, node="lab").state_name
+        with contextlib.closing(ChosenStore(base=Path(self.outer.store)).read()) as objects:
+            inner = Scoped(objects, layout.inner("manifest/deep/lab", INNER))
+            content = StateService(inner).contents.read(state)
+            assert content is not None
+            kept = [address for address in read_view(content.body.data).instances if "_vm." in address]
+            assert len(kept) == guests, kept
+            assert inner.list("journal/") == ()
+            assert StateService(inner).head(state).lock is None
+            stored = inner.get(layout.operator(state))
+            assert stored is not None
+            assert decode_record(stored.data, "record").state is RunState.DONE
 
     def made(self) -> dict[int, int]:
         """Return how many guests were made for each id."""

@@ -33,12 +33,17 @@ from stackyard.clients.ssh.shell import connect
 from stackyard.engine.version import Flavour
 from stackyard.operator.delegation.archive import Archive, find_archive
 from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
+from stackyard.operator.delegation.offer import offer_store
+from stackyard.operator.delegation.store_channel import OfferedStore
 from stackyard.operator.delegation.upload import runtime_of
 from stackyard.operator.outcome import Verb
+from stackyard.operator.record import RunRecord
+from stackyard.operator.record_store import decode_record
 from stackyard.operator.request import VerbRequest
 from stackyard.sources.manifest.model import Manifest
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site.load import Site
+from stackyard.state import layout
 
 __all__ = ["ARCHIVES", "INNER", "Rig", "delegation_rig"]
 
@@ -154,6 +159,17 @@ class Rig:
         manifest = self.manifest(*nodes)
         subtree = manifest.subtree(INNER)
         request = VerbRequest(text=json.dumps(subtree.document()), host=INNER, is_delegated=True)
+        with offer_store(self.site.store, manifest.name, "pve1", INNER) as offered:
+            return await self._delegate(verb, manifest, request, offered, on_event)
+
+    async def _delegate(
+        self,
+        verb: str,
+        manifest: Manifest,
+        request: VerbRequest,
+        offered: OfferedStore,
+        on_event: Callable[[events.Event], None],
+    ) -> Delegated:
         context = DelegationContext(
             site=self.site,
             host="pve1",
@@ -161,6 +177,7 @@ class Rig:
             outer=self.host(self.api.running.ssh_port or 0, self.api.running.password),
             request=request,
             archive=self.archive,
+            offered=offered,
             beat_s=0.5,
         )
 
@@ -168,9 +185,19 @@ class Rig:
             self.seen.append(event)
             on_event(event)
 
+        subtree = manifest.subtree(INNER)
         return await delegate(
             Verb(verb), manifest.by_name[INNER], ADDRESS, subtree=subtree, ctx=context, emit=emit
         )
+
+    def inner_record(self) -> RunRecord:
+        """Return the record of the runs on the inner node, which is with the outer run."""
+        scope = layout.inner(f"manifest/{self.manifest().name}/pve1", INNER)
+        with contextlib.closing(self.site.store.read()) as objects:
+            (found,) = objects.list(f"{scope}operator/")
+            stored = objects.get(found.key)
+        assert stored is not None
+        return decode_record(stored.data, found.key)
 
     def outer(self, *nodes: dict[str, Any]) -> Outer:
         """Return an outer run in a process of its own that has the inner node create these nodes."""

@@ -27,10 +27,13 @@ from stackyard.base import events
 from stackyard.clients import ssh
 from stackyard.operator.delegation.archive import Archive
 from stackyard.operator.delegation.delegate import Delegated, DelegationContext, delegate
+from stackyard.operator.delegation.offer import offer_store
+from stackyard.operator.delegation.store_channel import OfferedStore
 from stackyard.operator.outcome import Verb
 from stackyard.operator.request import VerbRequest
 from stackyard.sources.manifest.read import ManifestRequest, find_manifest
 from stackyard.sources.site.load import Site
+from stackyard.sources.store import ChosenStore
 
 __all__ = ["INNER", "InnerMachine", "Outer", "answer", "inner_machine", "main"]
 
@@ -228,6 +231,7 @@ class Outer:
         runs_on: What the site of the inner host calls it.
         archive: The archive to send: its path, digest and size.
         address: Where the inner host is for its guests.
+        store: The folder with the store that it offers; its own is used where none is.
     """
 
     site: str
@@ -240,9 +244,16 @@ class Outer:
     address: str = "10.0.12.5"
     verb: str = "create"
     silence_s: float = 60.0
+    store: str = ""
 
     async def delegate(self, emit: events.Emit = events.ignore) -> Delegated:
         """Delegate in this process."""
+        if not self.store:
+            return await self._delegate(None, emit)
+        with offer_store(ChosenStore(base=Path(self.store)), "deep", self.host, INNER) as offered:
+            return await self._delegate(offered, emit)
+
+    async def _delegate(self, offered: OfferedStore | None, emit: events.Emit) -> Delegated:
         site = Site.load(Path(self.site))
         manifest = find_manifest(site, ManifestRequest(text=self.text))
         subtree = manifest.subtree(INNER)
@@ -259,6 +270,7 @@ class Outer:
                 skip_preflight=True,
             ),
             archive=Archive(path=Path(path), digest=digest, size_bytes=size),
+            offered=offered,
             patience_s=PATIENCE_S,
             beat_s=0.2,
             silence_s=self.silence_s,

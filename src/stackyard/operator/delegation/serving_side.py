@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import diagnostics, directories, events
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.base.documents.limits import LARGE
+from stackyard.base.documents.limits import LARGE, SMALL
 from stackyard.base.errors import InternalError, InterruptedRunError, StackyardError
 from stackyard.base.locks import exclusive
 from stackyard.base.redaction import NOTHING_SECRET, Redactor
@@ -37,6 +37,8 @@ _LONGEST_ORDER_BYTES = 2**30
 # How long a last record may take to get out; anyone who should read it may be gone.
 _LAST_WORDS_S = 10.0
 _LOCK = "delegated.lock"
+# How a line with an answer for the store begins; no one else writes such a line.
+_ANSWER = b'{"store":'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +67,12 @@ async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
     Raises:
         InvalidInputError: There is no order that can be read.
     """
-    reader = _open_reader(ends.reading)
-    order = InnerRequest.read(await reader.readline())
+    given = _Input(ends.reading)
+    order = InnerRequest.read(await given.lines.readline())
     gone = asyncio.Event()
     said = _RecordWriter(order.mark, ends, gone)
-    objects = ChannelObjects(lambda request: said.write(Kind.STORE, request))
-    listening = asyncio.create_task(_listen(reader, order, gone, objects))
+    given.objects = objects = ChannelObjects(lambda request: said.write(Kind.STORE, request))
+    listening = asyncio.create_task(_listen(given.lines, order, gone, objects))
     beating = asyncio.create_task(_send_heartbeats(order, said))
     try:
         with _use_store(order, objects):
@@ -139,42 +141,68 @@ def _make_waiting_event() -> events.Event:
     return events.LogLine(level=events.LogLevel.INFO, source="stackyard", text=text)
 
 
-def _open_reader(descriptor: int) -> asyncio.StreamReader:
-    """Read the input in a thread: whatever it is, a pipe, a socket or a file, that works."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
+class _Input:
+    """The input, read in a thread: whatever it is, a pipe, a socket or a file, that works.
 
-    def read() -> None:
+    Answers for the store are given on in that thread: a part of the run that waits for one may hold up the
+    loop meanwhile. Everything else is for the loop.
+
+    Args:
+        descriptor: Where to read.
+
+    Attributes:
+        lines: What is for the loop.
+        objects: Who gets the answers, once there is someone.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.lines = asyncio.StreamReader(limit=_LONGEST_ORDER_BYTES)
+        self.objects: ChannelObjects | None = None
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        threading.Thread(target=self._read, name="stackyard-order", daemon=True).start()
+
+    def _read(self) -> None:
         # The loop may be closed before the input is, and then no one wants it any more. An input that breaks
         # has ended, like one that is closed.
         with contextlib.suppress(RuntimeError, OSError):
             try:
-                while data := os.read(descriptor, _CHUNK_BYTES):
-                    loop.call_soon_threadsafe(reader.feed_data, data)
+                unfinished = bytearray()
+                while data := os.read(self._descriptor, _CHUNK_BYTES):
+                    unfinished += data
+                    *lines, rest = unfinished.split(b"\n") if b"\n" in data else [unfinished]
+                    for line in lines:
+                        self._take(bytes(line) + b"\n")
+                    unfinished = rest
+                self._loop.call_soon_threadsafe(self.lines.feed_data, bytes(unfinished))
             finally:
-                loop.call_soon_threadsafe(reader.feed_eof)
+                if self.objects is not None:
+                    self.objects.end()
+                self._loop.call_soon_threadsafe(self.lines.feed_eof)
 
-    threading.Thread(target=read, name="stackyard-order", daemon=True).start()
-    return reader
+    def _take(self, line: bytes) -> None:
+        if self.objects is None or not line.startswith(_ANSWER):
+            self._loop.call_soon_threadsafe(self.lines.feed_data, line)
+            return
+        # Something else there is not as agreed: the request that waits is then not answered.
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            self.objects.answer(parse_json(line, LARGE)["store"])
 
 
 async def _listen(
-    reader: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event, objects: ChannelObjects
+    lines: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event, objects: ChannelObjects
 ) -> None:
     """Wait until the other side is gone; once it says stop, or nothing, the run is told.
 
     What the run stores while it stops is still answered.
     """
-    with contextlib.suppress(TimeoutError, OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(TimeoutError, OSError, ValueError):
         while True:
             async with asyncio.timeout(order.silence_s):
-                line = await reader.readline()
+                line = await lines.readline()
             if not line.endswith(b"\n"):
                 break
-            document = parse_json(line, LARGE)
-            if "store" in document:
-                objects.answer(document["store"])
-            elif "stop" in document:
+            if "stop" in parse_json(line, SMALL):
                 gone.set()
     objects.end()
     gone.set()
