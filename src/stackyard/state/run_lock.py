@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
+from stackyard.state.http.workers import Workers
 from stackyard.state.lock_wait import LockWait
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.refusals import NotHolderError, StateLockedError
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["RunLock", "hold_state"]
 
 # How long a thread waits for the lock at a time: it cannot be interrupted.
-_WAIT_S = 1.0
+_WAIT_S = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,10 +136,12 @@ async def _take_lock(
 ) -> bool:
     """Take a lock; return whether we had to wait for it."""
     until, has_waited = time.monotonic() + wait_s, False
+    # A thread of its own: runs that wait must not take those with which others of this process work.
+    thread = Workers(1)
     try:
         while True:
             try:
-                await asyncio.to_thread(waiting.ask)
+                await thread.call(waiting.ask)
                 return has_waited
             except StateLockedError as err:
                 refusal: StateLockedError | None = err
@@ -147,9 +151,11 @@ async def _take_lock(
                     raise refusal
                 on_wait(waiting.name, refusal)
                 has_waited = True
-                refusal = await asyncio.to_thread(waiting.wait, min(left_s, _WAIT_S))
+                refusal = await thread.call(functools.partial(waiting.wait, min(left_s, _WAIT_S)))
     finally:
-        await asyncio.to_thread(waiting.close)
+        # Behind the wait that may still be going on in it.
+        await thread.call(waiting.close)
+        thread.close()
 
 
 def _format_actor(actor: Actor) -> str:
