@@ -40,13 +40,16 @@ class ChangeFeeds:
     Args:
         objects: The store.
         most: How many prefixes are watched at once.
+        kept_s: How long a prefix is watched after the last request for it.
     """
 
-    def __init__(self, objects: Objects, *, most: int = _MOST_FEEDS) -> None:
+    def __init__(self, objects: Objects, *, most: int = _MOST_FEEDS, kept_s: float = _KEPT_S) -> None:
         self._objects = objects
         self._most = most
+        self._kept_s = kept_s
         self._feeds: dict[str, _Feed] = {}
         self._held = 0
+        self._ending: asyncio.TimerHandle | None = None
 
     @property
     def watched(self) -> int:
@@ -76,10 +79,12 @@ class ChangeFeeds:
             raise
         finally:
             self._held -= 1
-            asyncio.get_running_loop().call_later(_KEPT_S, self._end_silent)
+            self._end_later()
 
     def close(self) -> None:
         """Let all threads end."""
+        if self._ending is not None:
+            self._ending.cancel()
         for prefix, feed in list(self._feeds.items()):
             self._drop(prefix, feed)
 
@@ -94,11 +99,17 @@ class ChangeFeeds:
         if self._feeds.get(prefix) is feed:
             del self._feeds[prefix]
 
+    def _end_later(self) -> None:
+        if self._ending is None and self._feeds:
+            self._ending = asyncio.get_running_loop().call_later(self._kept_s, self._end_silent)
+
     def _end_silent(self) -> None:
-        until = asyncio.get_running_loop().time() - _KEPT_S
+        self._ending = None
+        until = asyncio.get_running_loop().time() - self._kept_s
         for prefix, feed in list(self._feeds.items()):
             if feed.is_silent_since(until):
                 self._drop(prefix, feed)
+        self._end_later()
 
 
 class _Feed:
