@@ -39,8 +39,6 @@ LONG_FUNCTIONS = {
     "stackyard/sources/site/specs.py resolve_spec",
     "stackyard/state/contents.py write",
     "stackyard/state/embedded.py serve_embedded",
-    "stackyard/state/http/app.py _lock",
-    "stackyard/state/run_lock.py hold_state",
 }
 MANY_PARAMETERS = {
     # The parts of the lab that everything else gets from it.

@@ -40,7 +40,7 @@ PR_SET_PDEATHSIG = 1
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "on",
-    "max_connections": "60",
+    "max_connections": "200",
     "shared_buffers": "16MB",
     "max_wal_size": "64MB",
     "log_min_messages": "fatal",

@@ -27,8 +27,10 @@ __all__ = [
     "break_lock",
     "describe_holder",
     "enqueue",
+    "find_place",
     "find_spent_lock",
     "grant_lock",
+    "leave_queue",
     "make_frozen_holder",
     "refuse_deleted",
     "refuse_locked",
@@ -174,10 +176,15 @@ def withdraw_lock(edit: Edit, lock_id: str, actor: Actor) -> bool:
     return True
 
 
-def enqueue(edit: Edit, info: LockInfo) -> tuple[int | None, int]:
+def enqueue(edit: Edit, info: LockInfo, *, is_waiting: bool = False) -> tuple[int | None, int]:
     """Write down that a client waits; return its place, from one, and how often it has asked.
 
     The place is None where too many wait already.
+
+    Args:
+        edit: The head.
+        info: The lock that the client asks for.
+        is_waiting: Whether it is certain that the client waits, however often it has asked.
     """
     head, now = edit.head, edit.now
     alive = [waiter for waiter in head.waiting if waiter.due_at > now or waiter.info.id == info.id]
@@ -189,18 +196,39 @@ def enqueue(edit: Edit, info: LockInfo) -> tuple[int | None, int]:
             if not once:
                 return None, 1
             alive.remove(once[0])
-        waiter = Waiter(info=info, since_at=now, seen_at=now, polls=1, due_at=now + _SLACK_S)
+        polls, pause_s = (POLLS_OF_A_WAITER, _LONGEST_PAUSE_S) if is_waiting else (1, 0.0)
+        due_at = now + pause_s + _SLACK_S
+        waiter = Waiter(info=info, since_at=now, seen_at=now, polls=polls, due_at=due_at)
         edit.set(waiting=(*alive, waiter))
-        return len(alive) + 1, 1
+        return len(alive) + 1, polls
     place = ids.index(info.id)
     was = alive[place]
     if now - was.seen_at >= _NOTED_EVERY_S or was.polls < POLLS_OF_A_WAITER:
-        pause_s = min(2.0**was.polls, _LONGEST_PAUSE_S)
+        pause_s = _LONGEST_PAUSE_S if is_waiting else min(2.0**was.polls, _LONGEST_PAUSE_S)
         alive[place] = dataclasses.replace(
             was, seen_at=now, polls=was.polls + 1, due_at=now + pause_s + _SLACK_S
         )
         edit.set(waiting=tuple(alive))
     return place + 1, alive[place].polls
+
+
+def find_place(head: StateHead, lock_id: str, now: float) -> tuple[int | None, float]:
+    """Return the place of a client in the queue, and when it must ask again to keep it.
+
+    Without a place it may ask at once.
+    """
+    alive = [waiter for waiter in head.waiting if waiter.due_at > now]
+    for place, waiter in enumerate(alive, start=1):
+        if waiter.info.id == lock_id:
+            return place, waiter.due_at - _SLACK_S
+    return None, now
+
+
+def leave_queue(edit: Edit, lock_id: str) -> None:
+    """Give up a place in the queue."""
+    left = _without(edit.head, lock_id)
+    if left != edit.head.waiting:
+        edit.set(waiting=left)
 
 
 def describe_holder(held: HeldLock, now: float) -> str:

@@ -10,13 +10,13 @@ from stackyard.state.heads import Core, Decision, Edit
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Actor, AuditAction, Freeze, HeldLock, StateHead, Waiter
 from stackyard.state.names import check_name, is_below
-from stackyard.state.refusals import NotHolderError, StateLockedError
+from stackyard.state.refusals import NotHolderError, StateLockedError, StateRefusedError
 from stackyard.state.runs import RunWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LockReport", "Locks"]
+__all__ = ["LockReport", "LockTurn", "Locks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,19 @@ class LockReport:
     is_stale: bool
     freeze: Freeze | None
     waiting: tuple[Waiter, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockTurn:
+    """Whether a client that waits should ask for the lock.
+
+    Attributes:
+        refusal: Who has it, or is before us; None where it would be granted.
+        should_ask: Whether it would be granted, or the queue needs to hear from the client.
+    """
+
+    refusal: StateLockedError | None
+    should_ask: bool
 
 
 class Locks:
@@ -68,7 +81,15 @@ class Locks:
             waiting=tuple(waiter for waiter in head.waiting if waiter.due_at > now),
         )
 
-    def lock(self, name: str, info: LockInfo | bytes, actor: Actor, *, lease: str | None = None) -> HeldLock:
+    def lock(
+        self,
+        name: str,
+        info: LockInfo | bytes,
+        actor: Actor,
+        *,
+        lease: str | None = None,
+        is_waiting: bool = False,
+    ) -> HeldLock:
         """Lock a state; again with the same ID is the same lock.
 
         A lock whose holder is a run of stackyard that is proven dead is taken over.
@@ -78,6 +99,8 @@ class Locks:
             info: The lock, as a value or as the client sent it.
             actor: Who asks.
             lease: The lease of the run that asks, where stackyard itself started it.
+            is_waiting: Whether the client waits for certain. Of another client only its second request shows
+                that.
 
         Raises:
             StateLockedError: Someone else has it; carries who, and our place among those who wait.
@@ -97,7 +120,7 @@ class Locks:
                 self._take_over_dead(edit, lock.id)
                 result = lock_rules.grant_lock(edit, lock, actor, lease=lease)
             except StateLockedError as err:
-                err.place, err.polls = lock_rules.enqueue(edit, lock)
+                err.place, err.polls = lock_rules.enqueue(edit, lock, is_waiting=is_waiting)
                 result = err
             return Decision(result, edit if edit.head is not before else None)
 
@@ -105,6 +128,27 @@ class Locks:
         if isinstance(result, StateLockedError):
             raise result
         return result
+
+    def look(self, name: str, info: LockInfo, actor: Actor) -> LockTurn:
+        """Find out, without a write, whether a client that waits should ask for the lock now."""
+        head, now = self._core.heads.read(check_name(name)), self._core.clock()
+        if head is None:
+            return LockTurn(refusal=None, should_ask=True)
+        edit = Edit(head, now)
+        try:
+            self._take_over_dead(edit, info.id)
+            lock_rules.grant_lock(edit, info, actor)
+        except StateLockedError as err:
+            err.place, ask_again_at = lock_rules.find_place(head, info.id, now)
+            return LockTurn(refusal=err, should_ask=now >= ask_again_at)
+        except StateRefusedError:
+            # Asking says why.
+            pass
+        return LockTurn(refusal=None, should_ask=True)
+
+    def leave(self, name: str, lock_id: str) -> None:
+        """Give up waiting for a lock, so that those behind need not wait for us."""
+        self._core.change(name, lambda edit: lock_rules.leave_queue(edit, lock_id))
 
     def _take_over_dead(self, edit: Edit, asking_id: str) -> None:
         held = edit.head.lock

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
+from stackyard.state.http.workers import Workers
+from stackyard.state.lock_wait import LockWait
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.refusals import NotHolderError, StateLockedError
 
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RunLock", "hold_state"]
 
-# Another process may release the lock, and nothing reports that to us.
-_LOOK_EVERY_S = 0.25
+# How long a thread waits for the lock at a time: it cannot be interrupted.
+_WAIT_S = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,19 +113,8 @@ async def hold_state(
     """
     lock_id = str(uuid.uuid4())
     info = make_lock_info(LockInfo(id=lock_id, operation="OperationTypeRun", who=_format_actor(actor)))
-    until = time.monotonic() + wait_s
-    has_waited = False
-    while True:
-        try:
-            await asyncio.to_thread(service.locks.lock, name, info, actor, lease=lease)
-            break
-        except StateLockedError as err:
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                raise
-            on_wait(name, err)
-            has_waited = True
-            await asyncio.sleep(min(left_s, _LOOK_EVERY_S))
+    waiting = LockWait(service, name, info, actor, lease=lease, is_patient=wait_s > 0)
+    has_waited = await _take_lock(waiting, wait_s, on_wait)
     held = RunLock(
         service=service,
         actor=actor,
@@ -137,6 +129,33 @@ async def hold_state(
         # A lock that cannot be released, or was broken, goes with the lease of the run.
         with contextlib.suppress(StoreError, StoreBusyError, NotHolderError, StateLockedError):
             await asyncio.to_thread(service.locks.unlock, name, lock_id, actor)
+
+
+async def _take_lock(
+    waiting: LockWait, wait_s: float, on_wait: Callable[[str, StateLockedError], None]
+) -> bool:
+    """Take a lock; return whether we had to wait for it."""
+    until, has_waited = time.monotonic() + wait_s, False
+    # A thread of its own: runs that wait must not take those with which others of this process work.
+    thread = Workers(1)
+    try:
+        while True:
+            try:
+                await thread.call(waiting.ask)
+                return has_waited
+            except StateLockedError as err:
+                refusal: StateLockedError | None = err
+            while refusal is not None:
+                left_s = until - time.monotonic()
+                if left_s <= 0 or refusal.is_frozen:
+                    raise refusal
+                on_wait(waiting.name, refusal)
+                has_waited = True
+                refusal = await thread.call(functools.partial(waiting.wait, min(left_s, _WAIT_S)))
+    finally:
+        # Behind the wait that may still be going on in it.
+        await thread.call(waiting.close)
+        thread.close()
 
 
 def _format_actor(actor: Actor) -> str:

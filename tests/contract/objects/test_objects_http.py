@@ -437,7 +437,7 @@ def test_many_watches_share_few_threads_and_more_than_that_are_polled(
 ) -> None:
     before = threading.active_count()
     objects = service.open()
-    feeds = service.app._objects._feeds
+    feeds = service.app._feeds
     watches = [objects.watch(f"a/{number % 40}") for number in range(120)]
     for watching in watches:
         watching.__enter__()

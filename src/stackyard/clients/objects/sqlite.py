@@ -34,13 +34,16 @@ from stackyard.clients.objects.base import (
 from stackyard.clients.objects.sqlite_errors import NO_ROOM, make_error
 from stackyard.clients.objects.sqlite_reader import SqliteReader
 from stackyard.clients.objects.sqlite_threads import ThreadConnections
-from stackyard.clients.objects.sqlite_writes import find_write, record_write
+from stackyard.clients.objects.sqlite_watch import SqliteWatch
+from stackyard.clients.objects.sqlite_writes import find_write, record_write, transaction
+from stackyard.clients.objects.watch import PollingWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stackyard.clients.objects.sqlite_reader import Rows
+    from stackyard.clients.objects.watch import Watch
 
 __all__ = ["SqliteObjects"]
 
@@ -182,6 +185,17 @@ class SqliteObjects:
         )
         return tuple(ListedObject(key=key, size=size, modified_at=at) for key, size, at in rows)
 
+    @contextlib.contextmanager
+    def watch(self, prefix: str) -> Iterator[Watch]:
+        """Watch the objects that begin with a prefix; a store that is only read is polled."""
+        if not self._is_writing():
+            yield PollingWatch()
+            return
+        with self._errors():
+            connection = self._connect()
+        with contextlib.closing(connection):
+            yield SqliteWatch(connection, prefix, self._errors)
+
     def close(self) -> None:
         """Close the file; no call may be under way."""
         self._reading.close()
@@ -241,7 +255,7 @@ class SqliteObjects:
         try:
             self._require_file()
             self._open_writer()
-            with self._errors(), _transaction(self._writer):
+            with self._errors(), transaction(self._writer):
                 for change in changes:
                     try:
                         change.tag = change.apply(self._writer)
@@ -337,7 +351,7 @@ class SqliteObjects:
         run("PRAGMA journal_mode = WAL")
         if self._is_prepared(connection):
             return
-        with _transaction(connection):
+        with transaction(connection):
             if self._is_prepared(connection):
                 return
             for statement in _TABLES:
@@ -378,15 +392,3 @@ class SqliteObjects:
             yield
         except sqlite3.Error as err:
             raise make_error(err, self._path, busy_timeout_s=self._busy_timeout_s) from err
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise

@@ -1,19 +1,21 @@
-"""What became of the writes to a SQLite store that have an id, for an hour.
+"""Transactions of a SQLite store, and what became of the writes that have an id, for an hour.
 
 The first such write makes the table: stores of earlier versions have none, and earlier versions ignore it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import time
 from typing import TYPE_CHECKING
 
 from stackyard.clients.objects.base import Tag
 
 if TYPE_CHECKING:
-    import sqlite3
+    from collections.abc import Iterator
 
-__all__ = ["find_write", "record_write"]
+__all__ = ["find_write", "record_write", "transaction"]
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS writes (id TEXT PRIMARY KEY, tag INTEGER NOT NULL, written_at REAL NOT NULL)",
@@ -38,3 +40,16 @@ def record_write(connection: sqlite3.Connection, write_id: str, tag: int) -> Non
         now = time.time()
         connection.execute("DELETE FROM writes WHERE written_at < ?", (now - _KNOWN_FOR_S,))
         connection.execute("INSERT INTO writes VALUES (?, ?, ?)", (write_id, tag, now))
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit what the block does, or undo it where the block raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise

@@ -17,14 +17,15 @@ from stackyard.clients.objects import StoreBusyError, StoreError, wire
 from stackyard.state.http.answers import RightMissingError, answer_error
 from stackyard.state.http.auth import LoginRefusedError, LoginThrottledError
 from stackyard.state.http.bodies import SentBody, md5_of, read_body, takes_gzip
+from stackyard.state.http.change_feeds import ChangeFeeds
 from stackyard.state.http.credentials import Scheme
 from stackyard.state.http.health import StoreHealth
 from stackyard.state.http.layouts import LocksOfConnection, is_engine, read_address
+from stackyard.state.http.lock_waits import LockRequest, LockWaits
 from stackyard.state.http.metrics import Metrics
 from stackyard.state.http.objects import ObjectRequests
 from stackyard.state.http.refused_logins import RefusedLogins
 from stackyard.state.http.workers import Workers
-from stackyard.state.lock_rules import POLLS_OF_A_WAITER
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Actor, Version
 from stackyard.state.principals import Right
@@ -54,8 +55,6 @@ _LARGE_AT_ONCE = 4
 _LARGE_BYTES = 1024 * 1024
 _LOCK_BYTES = 64 * 1024
 _SMALL_BYTES = 1024
-# Another process may release a lock; nothing tells us, so we look.
-_LOOK_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -104,22 +103,23 @@ class StateApp:
         self._store_health = StoreHealth(service.objects)
         self._auth = auth
         self._max_body_bytes = max_body_bytes
-        self._hold_s = hold_s
         self._lease = lease
-        self._on_wait = on_wait
         self._is_own = is_own
         self._workers = Workers(_THREADS)
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._objects = ObjectRequests(
-            service.objects, self.call, max_body_bytes=max_body_bytes, large=self._large
+        self._feeds = ChangeFeeds(service.objects)
+        self._waits = LockWaits(
+            service.locks, self._feeds, self.call, self.metrics, hold_s=hold_s, on_wait=on_wait
         )
-        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._objects = ObjectRequests(
+            service.objects, self._feeds, self.call, max_body_bytes=max_body_bytes, large=self._large
+        )
         self._refused = RefusedLogins(service.audit, self.call)
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def close(self) -> None:
         """Write down what is still to be written, and let go of the threads."""
-        self._objects.close()
+        self._feeds.close()
         self._refused.close(self._workers.submit)
         self._workers.close()
 
@@ -230,28 +230,13 @@ class StateApp:
             own.lend_to(info.id)
             return serving.respond(200, info.body())
         actor = _actor(request, principal)
-        until = time.monotonic() + self._hold_s
-        has_waited = False
-        while True:
-            # Before we ask: a lock that is released while we ask must wake us.
-            woken = self._make_wakeup(name)
-            try:
-                held = await self._call(self.service.locks.lock, name, info, actor, lease=self._lease)
-            except StateLockedError as err:
-                if self._on_wait is not None:
-                    self._on_wait(name, err)
-                left_s = until - time.monotonic()
-                if err.polls < POLLS_OF_A_WAITER or left_s <= 0 or _is_gone(request):
-                    raise
-                has_waited = True
-                await self._wait(woken, min(left_s, _LOOK_EVERY_S))
-                continue
-            finally:
-                self._forget(name, woken)
-            break
+        asked_lock = LockRequest(
+            name=name, info=info, actor=actor, lease=self._lease, is_gone=functools.partial(_is_gone, request)
+        )
+        held, has_waited = await self._waits.lock(asked_lock)
         if has_waited and _is_gone(request):
             await self._call(self.service.locks.withdraw, name, info.id, actor)
-            self._wake(name)
+            self._waits.wake(name)
             raise StateLockedError("The client is gone.", holder=held)
         self.metrics.count("locks_granted")
         LocksOfConnection(request, principal.name).add(name, info.id)
@@ -279,7 +264,7 @@ class StateApp:
             else:
                 await self._call(locks.unlock, name, info.id, actor)
             LocksOfConnection(request, principal.name).remove(info.id)
-        self._wake(name)
+        self._waits.wake(name)
         return serving.respond(200)
 
     def _own(self, name: str, principal: Principal) -> RunLock | None:
@@ -311,32 +296,6 @@ class StateApp:
             body = {"status": "failed", "code": err.code, "reason": err.summary}
             return serving.respond(503, orjson.dumps(body), reason=err.summary, headers={"Retry-After": "1"})
         return serving.respond(200, b'{"status":"ok"}')
-
-    # --- Waiting for locks
-
-    def _make_wakeup(self, name: str) -> asyncio.Future[None]:
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, set()).add(woken)
-        return woken
-
-    def _forget(self, name: str, woken: asyncio.Future[None]) -> None:
-        others = self._waiting.get(name)
-        if others is not None:
-            others.discard(woken)
-            if not others:
-                del self._waiting[name]
-
-    async def _wait(self, woken: asyncio.Future[None], timeout_s: float) -> None:
-        self.metrics.waiting += 1
-        try:
-            await asyncio.wait({woken}, timeout=timeout_s)
-        finally:
-            self.metrics.waiting -= 1
-
-    def _wake(self, name: str) -> None:
-        for woken in self._waiting.pop(name, ()):
-            if not woken.done():
-                woken.set_result(None)
 
     # --- Who asks, and what went wrong
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,9 @@ _MOST_HELD = 4096
 _LONGEST_HOLD_S = 30.0
 # A feed that no one has asked since then ends.
 _KEPT_S = 60.0
-# How long a thread takes to notice that it has to end.
-_NOTICED_S = 1.0
+# How long a thread takes to notice that it has to end, and how long it is waited for: its files are open.
+_NOTICED_S = 0.25
+_CLOSE_S = 0.5
 _PAUSES = Backoff(first_s=0.1, longest_s=2.0)
 
 
@@ -40,13 +42,16 @@ class ChangeFeeds:
     Args:
         objects: The store.
         most: How many prefixes are watched at once.
+        kept_s: How long a prefix is watched after the last request for it.
     """
 
-    def __init__(self, objects: Objects, *, most: int = _MOST_FEEDS) -> None:
+    def __init__(self, objects: Objects, *, most: int = _MOST_FEEDS, kept_s: float = _KEPT_S) -> None:
         self._objects = objects
         self._most = most
+        self._kept_s = kept_s
         self._feeds: dict[str, _Feed] = {}
         self._held = 0
+        self._ending: asyncio.TimerHandle | None = None
 
     @property
     def watched(self) -> int:
@@ -76,12 +81,18 @@ class ChangeFeeds:
             raise
         finally:
             self._held -= 1
-            asyncio.get_running_loop().call_later(_KEPT_S, self._end_silent)
+            self._end_later()
 
     def close(self) -> None:
-        """Let all threads end."""
-        for prefix, feed in list(self._feeds.items()):
+        """Let all threads end, and wait for those that can."""
+        if self._ending is not None:
+            self._ending.cancel()
+        ending = list(self._feeds.items())
+        for prefix, feed in ending:
             self._drop(prefix, feed)
+        until = time.monotonic() + _CLOSE_S
+        for _, feed in ending:
+            feed.join(max(0.0, until - time.monotonic()))
 
     def _find(self, prefix: str) -> _Feed | None:
         feed = self._feeds.get(prefix)
@@ -94,11 +105,17 @@ class ChangeFeeds:
         if self._feeds.get(prefix) is feed:
             del self._feeds[prefix]
 
+    def _end_later(self) -> None:
+        if self._ending is None and self._feeds:
+            self._ending = asyncio.get_running_loop().call_later(self._kept_s, self._end_silent)
+
     def _end_silent(self) -> None:
-        until = asyncio.get_running_loop().time() - _KEPT_S
+        self._ending = None
+        until = asyncio.get_running_loop().time() - self._kept_s
         for prefix, feed in list(self._feeds.items()):
             if feed.is_silent_since(until):
                 self._drop(prefix, feed)
+        self._end_later()
 
 
 class _Feed:
@@ -122,7 +139,9 @@ class _Feed:
         self._waiting = 0
         self._asked_at = self._loop.time()
         self._ended = threading.Event()
-        threading.Thread(target=self._run, name=f"watch {prefix}", daemon=True).start()
+        # A store that does not answer keeps the thread; it must not keep the process.
+        self._thread = threading.Thread(target=self._run, name=f"watch {prefix}", daemon=True)
+        self._thread.start()
 
     @property
     def has_begun(self) -> bool:
@@ -152,6 +171,10 @@ class _Feed:
     def end(self) -> None:
         """Let the thread end."""
         self._ended.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the thread to end."""
+        self._thread.join(timeout_s)
 
     @property
     def _cursor(self) -> str:

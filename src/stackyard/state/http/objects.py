@@ -26,7 +26,6 @@ from stackyard.clients.objects.wire import (
 from stackyard.state import store_rights
 from stackyard.state.http.answers import RightMissingError
 from stackyard.state.http.bodies import read_body
-from stackyard.state.http.change_feeds import ChangeFeeds
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from stackyard.clients.objects import Expect, ListedObject, Objects, Tag
+    from stackyard.state.http.change_feeds import ChangeFeeds
     from stackyard.state.principals import Principal
 
     Call = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -57,23 +57,26 @@ class ObjectRequests:
 
     Args:
         objects: The store.
+        feeds: Reports changes of the store.
         call: Does what blocks in a thread.
         max_body_bytes: The largest body that is taken.
         large: Limits how many large bodies are worked on at once.
     """
 
     def __init__(
-        self, objects: Objects, call: Call, *, max_body_bytes: int, large: asyncio.Semaphore
+        self,
+        objects: Objects,
+        feeds: ChangeFeeds,
+        call: Call,
+        *,
+        max_body_bytes: int,
+        large: asyncio.Semaphore,
     ) -> None:
         self._objects = objects
         self._call = call
         self._max_body_bytes = max_body_bytes
         self._large = large
-        self._feeds = ChangeFeeds(objects)
-
-    def close(self) -> None:
-        """Let the threads end that wait for changes."""
-        self._feeds.close()
+        self._feeds = feeds
 
     async def answer(self, request: web.BaseRequest, raw: str, principal: Principal) -> web.Response:
         """Answer one request.
