@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["DEFAULT_FEATURES", "Feature", "NeededPrivilege", "list_missing", "list_privileges"]
+__all__ = ["DEFAULT_FEATURES", "Feature", "NeededPrivilege", "list_privileges"]
 
 
 class Feature(enum.StrEnum):
@@ -102,14 +102,4 @@ def list_privileges(
         if feature in chosen
         for privilege, why in needed.items()
         if there is None or privilege in there
-    )
-
-
-def list_missing(feature: Feature, held: Iterable[str], known: Iterable[str]) -> tuple[NeededPrivilege, ...]:
-    """Return what of a feature's own privileges someone does not have."""
-    has = frozenset(held)
-    return tuple(
-        one
-        for one in list_privileges((feature,), known)
-        if one.feature is feature and one.privilege not in has
     )

@@ -184,7 +184,7 @@ def plan_access(
     wanted = frozenset(request.privileges) & (known or frozenset(request.privileges))
     calls: list[AccessCall] = []
     if present.roles.get(request.role) != wanted:
-        calls.append(_make_role_call(request, wanted, is_new=request.role not in present.roles))
+        calls.append(_make_role_call(request, wanted, present.roles.get(request.role)))
     if request.user not in present.users:
         words = ("user", "add", request.user, "--comment", request.comment)
         params = {"userid": request.user, "comment": request.comment}
@@ -231,10 +231,10 @@ async def make_access(
     return made
 
 
-def _make_role_call(request: AccessRequest, wanted: frozenset[str], *, is_new: bool) -> AccessCall:
+def _make_role_call(request: AccessRequest, wanted: frozenset[str], has: frozenset[str] | None) -> AccessCall:
     privileges = ",".join(sorted(wanted))
     role, count = request.role, len(wanted)
-    if is_new:
+    if has is None:
         return AccessCall(
             method="POST",
             path="/access/roles",
@@ -247,8 +247,13 @@ def _make_role_call(request: AccessRequest, wanted: frozenset[str], *, is_new: b
         path=f"/access/roles/{quote(role)}",
         params={"privs": privileges},
         words=("role", "modify", role, "--privs", privileges),
-        what=f"set the role {role} to {count} privileges",
+        what=f"change the role {role}: {'; '.join(_describe_change(has, wanted))}",
     )
+
+
+def _describe_change(has: frozenset[str], wanted: frozenset[str]) -> list[str]:
+    changes = (("add", wanted - has), ("take away", has - wanted))
+    return [f"{verb} {', '.join(sorted(names))}" for verb, names in changes if names]
 
 
 def _plan_entry(

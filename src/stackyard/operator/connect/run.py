@@ -1,0 +1,198 @@
+"""Connecting a cluster: everything is read and checked first, then changed, and taken back if it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base.errors import StackyardError
+from stackyard.clients import proxmox
+from stackyard.clients.proxmox.access import (
+    ApiAccess,
+    make_access,
+    plan_access,
+    plan_token_removal,
+    read_access,
+)
+from stackyard.guard.features import list_privileges
+from stackyard.operator.connect.access import (
+    find_missing_grants,
+    find_missing_privileges,
+    make_access_request,
+    read_held_privileges,
+    read_known_privileges,
+)
+from stackyard.operator.connect.endpoints import find_endpoints
+from stackyard.operator.connect.failures import (
+    MayNotCreateError,
+    OtherTokenError,
+    TokenExistsError,
+    TokenLeftError,
+    UnusedTokenError,
+)
+from stackyard.operator.connect.model import Connected, ConnectPlan
+from stackyard.operator.connect.nodes import choose_bridge, choose_nodes, describe_node
+from stackyard.operator.connect.survey import read_cluster
+from stackyard.sources.site.connected_site import plan_site, write_site
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stackyard.clients.proxmox.access import AccessCall, AccessRequest
+    from stackyard.operator.connect.model import ConnectRequest
+    from stackyard.sources.site.connected_site import SitePlan
+
+__all__ = ["connect", "plan_connection"]
+
+
+async def plan_connection(request: ConnectRequest) -> ConnectPlan:
+    """Read the cluster and the site, and return what has to be done; nothing is changed.
+
+    Raises:
+        MayNotCreateError: The user may not create a token.
+        TokenExistsError: The token is there, and its secret is lost.
+        NodeOfflineError: A node cannot be read.
+        SiteConflictError: Files of the site say something else.
+        ProxmoxError: A call failed.
+        InvalidInputError: The request does not fit the cluster or the site.
+    """
+    async with proxmox.Client(request.connection()) as client:
+        cluster = await read_cluster(client, pinned=request.fingerprint)
+        nodes = choose_nodes(cluster, request)
+        endpoints = await find_endpoints(nodes, request.url, request.fingerprint)
+        site = plan_site(
+            request.root,
+            [describe_node(node, endpoints[node.name], request) for node in nodes],
+            cluster=cluster.name or request.alias or nodes[0].name,
+            bridge=choose_bridge(nodes),
+            overwrites=request.overwrites,
+        )
+        known = await read_known_privileges(client)
+        planned: dict[str, Any] = {
+            "request": request,
+            "cluster": cluster,
+            "endpoints": endpoints,
+            "site": site,
+            "privileges": list_privileges(request.features, known),
+        }
+        missing = await find_missing_grants(client)
+        if missing and isinstance(request.credentials, proxmox.Token):
+            held = await read_held_privileges(client)
+            return _use_given_token(request.credentials, planned, held)
+        if missing:
+            lines = "".join(f"\n  {grant}: to {why}" for grant, why in missing)
+            raise MayNotCreateError(f"{request.caller} lacks:{lines}")
+        access = make_access_request(request.features, request.token_name, known)
+        calls = await _plan_calls(client, request, access, site)
+        return ConnectPlan(**planned, access=access, calls=calls, missing=())
+
+
+def _use_given_token(given: proxmox.Token, planned: dict[str, Any], held: frozenset[str]) -> ConnectPlan:
+    """Plan to use a token that may not create another."""
+    site: SitePlan = planned["site"]
+    request: ConnectRequest = planned["request"]
+    if site.known_token not in (None, given.text) and not request.overwrites:
+        raise _make_other_token_error(site)
+    return ConnectPlan(
+        **planned,
+        access=None,
+        calls=(),
+        missing=find_missing_privileges(planned["privileges"], held),
+        token=None if site.known_token == given.text else given.text,
+    )
+
+
+def _make_other_token_error(site: SitePlan) -> OtherTokenError:
+    there = str(site.known_token).partition("=")[0]
+    return OtherTokenError(f"`api_tokens.{site.token_key}` in {site.secrets_file} is the token {there}.")
+
+
+async def _plan_calls(
+    client: proxmox.Client, request: ConnectRequest, access: AccessRequest, site: SitePlan
+) -> tuple[AccessCall, ...]:
+    present = await read_access(ApiAccess(client), access)
+    renews = request.renews
+    known = site.known_token
+    if known is not None and known.partition("=")[0] != access.token_id:
+        if not request.overwrites:
+            raise _make_other_token_error(site)
+        known = None
+    if access.token in present.tokens and not renews:
+        if known is None:
+            raise TokenExistsError(f"{access.token_id} is on the cluster, and not in {site.secrets_file}.")
+        if not await _is_accepted(request, known):
+            raise TokenExistsError(
+                f"{access.token_id} is on the cluster, and its secret in {site.secrets_file} is not accepted."
+            )
+    return plan_access(access, present, renews=renews)
+
+
+async def _is_accepted(request: ConnectRequest, token: str) -> bool:
+    try:
+        async with proxmox.Client(request.connection(proxmox.Token(text=token))) as client:
+            await client.get("/version")
+    except proxmox.LoginRefusedError:
+        return False
+    return True
+
+
+async def connect(plan: ConnectPlan, ssh_keys: Sequence[tuple[str, str]] = ()) -> Connected:
+    """Do what was planned.
+
+    Args:
+        plan: What to do.
+        ssh_keys: Public keys of the user, for a new site.
+
+    Raises:
+        UnusedTokenError: It failed; the new token is removed again, and no file is changed.
+        TokenLeftError: It failed, and the new token could not be removed.
+        StackyardError: It failed before there was a new token.
+    """
+    if plan.access is None:
+        return Connected(plan=plan, written=write_site(plan.site, plan.token, ssh_keys))
+    async with proxmox.Client(plan.request.connection()) as client:
+        backend = _NotingAccess(client)
+        try:
+            token = await make_access(backend, plan.access, plan.calls)
+            written = write_site(plan.site, token, ssh_keys)
+        except StackyardError as err:
+            await _remove_token(backend, plan.access, err)
+            raise
+    return Connected(plan=plan, written=written)
+
+
+@dataclass(slots=True)
+class _NotingAccess:
+    """Performs calls, and remembers whether a token may have been made."""
+
+    client: proxmox.Client
+    calls: list[AccessCall] = field(default_factory=list)
+
+    async def perform(self, call: AccessCall) -> Any:
+        self.calls.append(call)
+        return await ApiAccess(self.client).perform(call)
+
+    @property
+    def has_made_token(self) -> bool:
+        return any(call.is_secret for call in self.calls)
+
+
+async def _remove_token(backend: _NotingAccess, access: AccessRequest, cause: StackyardError) -> None:
+    """Remove a token that nobody has the secret of.
+
+    Raises:
+        UnusedTokenError: It is removed.
+        TokenLeftError: It is not.
+    """
+    if not backend.has_made_token:
+        return
+    try:
+        await backend.perform(plan_token_removal(access))
+    except proxmox.MissingError:
+        pass
+    except StackyardError as err:
+        detail = f"{cause.detail} The token {access.token_id} could not be removed: {err.detail}"
+        remedy = f"Run `pveum user token delete {access.user} {access.token}` on a node. {cause.remedy}"
+        raise TokenLeftError(detail, where=cause.where, remedy=remedy) from cause
+    detail = f"{cause.detail} The token {access.token_id} is removed; its role and user stay."
+    raise UnusedTokenError(detail, where=cause.where, remedy=cause.remedy) from cause
