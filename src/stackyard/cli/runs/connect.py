@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import os
 import shlex
@@ -113,8 +112,8 @@ async def _perform(session: Session, plan: ConnectPlan) -> Connected:
 
 async def _inspect_nodes(session: Session, done: Connected) -> tuple[PreflightReport, ...]:
     resolver = ConfigResolver(str(done.plan.site.root))
-    subjects = [subject_of(resolver, name) for name in done.plan.site.nodes.values()]
-    return tuple(await asyncio.gather(*(inspect(one, emit=session.emit) for one in subjects)))
+    names = done.plan.site.nodes.values()
+    return tuple([await inspect(subject_of(resolver, name), emit=session.emit) for name in names])
 
 
 def _status(done: Connected, reports: tuple[PreflightReport, ...]) -> ExitStatus:

@@ -104,7 +104,8 @@ def _comments(node: NodeSeen, endpoint: NodeEndpoint) -> dict[str, str]:
     where = "Where its API is."
     if endpoint.note:
         own = f"\nThe SHA-256 of its own certificate: {node.fingerprint}" if node.fingerprint else ""
-        where = f"Another node answers for it: {endpoint.note}.{own}"
+        ssh = f"\nSSH goes there, too, unless ~/.ssh/config says `Host {node.name}` with a `HostName`."
+        where = f"Another node answers for it: {endpoint.note}.{own}{ssh}"
     stores = "\n".join(f"  {one.name}: {', '.join(one.content) or 'nothing'}" for one in node.datastores)
     return {
         "api_endpoint": where,
