@@ -7,6 +7,7 @@ from stackyard.base.errors import InvalidInputError, StackyardError, Unreachable
 __all__ = [
     "MayNotCreateError",
     "NoDatastoreError",
+    "NoQuorumError",
     "NodeChoiceError",
     "NodeOfflineError",
     "OtherTokenError",
@@ -33,6 +34,14 @@ class NodeOfflineError(UnreachableError):
     code = "E-CONNECT-OFFLINE"
     summary = "A node is offline"
     default_remedy = "Start it and run the command again; or name the other nodes with --node NODE,..."
+
+
+class NoQuorumError(StackyardError):
+    """Too few nodes of the cluster are up, so that it accepts no changes."""
+
+    code = "E-CONNECT-QUORUM"
+    summary = "The cluster has no quorum, and accepts no changes"
+    default_remedy = "Start the nodes that are down (`pvecm status` lists them) and run the command again."
 
 
 class NodeChoiceError(InvalidInputError):

@@ -25,6 +25,7 @@ from stackyard.operator.connect.access import (
 from stackyard.operator.connect.endpoints import find_endpoints
 from stackyard.operator.connect.failures import (
     MayNotCreateError,
+    NoQuorumError,
     OtherTokenError,
     TokenExistsError,
     TokenLeftError,
@@ -52,6 +53,7 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
         MayNotCreateError: The user may not create a token.
         TokenExistsError: The token is there, and its secret is lost.
         NodeOfflineError: A node cannot be read.
+        NoQuorumError: The cluster accepts no changes now.
         SiteConflictError: Files of the site say something else.
         ProxmoxError: A call failed.
         InvalidInputError: The request does not fit the cluster or the site.
@@ -84,6 +86,8 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
             raise MayNotCreateError(f"{request.caller} lacks:{lines}")
         access = make_access_request(request.features, request.token_name, known)
         calls = await _plan_calls(client, request, access, site)
+        if calls and not cluster.is_quorate:
+            raise NoQuorumError(f"{request.url} answers, but cannot create a role, a user or a token now.")
         return ConnectPlan(**planned, access=access, calls=calls, missing=())
 
 

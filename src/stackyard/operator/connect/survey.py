@@ -85,6 +85,7 @@ class ClusterSeen:
         version: The version of Proxmox VE.
         name: The name of the cluster; empty for a node alone, or where that is hidden.
         nodes: Its nodes, by name.
+        is_quorate: Whether enough nodes are up for changes; True where that is hidden.
         guests: How many guests there are, templates not counted.
         templates: The names of the templates.
         hidden: What could not be read, each with the reason.
@@ -93,6 +94,7 @@ class ClusterSeen:
     version: str
     name: str
     nodes: tuple[NodeSeen, ...]
+    is_quorate: bool
     guests: int
     templates: tuple[str, ...]
     hidden: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ class ClusterSeen:
         return {
             "version": self.version,
             "name": self.name or None,
+            "quorate": self.is_quorate,
             "nodes": [node.document() for node in self.nodes],
             "guests": self.guests,
             "templates": list(self.templates),
@@ -145,9 +148,11 @@ async def read_cluster(client: proxmox.Client, *, pinned: str | None = None) -> 
     asked = _find_asked(rows, status, pinned)
     nodes = await asyncio.gather(*(_read_node(reader, row, status, asked) for row in rows))
     guests = [row for row in resources if row.get("type") in ("qemu", "lxc")]
+    itself: Mapping[str, Any] = next((row for row in status if row.get("type") == "cluster"), {})
     return ClusterSeen(
         version=str((version or {}).get("version", "")),
-        name=next((str(row.get("name", "")) for row in status if row.get("type") == "cluster"), ""),
+        name=str(itself.get("name", "")),
+        is_quorate=bool(itself.get("quorate", 1)),
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
         guests=sum(not row.get("template") for row in guests),
         templates=tuple(sorted(str(row.get("name", row["vmid"])) for row in guests if row.get("template"))),

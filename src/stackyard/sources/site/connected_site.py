@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import yaml
 
-from stackyard.base import files
+from stackyard.base import directories, files
 from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import FileError, InvalidInputError, Location
 from stackyard.secrets import Keyring, create_sops_file, read_secrets, user_recipient
@@ -306,6 +307,8 @@ def _write_secrets(
     if not rules.exists():
         _keep(rules, undo)
         _write(rules, format_sops_rules(recipient))
+    if not ssh_keys and not (plan.root / directories.PROJECT_FOLDER).exists():
+        undo.callback(shutil.rmtree, plan.root / directories.PROJECT_FOLDER, ignore_errors=True)
     ssh_key, public = (None, "") if ssh_keys else make_own_key(plan.root)
     plain = format_secrets({plan.token_key: token}, {}, ssh_keys or ((OWN_KEY, public),))
     create_sops_file(path, plain.encode(), mode=_READABLE)

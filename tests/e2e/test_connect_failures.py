@@ -1,0 +1,164 @@
+"""`stackyard connect` when something breaks on the way: all or nothing, and the next run completes it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support.connecting import Newcomer
+from tests.support.forking import fork_program
+
+from stackyard import lab
+from stackyard.sources.site.load import Site
+
+pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
+
+TOKEN_PATH = "/access/users/stackyard@pve/token/connect"
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Newcomer]:
+    (tmp_path / "yard").mkdir()
+    with lab.running(nodes=("pve1",)) as running:
+        yield Newcomer(running=running, folder=tmp_path / "yard")
+
+
+def tokens(who: Newcomer) -> list[str]:
+    return [row["tokenid"] for row in who.api.access.users("stackyard@pve").token.get()]
+
+
+def test_a_token_whose_secret_cannot_be_written_is_removed_again(alone: Newcomer) -> None:
+    rules = alone.folder / ".sops.yaml"
+    rules.write_text("creation_rules:\n  - path_regex: other\n    age: age1nothing\n")
+    before = alone.files()
+    error = alone.error(status=1)
+    assert error["code"] == "E-CONNECT-TAKEN-BACK"
+    assert "is removed" in error["detail"]
+    assert alone.files() == before
+    assert tokens(alone) == []
+    rules.unlink()
+    alone.connect()
+    assert tokens(alone) == ["connect"]
+
+
+def test_a_token_that_cannot_be_removed_is_said(alone: Newcomer) -> None:
+    (alone.folder / ".sops.yaml").write_text("creation_rules:\n  - path_regex: other\n    age: age1nothing\n")
+    alone.running.add_fault("answer", status=500, reason="broken", method="DELETE", path=TOKEN_PATH)
+    error = alone.error(status=1)
+    assert error["code"] == "E-CONNECT-TOKEN-LEFT"
+    assert "pveum user token delete stackyard@pve connect" in error["remedy"]
+
+
+def test_a_refused_call_after_the_token_takes_it_back(alone: Newcomer) -> None:
+    alone.running.add_fault(
+        "answer", status=403, reason="no", method="PUT", path="/access/acl", nth=2, times=1
+    )
+    assert alone.error(status=1)["code"] == "E-CONNECT-TAKEN-BACK"
+    assert (tokens(alone), alone.files()) == ([], {})
+    alone.connect()
+
+
+def test_a_folder_that_is_not_writable_is_found_before_anything_is_created(alone: Newcomer) -> None:
+    (alone.folder / "nodes").write_text("in the way")
+    before = alone.access()
+    error = alone.error(status=65)
+    assert error["code"] == "E-FILE"
+    assert alone.access() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "nth", "renews"),
+    [
+        ("POST", "/access/roles", 1, False),
+        ("POST", "/access/users", 1, False),
+        ("PUT", "/access/acl", 1, False),
+        ("POST", TOKEN_PATH, 1, True),
+        ("PUT", "/access/acl", 2, True),
+    ],
+    ids=["role", "user", "user entry", "token", "token entry"],
+)
+def test_a_run_that_is_killed_is_completed_by_the_next(
+    alone: Newcomer, method: str, path: str, nth: int, renews: bool
+) -> None:
+    running = alone.running
+    name = running.add_fault("delay", seconds=30, method=method, path=path, when="after", nth=nth, times=1)
+    env = {**os.environ, "STACKYARD_PVE_PASSWORD": running.password}
+    arguments = ("connect", running.url, "--user", "root@pam", "--fingerprint", running.fingerprint)
+    with open(os.devnull, "r+b") as nothing:
+        streams = (nothing.fileno(),) * 3
+        program = fork_program(arguments, streams=streams, cwd=alone.folder, env=env)
+    while not running.on_loop(lambda: running.world.faults.rules()[name][2]):
+        time.sleep(0.02)
+    program.kill()
+    program.wait()
+    running.remove_fault(name)
+    assert alone.files() == {}
+    if renews:
+        # The secret died with the run.
+        assert alone.error(status=1)["code"] == "E-CONNECT-TOKEN-EXISTS"
+        alone.connect("--renew-token")
+    else:
+        alone.connect()
+    alone.run("plan", "first")
+    assert alone.connect("--json").document["access"]["done"] == []
+
+
+def test_a_site_that_was_half_written_is_completed(alone: Newcomer) -> None:
+    alone.connect()
+    whole = alone.files()
+    for name in ("site.yaml", "nodes/pve1.yaml", "envs/dev.yaml"):
+        (alone.folder / name).unlink()
+    alone.connect()
+    assert alone.files() == whole
+
+
+# --- Files that exist
+
+
+def test_comments_and_choices_of_existing_files_stay(alone: Newcomer) -> None:
+    alone.connect()
+    node = alone.folder / "nodes" / "pve1.yaml"
+    text = node.read_text().replace("datastore: local-lvm\n", "datastore: local  # mine\n")
+    kept = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("ip:"))
+    node.write_text(f"# My own words.\n{kept}")
+    # The datastore that its user chose takes no disks: the preflight says so.
+    done = alone.connect("--json", status=1).document
+    assert node.read_text() == f"# My own words.\n{kept}ip: 10.31.0.11\n"
+    assert done["site"]["kept"] == {str(node): ["datastore"]}
+    assert done["site"]["files"] == ["nodes/pve1.yaml"]
+
+
+def test_a_node_of_another_cluster_is_a_conflict_and_can_have_another_name(alone: Newcomer) -> None:
+    alone.connect()
+    with lab.running(nodes=("pve1",)) as other:
+        second = Newcomer(running=other, folder=alone.folder)
+        before = alone.files(), second.access()
+        error = second.error(status=65)
+        assert error["code"] == "E-CONNECT-CONFLICTS"
+        assert [found["code"] for found in error["diagnostics"]] == ["E-CONNECT-CONFLICT"] * 2
+        assert (alone.files(), second.access()) == before
+        second.connect("--as", "attic")
+        site = Site.load(alone.folder)
+        assert site.nodes["attic"].model.node == "pve1"
+        assert set(site.secret_values.api_tokens) == {"pve1", "attic"}
+        assert [second.run("preflight", "-H", name).status for name in ("pve1", "attic")] == [0, 0]
+
+
+def test_a_folder_with_other_things_does_not_become_a_site(alone: Newcomer) -> None:
+    (alone.folder / "photos").mkdir()
+    error = alone.error(status=65)
+    assert error["code"] == "E-INIT-FOLDER"
+    alone.connect("--site", "new/yard")
+    assert yaml.safe_load((alone.folder / "new/yard/nodes/pve1.yaml").read_text())["api_token"] == "pve1"
+
+
+def test_guests_that_are_there_are_counted_and_the_import_is_offered(alone: Newcomer) -> None:
+    alone.connect()
+    alone.run("apply", "first")
+    done = alone.connect("--json").document
+    assert done["cluster"]["guests"] == 1
+    assert done["next"][0] == "stackyard import env:existing -H pve1"
