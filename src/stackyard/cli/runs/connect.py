@@ -51,10 +51,26 @@ def run_connect(session: Session, values: dict[str, Any]) -> Result:
         return _print_commands(url, features, values["token_name"])
     dialog = Dialog(session)
     shown = session.run(read_server_certificate(url))
-    pin = dialog.trust(url, shown, values["fingerprint"])
-    realms = session.run(read_realms(url, proxmox.Trust(fingerprint=pin)))
+    request = _make_request(dialog, url, dialog.trust(url, shown, values["fingerprint"]), features, values)
+    plan = _make_plan(session, dialog, request)
+    show_plan(dialog.writer(), plan)
+    if not plan.changes_nothing and not values["yes"]:
+        _confirm(dialog)
+    done = session.run(_perform(session, plan))
+    reports = session.run(_inspect_nodes(session, done))
+    return Result(
+        document={**describe_connected(done, reports), "certificate": shown.document()},
+        show=lambda writer: show_connected(writer, done, reports),
+        status=_status(done, reports),
+    )
+
+
+def _make_request(
+    dialog: Dialog, url: str, pin: str | None, features: tuple[Feature, ...], values: dict[str, Any]
+) -> ConnectRequest:
+    realms = dialog.session.run(read_realms(url, proxmox.Trust(fingerprint=pin)))
     credentials, caller = dialog.sign_in(url, pin, realms, values)
-    request = ConnectRequest(
+    return ConnectRequest(
         root=_find_root(values["site"]),
         url=url,
         fingerprint=pin,
@@ -68,17 +84,6 @@ def run_connect(session: Session, values: dict[str, Any]) -> Result:
         file_datastore=values["file_datastore"],
         renews=values["renew_token"],
         overwrites=values["overwrite"],
-    )
-    plan = _make_plan(session, dialog, request)
-    show_plan(dialog.writer(), plan)
-    if not plan.changes_nothing and not values["yes"]:
-        _confirm(dialog)
-    done = session.run(_perform(session, plan))
-    reports = session.run(_inspect_nodes(session, done))
-    return Result(
-        document={**describe_connected(done, reports), "certificate": shown.document()},
-        show=lambda writer: show_connected(writer, done, reports),
-        status=_status(done, reports),
     )
 
 

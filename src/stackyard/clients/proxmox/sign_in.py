@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import urllib.parse
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import InvalidInputError, UnreachableError
 from stackyard.base.redaction import Redactor
 from stackyard.clients.proxmox.connection import Connection, Ticket, Trust
@@ -222,7 +222,7 @@ def _read_kinds(ticket: str) -> tuple[str, ...]:
     """Return what a challenge accepts: its ticket is `PVE:!tfa!{"totp":true}:TIME::SIGNATURE`."""
     text = urllib.parse.unquote(ticket.partition("!tfa!")[2].partition(":")[0])
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError:
         return ()
     return tuple(kind for kind, wanted in found.items() if wanted) if isinstance(found, dict) else ()
