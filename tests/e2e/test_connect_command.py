@@ -111,6 +111,22 @@ def lab_certificate() -> tuple[str, str]:
     return made.certificate_pem.decode(), made.key_pem.decode()
 
 
+def test_a_certificate_that_the_system_verifies_is_not_pinned(alone: Newcomer, tmp_path: Path) -> None:
+    [served] = [
+        row["pem"]
+        for row in alone.api.nodes("pve1").certificates.info.get()
+        if row["filename"] == "pve-ssl.pem"
+    ]
+    (tmp_path / "authority.pem").write_text(served)
+    done = alone.run(
+        *("connect", alone.running.url, "--user", "root@pam", "--json"),
+        SSL_CERT_FILE=str(tmp_path / "authority.pem"),
+        STACKYARD_PVE_PASSWORD=alone.running.password,
+    ).document
+    assert done["certificate"]["verified_by_system"] is True
+    assert "api_fingerprint" not in (alone.folder / "nodes/pve1.yaml").read_text()
+
+
 # --- The token
 
 

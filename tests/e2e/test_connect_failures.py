@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support.connecting import Newcomer
-from tests.support.forking import fork_program
+from tests.support.forking import Forked, fork_program
 
+from pvelab.seeds import STOCK_STORAGES, Seed
 from stackyard import lab
 from stackyard.sources.site.load import Site
 
@@ -70,6 +72,21 @@ def test_a_folder_that_is_not_writable_is_found_before_anything_is_created(alone
     assert alone.access() == before
 
 
+def start(who: Newcomer) -> Forked:
+    """Start to connect, and do not wait for the end."""
+    running = who.running
+    env = {**os.environ, "STACKYARD_PVE_PASSWORD": running.password}
+    arguments = ("connect", running.url, "--user", "root@pam", "--fingerprint", running.fingerprint)
+    with open(os.devnull, "r+b") as nothing:
+        streams = (nothing.fileno(), nothing.fileno(), nothing.fileno())
+        return fork_program(arguments, streams=streams, cwd=who.folder, env=env)
+
+
+def wait_until_struck(running: lab.Running, fault: str) -> None:
+    while not running.on_loop(lambda: running.world.faults.rules()[fault][2]):
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "nth", "renews"),
     [
@@ -86,13 +103,8 @@ def test_a_run_that_is_killed_is_completed_by_the_next(
 ) -> None:
     running = alone.running
     name = running.add_fault("delay", seconds=30, method=method, path=path, when="after", nth=nth, times=1)
-    env = {**os.environ, "STACKYARD_PVE_PASSWORD": running.password}
-    arguments = ("connect", running.url, "--user", "root@pam", "--fingerprint", running.fingerprint)
-    with open(os.devnull, "r+b") as nothing:
-        streams = (nothing.fileno(),) * 3
-        program = fork_program(arguments, streams=streams, cwd=alone.folder, env=env)
-    while not running.on_loop(lambda: running.world.faults.rules()[name][2]):
-        time.sleep(0.02)
+    program = start(alone)
+    wait_until_struck(running, name)
     program.kill()
     program.wait()
     running.remove_fault(name)
@@ -105,6 +117,19 @@ def test_a_run_that_is_killed_is_completed_by_the_next(
         alone.connect()
     alone.run("plan", "first")
     assert alone.connect("--json").document["access"]["done"] == []
+
+
+def test_an_interrupted_run_takes_its_token_back(alone: Newcomer) -> None:
+    running = alone.running
+    name = running.add_fault(
+        "delay", seconds=2, method="PUT", path="/access/acl", when="after", nth=2, times=1
+    )
+    program = start(alone)
+    wait_until_struck(running, name)
+    os.kill(program.pid, signal.SIGINT)
+    assert program.wait() == 130
+    assert (tokens(alone), alone.files()) == ([], {})
+    alone.connect()
 
 
 def test_a_site_that_was_half_written_is_completed(alone: Newcomer) -> None:
@@ -162,3 +187,55 @@ def test_guests_that_are_there_are_counted_and_the_import_is_offered(alone: Newc
     done = alone.connect("--json").document
     assert done["cluster"]["guests"] == 1
     assert done["next"][0] == "stackyard import env:existing -H pve1"
+
+
+def test_a_datastore_takes_what_images_need_when_that_is_asked_for(tmp_path: Path) -> None:
+    local = {**STOCK_STORAGES["local"], "content": "iso,vztmpl,backup"}
+    seed = Seed(name="fresh", storages={**STOCK_STORAGES, "local": local})
+    (tmp_path / "yard").mkdir()
+    with lab.running(nodes=("pve1",), seed=seed) as running:
+        who = Newcomer(running=running, folder=tmp_path / "yard")
+        seen = who.connect(status=1)
+        assert "let the datastore local take snippets and import: --add-content does that" in seen.stderr
+        assert "E-PREFLIGHT-CONTENT" in seen.stdout
+        who.run("apply", "first")
+        who.connect("--add-content")
+        content = who.api.storage("local").get()["content"].split(",")
+        assert sorted(content) == ["backup", "import", "iso", "snippets", "vztmpl"]
+        assert who.connect("--add-content", "--json").document["access"]["done"] == []
+
+
+def test_a_token_is_not_written_into_secrets_that_are_not_encrypted(alone: Newcomer) -> None:
+    alone.connect()
+    before = alone.access()
+    (alone.folder / "secrets.yaml").write_text("api_tokens: {}\n")
+    error = alone.error("--renew-token", status=65)
+    assert error["code"] == "E-CONNECT-PLAIN-SECRETS"
+    assert alone.access() == before
+
+
+def test_a_site_whose_token_is_missing_gets_one(alone: Newcomer) -> None:
+    alone.connect()
+    secrets = alone.folder / "secrets.yaml"
+    secrets.unlink()
+    broken = alone.folder / "envs" / "broken.yaml"
+    broken.write_text("vms: [{name: x, preset: nothing}]\n")
+    alone.run("site", "validate", status=65)
+    alone.connect("--renew-token")
+    broken.unlink()
+    alone.run("site", "validate")
+    assert b"ENC[" in secrets.read_bytes()
+
+
+def test_two_clusters_of_one_name_keep_a_token_each(tmp_path: Path) -> None:
+    (tmp_path / "yard").mkdir()
+    with lab.running(nodes=("a1", "a2")) as one, lab.running(nodes=("b1", "b2")) as other:
+        for running in (one, other):
+            Newcomer(running=running, folder=tmp_path / "yard").connect()
+        site = Site.load(tmp_path / "yard")
+        assert {name: node.model.api_token for name, node in site.nodes.items()} == {
+            "a1": "lab",
+            "a2": "lab",
+            "b1": "lab-2",
+            "b2": "lab-2",
+        }

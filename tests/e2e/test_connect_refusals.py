@@ -170,13 +170,15 @@ def second_factor(who: Newcomer) -> Totp:
 def test_a_second_factor_is_asked_for_and_accepted(alone: Newcomer) -> None:
     factor, before = second_factor(alone), alone.files()
     pin = ("--fingerprint", alone.running.fingerprint, "--user", "root@pam", "--json")
-    password = {"STACKYARD_PVE_PASSWORD": alone.running.password}
-    error = alone.run("connect", alone.running.url, *pin, status=1, **password).document["error"]
+    word = alone.running.password
+    error = alone.run("connect", alone.running.url, *pin, status=1, STACKYARD_PVE_PASSWORD=word).document[
+        "error"
+    ]
     assert error["code"] == "E-PROXMOX-SECOND-FACTOR"
     assert "STACKYARD_PVE_OTP" in error["detail"]
     assert alone.files() == before
     code = factor.at(time.time())
-    alone.run("connect", alone.running.url, *pin, **password, STACKYARD_PVE_OTP=code)
+    alone.run("connect", alone.running.url, *pin, STACKYARD_PVE_PASSWORD=word, STACKYARD_PVE_OTP=code)
     assert alone.token("pve1")
 
 

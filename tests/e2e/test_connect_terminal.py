@@ -148,3 +148,27 @@ def test_the_secret_of_a_token_is_asked_for(alone: Newcomer) -> None:
     terminal.answer(f"Secret of the token {name}", secret)
     assert terminal.end() == 0, terminal.seen
     assert secret not in terminal.seen
+
+
+def test_an_interrupt_at_a_question_changes_nothing(alone: Newcomer) -> None:
+    before = alone.access()
+    pin = ("--fingerprint", alone.running.fingerprint, "--user", "root@pam")
+    terminal = Terminal("connect", alone.running.url, *pin, folder=alone.folder)
+    terminal.answer("Password of root@pam", "\x03")
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.seen
+    assert (alone.access(), alone.files()) == (before, {})
+
+
+def test_an_address_may_be_pasted_from_a_browser(alone: Newcomer) -> None:
+    pasted = f"{alone.running.url.removeprefix('https://')}"
+    pin = ("--fingerprint", alone.running.fingerprint, "--user", "root@pam", "--yes")
+    for number, given in enumerate((pasted, f"{alone.running.url}/#v1:0:18:4:::::")):
+        folder = alone.folder / str(number)
+        folder.mkdir()
+        terminal = Terminal(
+            "connect", given, *pin, "--token-name", f"t{number}", "--site", ".", folder=folder
+        )
+        terminal.answer("Password of root@pam", alone.running.password)
+        assert terminal.end() == 0, terminal.seen
+        assert f"api_endpoint: {alone.running.url}\n" in (folder / "nodes" / "pve1.yaml").read_text()

@@ -125,7 +125,7 @@ class Dialog:
             UsageError: Something is missing, and nobody can be asked.
             LoginRefusedError: The password or the second factor is wrong.
         """
-        text = os.environ.get(_TOKEN, "").strip()
+        text = _take_variable(_TOKEN)
         if values["token"] or values["token_file"] or (text and not values["user"]):
             token = self._read_token(values["token"], values["token_file"], text)
             caller = token.text.partition("=")[0]
@@ -158,7 +158,7 @@ class Dialog:
             self.writer().line(f"Log in once, to create a token. It is not stored. Realms: {names}")
             user = click.prompt("User", default=_USUAL_USER, err=True)
         require_realm(user, realms)
-        given = _read_secret_file(values["password_file"]) or os.environ.get(_PASSWORD, "")
+        given = _read_secret_file(values["password_file"]) or _take_variable(_PASSWORD)
         return proxmox.Login(
             username=user, password=given or self._ask_secret(f"Password of {user}", _PASSWORD)
         )
@@ -184,7 +184,7 @@ class Dialog:
             kinds = ", ".join(challenge.kinds)
             refusal = f"{challenge.username} has a second factor that needs a browser: {kinds}"
             raise _make_factor_error(refusal)
-        if given := os.environ.get(_OTP, "").strip():
+        if given := _take_variable(_OTP):
             return given
         if not self.is_terminal:
             raise _make_factor_error(f"{challenge.username} has a second factor, and {_OTP} is not set")
@@ -207,5 +207,10 @@ def _make_factor_error(reason: str) -> SecondFactorError:
     return SecondFactorError(Call("POST", "/access/ticket"), Refusal(status=401, reason=reason))
 
 
+def _take_variable(name: str) -> str:
+    """Return a secret of the environment, which programs that are started later do not get."""
+    return os.environ.pop(name, "").strip("\r\n")
+
+
 def _read_secret_file(name: str | None) -> str:
-    return "" if name is None else files.read_text(Path(name)).strip()
+    return "" if name is None else files.read_text(Path(name)).strip("\r\n")

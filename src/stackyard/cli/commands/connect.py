@@ -45,6 +45,11 @@ _FEATURES = ("read", "guests", "images", "pools", "networks", "start-order", "ha
 @click.option("--as", "alias", metavar="NAME", help="Call the node NAME in the site (for one node).")
 @click.option("--datastore", metavar="NAME", help="Where disks go (default: chosen from what is there).")
 @click.option("--file-datastore", metavar="NAME", help="Where images and snippets go (default: chosen).")
+@click.option(
+    "--add-content",
+    is_flag=True,
+    help="Let the datastore for files take snippets and disk images, if it does not yet.",
+)
 @click.option("--overwrite", is_flag=True, help="Overwrite values of the site that differ; comments stay.")
 @click.option("--yes", is_flag=True, help="Do not ask before the changes.")
 @click.option(

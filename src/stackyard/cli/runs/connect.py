@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,7 @@ def _make_request(
         file_datastore=values["file_datastore"],
         renews=values["renew_token"],
         overwrites=values["overwrite"],
+        adds_content=values["add_content"],
     )
 
 
@@ -147,10 +149,17 @@ def _split(given: tuple[str, ...]) -> list[str]:
 
 
 def _complete_url(given: str) -> str:
-    """Return an address with scheme and port; somebody who types only a host means the web interface."""
-    if "://" in given:
-        return given.rstrip("/")
-    return f"https://{given}" if given.rpartition(":")[2].isdecimal() else f"https://{given}:{_PORT}"
+    """Return an address with scheme and port; somebody who types only a host means the web interface.
+
+    Raises:
+        EndpointError: It is no address of a server.
+    """
+    if "://" not in given:
+        host = f"[{given}]" if given.count(":") > 1 and not given.startswith("[") else given
+        has_port = re.search(r"(\]|^[^:]+):[0-9]+$", host) is not None
+        given = f"https://{host}" if has_port else f"https://{host}:{_PORT}"
+    # What a browser shows behind the port is no part of it.
+    return proxmox.Connection(endpoint=given, credentials=proxmox.Ticket(ticket="", csrf_token="")).base_url()
 
 
 def _find_root(said: str | None) -> Path:

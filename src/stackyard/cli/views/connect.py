@@ -31,12 +31,16 @@ def show_plan(writer: TextWriter, plan: ConnectPlan) -> None:
             [(one.privilege, one.feature.value, one.why) for one in plan.privileges],
         )
     writer.line()
+    if plan.contents and not plan.content_changes:
+        for change in plan.contents:
+            writer.line(f"For images and cloud-init data, {change.what}: --add-content does that.")
+        writer.line()
     if plan.changes_nothing:
         writer.line("Everything is there already. Nothing will be changed.")
         return
     writer.line("This will be done:")
-    for call in plan.calls:
-        writer.line(f"  on the cluster  {call.what}")
+    for step in plan.steps:
+        writer.line(f"  on the cluster  {step}")
     is_token_new = plan.token is not None or any(call.is_secret for call in plan.calls)
     if is_token_new:
         writer.line(f"  here            write the token to {plan.site.secrets_file} ({plan.site.token_key})")
@@ -99,9 +103,8 @@ def list_next_commands(done: Connected) -> list[tuple[str, str]]:
     following = []
     if done.plan.cluster.guests:
         command = f"stackyard{there} import env:existing -H {shlex.quote(host)}"
-        following.append(
-            (command, f"manage the {done.plan.cluster.guests} guests that it sees; changes none")
-        )
+        what = f"manage those of the {done.plan.cluster.guests} guests that no env has; changes none"
+        following.append((command, what))
     if (site.root / "envs" / "first.yaml").is_file():
         following.append((f"stackyard{there} plan first", "a first container; `apply first` creates it"))
     return following

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stackyard.clients.proxmox.access import AccessCall, AccessRequest
+    from stackyard.operator.connect.contents import ContentChange
     from stackyard.operator.connect.endpoints import NodeEndpoint
     from stackyard.operator.connect.survey import ClusterSeen
     from stackyard.sources.site.connected_site import SitePlan, WrittenSite
@@ -38,6 +39,7 @@ class ConnectRequest:
         file_datastore: Where images and snippets go; chosen when absent.
         renews: Whether a token that is there is replaced.
         overwrites: Whether values of files that differ are overwritten.
+        adds_content: Whether the datastore of files is to take what images and snippets need.
     """
 
     root: Path
@@ -53,6 +55,7 @@ class ConnectRequest:
     file_datastore: str | None = None
     renews: bool = False
     overwrites: bool = False
+    adds_content: bool = False
 
     def connection(self, credentials: proxmox.Ticket | proxmox.Token | None = None) -> proxmox.Connection:
         """Return the way to the API, as the one who asks or as another."""
@@ -79,6 +82,7 @@ class ConnectPlan:
         missing: What of that the token that was given does not have.
         site: What is to be written.
         token: The token to write; None if a new one is made, or the secrets have it already.
+        contents: What datastores of files have to take in addition.
     """
 
     request: ConnectRequest
@@ -90,6 +94,12 @@ class ConnectPlan:
     missing: tuple[NeededPrivilege, ...]
     site: SitePlan
     token: str | None = field(default=None, repr=False)
+    contents: tuple[ContentChange, ...] = ()
+
+    @property
+    def content_changes(self) -> tuple[ContentChange, ...]:
+        """What of that is done now."""
+        return self.contents if self.request.adds_content else ()
 
     @property
     def token_id(self) -> str:
@@ -97,9 +107,16 @@ class ConnectPlan:
         return self.request.caller if self.access is None else self.access.token_id
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done on the cluster, in words."""
+        contents = tuple(change.what for change in self.content_changes)
+        return (*contents, *(call.what for call in self.calls))
+
+    @property
     def changes_nothing(self) -> bool:
         """Whether everything is as it should be."""
-        return not self.calls and not self.site.texts and self.token is None
+        has_none = not self.calls and not self.content_changes
+        return has_none and not self.site.texts and self.token is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +141,7 @@ class Connected:
                 "is_given_token": plan.access is None,
                 "privileges": [one.document() for one in plan.privileges],
                 "missing": [one.document() for one in plan.missing],
-                "done": [call.what for call in plan.calls],
+                "done": list(plan.steps),
             },
             "site": {
                 "root": str(plan.site.root),

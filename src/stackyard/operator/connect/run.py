@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from stackyard.base.errors import StackyardError
+from stackyard.base.errors import InterruptedRunError, StackyardError
 from stackyard.clients import proxmox
 from stackyard.clients.proxmox.access import (
     ApiAccess,
@@ -22,6 +23,7 @@ from stackyard.operator.connect.access import (
     read_held_privileges,
     read_known_privileges,
 )
+from stackyard.operator.connect.contents import add_contents, find_missing_contents
 from stackyard.operator.connect.endpoints import find_endpoints
 from stackyard.operator.connect.failures import (
     MayNotCreateError,
@@ -62,10 +64,11 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
         cluster = await read_cluster(client, pinned=request.fingerprint)
         nodes = choose_nodes(cluster, request)
         endpoints = await find_endpoints(nodes, request.url, request.fingerprint)
+        described = [describe_node(node, endpoints[node.name], request) for node in nodes]
         site = plan_site(
             request.root,
-            [describe_node(node, endpoints[node.name], request) for node in nodes],
-            cluster=cluster.name or request.alias or nodes[0].name,
+            described,
+            cluster=request.alias or cluster.name or nodes[0].name,
             bridge=choose_bridge(nodes),
             overwrites=request.overwrites,
         )
@@ -76,6 +79,9 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
             "endpoints": endpoints,
             "site": site,
             "privileges": list_privileges(request.features, known),
+            "contents": find_missing_contents(
+                nodes, [one.fields["file_datastore"] for one in described], request, cluster.version
+            ),
         }
         missing = await find_missing_grants(client)
         if missing and isinstance(request.credentials, proxmox.Token):
@@ -152,15 +158,21 @@ async def connect(plan: ConnectPlan, ssh_keys: Sequence[tuple[str, str]] = ()) -
         TokenLeftError: It failed, and the new token could not be removed.
         StackyardError: It failed before there was a new token.
     """
-    if plan.access is None:
-        return Connected(plan=plan, written=write_site(plan.site, plan.token, ssh_keys))
     async with proxmox.Client(plan.request.connection()) as client:
+        await add_contents(client, plan.content_changes)
+        if plan.access is None:
+            return Connected(plan=plan, written=write_site(plan.site, plan.token, ssh_keys))
         backend = _NotingAccess(client)
         try:
             token = await make_access(backend, plan.access, plan.calls)
             written = write_site(plan.site, token, ssh_keys)
         except StackyardError as err:
-            await _remove_token(backend, plan.access, err)
+            if await _remove_token(backend, plan.access, err):
+                detail = f"{err.detail} The token {plan.token_id} is removed; its role and user stay."
+                raise UnusedTokenError(detail, where=err.where, remedy=err.remedy) from err
+            raise
+        except asyncio.CancelledError:
+            await _remove_token(backend, plan.access, InterruptedRunError("The run was stopped."))
             raise
     return Connected(plan=plan, written=written)
 
@@ -181,15 +193,14 @@ class _NotingAccess:
         return any(call.is_secret for call in self.calls)
 
 
-async def _remove_token(backend: _NotingAccess, access: AccessRequest, cause: StackyardError) -> None:
-    """Remove a token that nobody has the secret of.
+async def _remove_token(backend: _NotingAccess, access: AccessRequest, cause: StackyardError) -> bool:
+    """Remove a token that nobody has the secret of; return whether there may have been one.
 
     Raises:
-        UnusedTokenError: It is removed.
-        TokenLeftError: It is not.
+        TokenLeftError: It is not removed.
     """
     if not backend.has_made_token:
-        return
+        return False
     try:
         await backend.perform(plan_token_removal(access))
     except proxmox.MissingError:
@@ -198,5 +209,4 @@ async def _remove_token(backend: _NotingAccess, access: AccessRequest, cause: St
         detail = f"{cause.detail} The token {access.token_id} could not be removed: {err.detail}"
         remedy = f"Run `pveum user token delete {access.user} {access.token}` on a node. {cause.remedy}"
         raise TokenLeftError(detail, where=cause.where, remedy=remedy) from cause
-    detail = f"{cause.detail} The token {access.token_id} is removed; its role and user stay."
-    raise UnusedTokenError(detail, where=cause.where, remedy=cause.remedy) from cause
+    return True

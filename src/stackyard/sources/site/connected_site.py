@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import yaml
 from stackyard.base import directories, files
 from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import FileError, InvalidInputError, Location
-from stackyard.secrets import Keyring, create_sops_file, read_secrets, user_recipient
+from stackyard.secrets import Keyring, SecretsKind, create_sops_file, read_secrets, user_recipient
 from stackyard.sources.site.discovery import SITE_FILE
 from stackyard.sources.site.edit import plan_node, put_api_token
 from stackyard.sources.site.load import Site
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
 
     from stackyard.sources.site.edit import EditedFile
 
-__all__ = ["ConnectedNode", "SiteConflictError", "SitePlan", "WrittenSite", "plan_site", "write_site"]
+__all__ = [
+    "ConnectedNode",
+    "PlainSecretsError",
+    "SiteConflictError",
+    "SitePlan",
+    "WrittenSite",
+    "plan_site",
+    "write_site",
+]
 
 CONFLICT = Kind(
     code="E-CONNECT-CONFLICT",
@@ -67,6 +76,14 @@ class SiteConflictError(InvalidInputError):
     code = "E-CONNECT-CONFLICTS"
     summary = "The site and the cluster differ"
     default_remedy = CONFLICT.remedy
+
+
+class PlainSecretsError(InvalidInputError):
+    """The secrets of the site are not encrypted, and a new token must not be written there."""
+
+    code = "E-CONNECT-PLAIN-SECRETS"
+    summary = "The secrets of the site are not encrypted"
+    default_remedy = "Encrypt them: `stackyard secrets encrypt secrets.yaml`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,23 +163,27 @@ def plan_site(
     Raises:
         SiteConflictError: Files of the site say something else.
         FolderInUseError: A new site is to be made in a folder that has other things in it.
-        InvalidInputError: The site is not valid, or its secrets cannot be opened.
+        InvalidInputError: The secrets of the site cannot be opened.
+        PlainSecretsError: The secrets of the site are not encrypted.
         FileError: The folder cannot be written.
     """
     is_new = not (root / SITE_FILE).is_file()
     if is_new:
         _require_free(root)
-    known = {} if is_new else {name: loaded.model for name, loaded in Site.load(root).nodes.items()}
+    known = {} if is_new else {name: loaded.model for name, loaded in Site.open(root).nodes.items()}
     stems = {node.name: node.alias or _find_stem(node, known) for node in nodes}
     tokens = {known[stem].api_token or stem for stem in stems.values() if stem in known}
-    key = tokens.pop() if len(tokens) == 1 else cluster
+    key = tokens.pop() if len(tokens) == 1 else _find_free_key(cluster, known, stems)
     edited, texts = _plan_nodes(root, nodes, stems, key, overwrites=overwrites)
     if is_new:
         texts = {**_plan_new_files(root, stems[nodes[0].name], bridge), **texts}
         texts[SITE_FILE] = dict(starter_files(stems[nodes[0].name], bridge=bridge))[SITE_FILE]
     path = next((root / name for name in SECRETS_FILES if (root / name).exists()), root / SECRETS_FILES[0])
     _require_writable(root, path)
-    present = read_secrets(path).data.get("api_tokens")
+    secrets = read_secrets(path)
+    if secrets.kind is SecretsKind.PLAIN:
+        raise PlainSecretsError(f"{path} is not encrypted.", where=Location(str(path)))
+    present = secrets.data.get("api_tokens")
     return SitePlan(
         root=root,
         is_new=is_new,
@@ -195,6 +216,12 @@ def _require_writable(root: Path, secrets: Path) -> None:
         there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise FileError(f"Cannot write to the folder {there}.", where=Location(str(there)))
+
+
+def _find_free_key(wanted: str, known: Mapping[str, Any], stems: Mapping[str, str]) -> str:
+    """Return a name for the token that no node of another cluster uses."""
+    used = {model.api_token or stem for stem, model in known.items() if stem not in stems.values()}
+    return next(key for n in itertools.count(1) if (key := f"{wanted}-{n}" if n > 1 else wanted) not in used)
 
 
 def _find_stem(node: ConnectedNode, known: Mapping[str, Any]) -> str:
@@ -271,6 +298,7 @@ def write_site(plan: SitePlan, token: str | None, ssh_keys: Sequence[tuple[str, 
     """
     with contextlib.ExitStack() as undo:
         plan.root.mkdir(parents=True, exist_ok=True)
+        known = [] if plan.is_new else Site.open(plan.root).found.errors
         written = []
         new_key = ssh_key = None
         has_rules = _has_rules(plan)
@@ -285,9 +313,17 @@ def write_site(plan: SitePlan, token: str | None, ssh_keys: Sequence[tuple[str, 
             _keep(plan.root / name, undo)
             _write(plan.root / name, text)
             written.append(name)
-        Site.load(plan.root)
+        _require_no_new_problem(plan.root, known)
         undo.pop_all()
     return WrittenSite(files=tuple(sorted(written)), new_key=new_key, ssh_key=ssh_key)
+
+
+def _require_no_new_problem(root: Path, known: Sequence[Diagnostic]) -> None:
+    """Refuse a site that has become worse; problems that it had are none of ours."""
+    before = {(one.kind.code, one.detail) for one in known}
+    found = [one for one in Site.open(root).found.errors if (one.kind.code, one.detail) not in before]
+    if found:
+        raise InvalidInputError("The site would not be valid; no file was changed.", tuple(found))
 
 
 def _has_rules(plan: SitePlan) -> bool:
