@@ -64,6 +64,16 @@ def test_a_refused_call_after_the_token_takes_it_back(alone: Newcomer) -> None:
     alone.connect()
 
 
+def test_a_token_that_another_run_made_meanwhile_is_not_removed(alone: Newcomer) -> None:
+    running, api = alone.running, alone.api
+    name = running.add_fault("delay", seconds=2, method="PUT", path="/access/acl", nth=1, times=1)
+    program = start(alone)
+    wait_until_struck(running, name)
+    api.access.users("stackyard@pve").token("connect").post()
+    assert program.wait() == 1
+    assert (tokens(alone), alone.files()) == (["connect"], {})
+
+
 def test_a_folder_that_is_not_writable_is_found_before_anything_is_created(alone: Newcomer) -> None:
     (alone.folder / "nodes").write_text("in the way")
     before = alone.access()

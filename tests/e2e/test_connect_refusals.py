@@ -206,6 +206,12 @@ def test_a_user_who_may_not_create_tokens_learns_what_is_missing(alone: Newcomer
     alone.connect("--user", "ann@pve", STACKYARD_PVE_PASSWORD="secret-of-ann")
 
 
+def test_a_disabled_user_stays_disabled(alone: Newcomer) -> None:
+    alone.connect()
+    alone.api.access.users("stackyard@pve").put(enable=0)
+    assert refused(alone, status=1)["code"] == "E-CONNECT-DISABLED"
+
+
 # --- The cluster
 
 

@@ -124,12 +124,14 @@ class PresentAccess:
     Attributes:
         roles: The privileges of each role.
         users: The names of the users that can be seen.
+        disabled: Those of them that are disabled: their tokens do not work.
         tokens: The tokens of the user that is asked for: whether each has privileges of its own.
         entries: Who (a user or a token) has which role on which path.
     """
 
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     users: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
     tokens: Mapping[str, bool] = field(default_factory=dict)
     entries: frozenset[tuple[str, str, str]] = frozenset()
 
@@ -153,6 +155,7 @@ async def read_access(backend: AccessBackend, request: AccessRequest) -> Present
     return PresentAccess(
         roles={str(row["roleid"]): _split(row.get("privs")) for row in roles},
         users=names,
+        disabled=frozenset(str(row["userid"]) for row in users if not int(row.get("enable", 1))),
         tokens={str(row["tokenid"]): bool(int(row.get("privsep", 1))) for row in tokens},
         entries=frozenset(
             (str(row["path"]), str(row["ugid"]), str(row["roleid"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stackyard.base.errors import InvalidInputError, StackyardError, UnreachableError
 
 __all__ = [
+    "ClusterAnswerError",
     "MayNotCreateError",
     "NoDatastoreError",
     "NoQuorumError",
@@ -14,6 +15,7 @@ __all__ = [
     "TokenExistsError",
     "TokenLeftError",
     "UnusedTokenError",
+    "UserDisabledError",
 ]
 
 
@@ -25,6 +27,16 @@ class MayNotCreateError(StackyardError):
     default_remedy = (
         "Log in as root@pam. Or run the same command with --print, have an administrator run the commands "
         "that it prints, and connect with the token that they create: --token USER@REALM!NAME."
+    )
+
+
+class ClusterAnswerError(StackyardError):
+    """The cluster sent an answer that no Proxmox VE sends."""
+
+    code = "E-CONNECT-ANSWER"
+    summary = "The cluster sent an answer that is not valid"
+    default_remedy = (
+        "Check the address, and what is between this machine and Proxmox VE; nothing was changed."
     )
 
 
@@ -72,6 +84,14 @@ class TokenExistsError(StackyardError):
         "Replace it with --renew-token, if no other machine uses it; "
         "or create another one with --token-name NAME."
     )
+
+
+class UserDisabledError(StackyardError):
+    """Somebody disabled the user of the token, so that no token of it works."""
+
+    code = "E-CONNECT-DISABLED"
+    summary = "The user of the token is disabled"
+    default_remedy = "Ask who disabled it, and why; `pveum user modify USER --enable 1` enables it."
 
 
 class OtherTokenError(InvalidInputError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import InterruptedRunError, StackyardError
@@ -26,12 +26,14 @@ from stackyard.operator.connect.access import (
 from stackyard.operator.connect.contents import add_contents, find_missing_contents
 from stackyard.operator.connect.endpoints import find_endpoints
 from stackyard.operator.connect.failures import (
+    ClusterAnswerError,
     MayNotCreateError,
     NoQuorumError,
     OtherTokenError,
     TokenExistsError,
     TokenLeftError,
     UnusedTokenError,
+    UserDisabledError,
 )
 from stackyard.operator.connect.model import Connected, ConnectPlan
 from stackyard.operator.connect.nodes import choose_bridge, choose_nodes, describe_node
@@ -54,12 +56,21 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
     Raises:
         MayNotCreateError: The user may not create a token.
         TokenExistsError: The token is there, and its secret is lost.
+        UserDisabledError: The user of the token is disabled.
         NodeOfflineError: A node cannot be read.
         NoQuorumError: The cluster accepts no changes now.
         SiteConflictError: Files of the site say something else.
         ProxmoxError: A call failed.
+        ClusterAnswerError: An answer has a form that it must not have.
         InvalidInputError: The request does not fit the cluster or the site.
     """
+    try:
+        return await _plan(request)
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise ClusterAnswerError(f"{request.url}: {type(err).__name__}: {err}.") from err
+
+
+async def _plan(request: ConnectRequest) -> ConnectPlan:
     async with proxmox.Client(request.connection()) as client:
         cluster = await read_cluster(client, pinned=request.fingerprint)
         nodes = choose_nodes(cluster, request)
@@ -121,8 +132,9 @@ async def _plan_calls(
     client: proxmox.Client, request: ConnectRequest, access: AccessRequest, site: SitePlan
 ) -> tuple[AccessCall, ...]:
     present = await read_access(ApiAccess(client), access)
-    renews = request.renews
-    known = site.known_token
+    if access.user in present.disabled:
+        raise UserDisabledError(f"{access.user} is disabled on the cluster.")
+    renews, known = request.renews, site.known_token
     if known is not None and known.partition("=")[0] != access.token_id:
         if not request.overwrites:
             raise _make_other_token_error(site)
@@ -182,15 +194,16 @@ class _NotingAccess:
     """Performs calls, and remembers whether a token may have been made."""
 
     client: proxmox.Client
-    calls: list[AccessCall] = field(default_factory=list)
+    has_made_token: bool = False
 
     async def perform(self, call: AccessCall) -> Any:
-        self.calls.append(call)
-        return await ApiAccess(self.client).perform(call)
-
-    @property
-    def has_made_token(self) -> bool:
-        return any(call.is_secret for call in self.calls)
+        is_known_before, self.has_made_token = self.has_made_token, self.has_made_token or call.is_secret
+        try:
+            return await ApiAccess(self.client).perform(call)
+        except proxmox.RefusedError:
+            # A token of this name that another run made meanwhile is not ours to remove.
+            self.has_made_token = is_known_before
+            raise
 
 
 async def _remove_token(backend: _NotingAccess, access: AccessRequest, cause: StackyardError) -> bool:

@@ -15,6 +15,7 @@ import yaml
 from stackyard.base import directories, files
 from stackyard.base.diagnostics import Diagnostic, Kind
 from stackyard.base.errors import FileError, InvalidInputError, Location
+from stackyard.base.visible import visible
 from stackyard.secrets import Keyring, SecretsKind, create_sops_file, read_secrets, user_recipient
 from stackyard.sources.site.discovery import SITE_FILE
 from stackyard.sources.site.edit import plan_node, put_api_token
@@ -272,7 +273,7 @@ def _find_conflicts(edited: EditedFile, fields: Mapping[str, Any]) -> Iterator[D
 def _format_node(fields: Mapping[str, Any], comments: Mapping[str, str]) -> str:
     lines = ["# A node of Proxmox VE; `stackyard connect` wrote this file. Change what you like."]
     for key, value in fields.items():
-        lines += [f"# {line}" for line in comments.get(key, "").splitlines()]
+        lines += [f"# {visible(line)}" for line in comments.get(key, "").splitlines()]
         lines.append(yaml.safe_dump({key: value}, allow_unicode=True, width=10**6).strip())
     return "\n".join(lines) + "\n"
 
@@ -297,7 +298,7 @@ def write_site(plan: SitePlan, token: str | None, ssh_keys: Sequence[tuple[str, 
         StackyardError: Something cannot be written, or the site would not be valid; nothing was changed.
     """
     with contextlib.ExitStack() as undo:
-        plan.root.mkdir(parents=True, exist_ok=True)
+        _make_folder(plan.root)
         known = [] if plan.is_new else Site.open(plan.root).found.errors
         written = []
         new_key = ssh_key = None
@@ -352,8 +353,15 @@ def _write_secrets(
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(path.parent)
     files.replace_file(path, text.encode(), mode=_READABLE)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise FileError.from_os_error(err, "make the folder", folder) from err
 
 
 def _keep(path: Path, undo: contextlib.ExitStack) -> None:
