@@ -32,6 +32,7 @@ from stackyard.sources.site.discovery import SITE_FILE, VARIABLE
 if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.clients.proxmox.access import AccessCall
     from stackyard.operator.connect.model import Connected, ConnectPlan
     from stackyard.operator.preflight import PreflightReport
 
@@ -172,15 +173,12 @@ def _find_root(said: str | None) -> Path:
 
 
 def _print_commands(url: str, features: tuple[Feature, ...], token: str) -> Result:
-    access = make_access_request(features, token, None)
     # Version 9 knows VM.GuestAgent.Audit in place of VM.Monitor, and refuses a role with one that it lacks.
     new, old = (
-        plan_access(
-            dataclasses.replace(access, privileges=_without(access.privileges, name)), PresentAccess()
-        )
-        for name in ("VM.Monitor", "VM.GuestAgent.Audit")
+        _plan_commands(features, token, left_out) for left_out in ("VM.Monitor", "VM.GuestAgent.Audit")
     )
-    follow = f"stackyard connect {shlex.quote(url)} --token {shlex.quote(access.token_id)}"
+    token_id = make_access_request(token, ()).token_id
+    follow = f"stackyard connect {shlex.quote(url)} --token {shlex.quote(token_id)}"
     needed = [one for one in list_privileges(features) if one.privilege != "VM.Monitor"]
 
     def show(writer: TextWriter) -> None:
@@ -207,5 +205,6 @@ def _print_commands(url: str, features: tuple[Feature, ...], token: str) -> Resu
     return Result(document=document, show=show)
 
 
-def _without(privileges: tuple[str, ...], name: str) -> tuple[str, ...]:
-    return tuple(one for one in privileges if one != name)
+def _plan_commands(features: tuple[Feature, ...], token: str, left_out: str) -> tuple[AccessCall, ...]:
+    needed = {one.privilege for one in list_privileges(features)} - {left_out}
+    return plan_access(make_access_request(token, tuple(sorted(needed))), PresentAccess())

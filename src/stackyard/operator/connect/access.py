@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.clients.proxmox.access import AccessRequest
-from stackyard.guard.features import list_privileges
 from stackyard.guard.rights import Grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stackyard.clients import proxmox
-    from stackyard.guard.features import Feature, NeededPrivilege
+    from stackyard.guard.features import NeededPrivilege
 
 __all__ = [
     "find_missing_grants",
@@ -25,24 +24,14 @@ __all__ = [
 ROLE, USER = "StackyardConnect", "stackyard@pve"
 
 
-def make_access_request(
-    features: Iterable[Feature], token: str, known: Iterable[str] | None = None
-) -> AccessRequest:
-    """Return the role, the user and the token that features need.
+def make_access_request(token: str, privileges: tuple[str, ...]) -> AccessRequest:
+    """Return the role, the user and the token of a site.
 
     Args:
-        features: What stackyard is to do.
         token: The name of the token.
-        known: The privileges that the version of Proxmox knows; None for all of them.
+        privileges: What it may do.
     """
-    privileges = {one.privilege for one in list_privileges(features, known)}
-    return AccessRequest(
-        role=ROLE,
-        user=USER,
-        token=token,
-        privileges=tuple(sorted(privileges)),
-        comment="Runs stackyard",
-    )
+    return AccessRequest(role=ROLE, user=USER, token=token, privileges=privileges, comment="Runs stackyard")
 
 
 async def find_missing_grants(client: proxmox.Client) -> tuple[tuple[Grant, str], ...]:

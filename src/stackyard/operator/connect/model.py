@@ -76,11 +76,11 @@ class ConnectPlan:
         request: What was asked for.
         cluster: What there is.
         endpoints: How each node is reached.
+        privileges: What the token gets, or what the features need of the token that was given.
+        site: What is to be written.
         access: Role, user and token; None where the token that was given is used itself.
         calls: What has to be done for them.
-        privileges: What the token gets, or what the features need of the token that was given.
-        missing: What of that the token that was given does not have.
-        site: What is to be written.
+        missing: What of the privileges the token that was given does not have.
         token: The token to write; None if a new one is made, or the secrets have it already.
         contents: What datastores of files have to take in addition.
     """
@@ -88,11 +88,11 @@ class ConnectPlan:
     request: ConnectRequest
     cluster: ClusterSeen
     endpoints: Mapping[str, NodeEndpoint]
-    access: AccessRequest | None
-    calls: tuple[AccessCall, ...]
     privileges: tuple[NeededPrivilege, ...]
-    missing: tuple[NeededPrivilege, ...]
     site: SitePlan
+    access: AccessRequest | None = None
+    calls: tuple[AccessCall, ...] = ()
+    missing: tuple[NeededPrivilege, ...] = ()
     token: str | None = field(default=None, repr=False)
     contents: tuple[ContentChange, ...] = ()
 

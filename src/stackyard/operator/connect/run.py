@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,55 +73,52 @@ async def plan_connection(request: ConnectRequest) -> ConnectPlan:
 
 async def _plan(request: ConnectRequest) -> ConnectPlan:
     async with proxmox.Client(request.connection()) as client:
-        cluster = await read_cluster(client, pinned=request.fingerprint)
-        nodes = choose_nodes(cluster, request)
-        endpoints = await find_endpoints(nodes, request.url, request.fingerprint)
-        described = [describe_node(node, endpoints[node.name], request) for node in nodes]
-        site = plan_site(
-            request.root,
-            described,
-            cluster=request.alias or cluster.name or nodes[0].name,
-            bridge=choose_bridge(nodes),
-            overwrites=request.overwrites,
-        )
-        known = await read_known_privileges(client)
-        planned: dict[str, Any] = {
-            "request": request,
-            "cluster": cluster,
-            "endpoints": endpoints,
-            "site": site,
-            "privileges": list_privileges(request.features, known),
-            "contents": find_missing_contents(
-                nodes, [one.fields["file_datastore"] for one in described], request, cluster.version
-            ),
-        }
+        plan = await _plan_site(client, request)
         missing = await find_missing_grants(client)
         if missing and isinstance(request.credentials, proxmox.Token):
-            held = await read_held_privileges(client)
-            return _use_given_token(request.credentials, planned, held)
+            return _use_given_token(plan, request.credentials, await read_held_privileges(client))
         if missing:
             lines = "".join(f"\n  {grant}: to {why}" for grant, why in missing)
             raise MayNotCreateError(f"{request.caller} lacks:{lines}")
-        access = make_access_request(request.features, request.token_name, known)
-        calls = await _plan_calls(client, request, access, site)
-        if calls and not cluster.is_quorate:
+        wanted = tuple(sorted({one.privilege for one in plan.privileges}))
+        access = make_access_request(request.token_name, wanted)
+        calls = await _plan_calls(client, request, access, plan.site)
+        if calls and not plan.cluster.is_quorate:
             raise NoQuorumError(f"{request.url} answers, but cannot create a role, a user or a token now.")
-        return ConnectPlan(**planned, access=access, calls=calls, missing=())
+        return dataclasses.replace(plan, access=access, calls=calls)
 
 
-def _use_given_token(given: proxmox.Token, planned: dict[str, Any], held: frozenset[str]) -> ConnectPlan:
-    """Plan to use a token that may not create another."""
-    site: SitePlan = planned["site"]
-    request: ConnectRequest = planned["request"]
-    if site.known_token not in (None, given.text) and not request.overwrites:
-        raise _make_other_token_error(site)
-    return ConnectPlan(
-        **planned,
-        access=None,
-        calls=(),
-        missing=find_missing_privileges(planned["privileges"], held),
-        token=None if site.known_token == given.text else given.text,
+async def _plan_site(client: proxmox.Client, request: ConnectRequest) -> ConnectPlan:
+    """Read the cluster, and plan everything but the token."""
+    cluster = await read_cluster(client, pinned=request.fingerprint)
+    nodes = choose_nodes(cluster, request)
+    endpoints = await find_endpoints(nodes, request.url, request.fingerprint)
+    described = [describe_node(node, endpoints[node.name], request) for node in nodes]
+    site = plan_site(
+        request.root,
+        described,
+        cluster=request.alias or cluster.name or nodes[0].name,
+        bridge=choose_bridge(nodes),
+        overwrites=request.overwrites,
     )
+    file_stores = [str(one.fields["file_datastore"]) for one in described]
+    return ConnectPlan(
+        request=request,
+        cluster=cluster,
+        endpoints=endpoints,
+        privileges=list_privileges(request.features, await read_known_privileges(client)),
+        site=site,
+        contents=find_missing_contents(nodes, file_stores, request, cluster.version),
+    )
+
+
+def _use_given_token(plan: ConnectPlan, given: proxmox.Token, held: frozenset[str]) -> ConnectPlan:
+    """Plan to use a token that may not create another."""
+    known = plan.site.known_token
+    if known not in (None, given.text) and not plan.request.overwrites:
+        raise _make_other_token_error(plan.site)
+    missing = find_missing_privileges(plan.privileges, held)
+    return dataclasses.replace(plan, missing=missing, token=None if known == given.text else given.text)
 
 
 def _make_other_token_error(site: SitePlan) -> OtherTokenError:
