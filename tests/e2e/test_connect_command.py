@@ -92,23 +92,14 @@ def test_a_cluster_of_three_becomes_three_nodes_with_one_token(cluster: Newcomer
 
 
 def test_the_certificate_of_each_node_is_recorded(cluster: Newcomer) -> None:
-    api = cluster.api
-    own = lab_certificate()
-    api.nodes("pve2").certificates.custom.post(certificates=own[0], key=own[1])
     cluster.connect()
-    reported = api.nodes("pve2").certificates.info.get()
-    [custom] = [row["fingerprint"] for row in reported if row["filename"] == "pveproxy-ssl.pem"]
-    text = (cluster.folder / "nodes/pve2.yaml").read_text()
-    # Its own address does not answer from here, so that another node answers for it.
-    assert f"# The SHA-256 of its own certificate: {custom}" in text
-    assert custom not in (cluster.folder / "nodes/pve1.yaml").read_text()
-
-
-def lab_certificate() -> tuple[str, str]:
-    from stackyard.base import serving  # lazy: only this test needs it
-
-    made = serving.make_certificate(["pve2.home"])
-    return made.certificate_pem.decode(), made.key_pem.decode()
+    own = {row["node"]: row["ssl_fingerprint"] for row in cluster.api.nodes.get()}
+    assert len(set(own.values())) == 3
+    for name in ("pve2", "pve3"):
+        text = (cluster.folder / "nodes" / f"{name}.yaml").read_text()
+        # Its own address does not answer from here, so that another node answers for it.
+        assert f"# The SHA-256 of its own certificate: {own[name]}" in text
+        assert f"api_fingerprint: {cluster.running.fingerprint}" in text
 
 
 def test_a_certificate_that_the_system_verifies_is_not_pinned(alone: Newcomer, tmp_path: Path) -> None:
