@@ -173,6 +173,7 @@ class Dialog:
         given = _read_secret_file(file) or variable
         if not given:
             given = self._ask_secret(f"Secret of the token {name}", _TOKEN)
+        given = given.strip()
         if "=" not in given and name is not None:
             given = f"{name}={given}"
         if name is not None and given.partition("=")[0] != name:
@@ -198,7 +199,7 @@ class Dialog:
                 remedy=f"Set {variable}, or name a file.",
             )
         self.session.progress.close()
-        return str(click.prompt(what, hide_input=True, err=True)).strip()
+        return str(click.prompt(what, hide_input=True, err=True))
 
 
 def _make_factor_error(reason: str) -> SecondFactorError:

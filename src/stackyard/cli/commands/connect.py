@@ -79,7 +79,7 @@ def connect(session: Session, /, **values: Any) -> Result:
     stackyard connect https://pve.home:8006
     stackyard connect https://pve.home:8006 --feature guests,images,networks,ha
     stackyard connect https://pve.home:8006 --print
-    stackyard connect https://pve.home:8006 --token automation@pve!stackyard
+    stackyard connect https://pve.home:8006 --token 'automation@pve!stackyard'
     """  # noqa: D301 - click reads the control character
     from stackyard.cli.runs.connect import run_connect  # lazy: the help needs none of it
 
