@@ -12,7 +12,9 @@ import yaml
 from tests.support.connecting import Newcomer
 
 from stackyard import lab
+from stackyard.base import yamledit
 from stackyard.guard.features import DEFAULT_FEATURES, list_privileges
+from stackyard.secrets import change_secrets
 from stackyard.sources.site.load import Site
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(300)]
@@ -239,3 +241,65 @@ def test_a_token_of_an_administrator_creates_one_with_less(alone: Newcomer) -> N
     done = alone.connect("--token", "root@pam!lab", "--json", STACKYARD_PVE_TOKEN=alone.running.api_token)
     assert done.document["access"]["token"] == TOKEN_ID
     assert alone.running.api_token.partition("=")[2] not in str(alone.token("pve1"))
+
+
+# --- What the token is for
+
+
+def test_the_token_is_enough_for_virtual_machines_with_images_and_user_data(tmp_path: Path) -> None:
+    with lab.running(nodes=("pve1",), ssh_port=0) as running:
+        who = newcomer(running, tmp_path)
+        who.connect()
+        open_ssh(who)
+        who.run("apply", "dev")
+        rows = who.api.cluster.resources.get(type="vm")
+        assert sorted(row["name"] for row in rows) == ["db", "dns", "web"]
+        who.run("destroy", "dev", "--allow-destroy", "web,db,dns")
+
+
+WIDE = """\
+node: pve1
+posture: local
+pools: {shop: {comment: The shop}}
+networks:
+  shop: {type: vxlan, zone: shop, tag: 20010, cidr: 10.10.20.0/24}
+vms:
+  - name: one
+    type: ct
+    image: debian-13-ct
+    cores: 1
+    memory: 512
+    disk: 4
+    pool: shop
+    network: shop
+    ip: 10.10.20.11/24
+    startup: {order: 2}
+    ha: {}
+"""
+
+
+def test_the_other_features_are_enough_for_pools_networks_and_high_availability(cluster: Newcomer) -> None:
+    cluster.connect("--feature", "guests,images,pools,networks,start-order,ha")
+    (cluster.folder / "envs" / "wide.yaml").write_text(WIDE)
+    cluster.run("apply", "wide", "--no-verify")
+    api = cluster.api
+    assert [row["poolid"] for row in api.pools.get()] == ["shop"]
+    assert [row["vnet"] for row in api.cluster.sdn.vnets.get()] == ["shop"]
+    assert [row["type"] for row in api.cluster.ha.resources.get()] == ["ct"]
+
+
+def test_no_secret_is_in_events_or_verbose_output(alone: Newcomer) -> None:
+    ended = alone.connect("--events", "-v")
+    secret = alone.token("pve1").partition("=")[2]
+    for text in (alone.running.password, secret):
+        assert text not in ended.stdout
+        assert text not in ended.stderr
+
+
+def open_ssh(who: Newcomer) -> None:
+    """Let the site reach the SSH of the node, as `ssh-copy-id` does for a real one."""
+    port = who.running.document()["ssh_ports"]["pve1"]
+    node = who.folder / "nodes" / "pve1.yaml"
+    node.write_text(f"{node.read_text()}ssh_port: {port}\nssh_jump: true\n")
+    password = yamledit.Set(("passwords", "node_pve1"), who.running.password)
+    change_secrets(who.folder / "secrets.yaml", [password])
