@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncssh
 import proxmoxer
 import pytest
 import yaml
@@ -191,6 +193,29 @@ def test_printed_commands_make_the_token_and_nothing_else_is_done(alone: Newcome
     assert printed["next"].endswith("--token 'stackyard@pve!connect'")
     assert "VM.Monitor" in printed["commands_pve_8"][0]
     assert "VM.Monitor" not in printed["commands"][0]
+
+
+def test_an_administrator_runs_the_printed_commands_and_the_token_connects(tmp_path: Path) -> None:
+    with lab.running(nodes=("pve1",), ssh_port=0) as running:
+        who = newcomer(running, tmp_path)
+        printed = who.run("connect", running.url, "--print", "--json").document
+        said = asyncio.run(run_on_node(running, printed["commands"]))
+        [secret] = re.findall(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", said)
+        done = who.connect("--token", TOKEN_ID, "--json", STACKYARD_PVE_TOKEN=secret).document
+        assert done["access"]["is_given_token"] is True
+        assert done["access"]["missing"] == []
+        who.run("apply", "first")
+
+
+async def run_on_node(running: lab.Running, commands: list[str]) -> str:
+    """Run commands as root in a shell of the node; return what they print."""
+    said = ""
+    options = {"username": "root", "password": running.password, "known_hosts": None, "config": None}
+    async with asyncssh.connect("127.0.0.1", running.ssh_port, client_keys=None, **options) as ssh:
+        for command in commands:
+            done = await ssh.run(command, check=True)
+            said += str(done.stdout)
+    return said
 
 
 # --- A token that was given
