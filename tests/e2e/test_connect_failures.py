@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.support.connecting import Newcomer
 from tests.support.forking import Forked, fork_program
+from tests.support.path import make_yard
 
 from pvelab.seeds import STOCK_STORAGES, Seed
 from stackyard import lab
@@ -181,6 +182,26 @@ def test_a_node_of_another_cluster_is_a_conflict_and_can_have_another_name(alone
         assert site.nodes["attic"].model.node == "pve1"
         assert set(site.secret_values.api_tokens) == {"pve1", "attic"}
         assert [second.run("preflight", "-H", name).status for name in ("pve1", "attic")] == [0, 0]
+        # The file knows what the node is called here.
+        assert second.connect("--json").document["site"]["files"] == []
+
+
+def test_a_site_that_has_another_token_keeps_it_unless_told_otherwise(
+    alone: Newcomer, tmp_path: Path
+) -> None:
+    yard = make_yard(alone.running, tmp_path / "made")
+    who = Newcomer(running=alone.running, folder=yard.folder)
+    before = who.files(), who.access()
+    error = who.error(status=65)
+    assert error["code"] == "E-CONNECT-OTHER-TOKEN"
+    assert "root@pam!lab" in error["detail"]
+    assert alone.running.api_token.partition("=")[2] not in str(error)
+    assert (who.files(), who.access()) == before
+    who.connect("--overwrite")
+    assert who.token("lab").startswith("stackyard@pve!connect=")
+    text = (yard.folder / "nodes" / "lab.yaml").read_text()
+    assert "# Guests of the lab are reached through it" in text
+    assert "ssh_jump: true" in text
 
 
 def test_a_folder_with_other_things_does_not_become_a_site(alone: Newcomer) -> None:

@@ -57,6 +57,10 @@ async def find_endpoints(
 async def _find_endpoint(node: NodeSeen, url: str, fingerprint: str | None) -> NodeEndpoint:
     if node.is_asked:
         return NodeEndpoint(url=url, fingerprint=fingerprint)
+    if fingerprint is None:
+        # An authority renews the certificates of such clusters every few weeks, and a pin would not fit then.
+        note = "its certificate is not pinned, because this system verifies the one of the other node"
+        return NodeEndpoint(url=url, fingerprint=None, note=note)
     note = "its address is hidden from the token"
     if node.ip is not None and node.fingerprint is not None:
         port = urllib.parse.urlsplit(url).port or _DEFAULT_PORT

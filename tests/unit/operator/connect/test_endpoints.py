@@ -32,6 +32,13 @@ async def test_another_node_has_its_own_address_and_certificate() -> None:
         assert (found["pve2"].fingerprint, found["pve2"].note) == (own, "")
 
 
+async def test_nothing_is_pinned_where_the_system_verifies_the_given_address() -> None:
+    async with lab_client() as api:
+        url = f"https://localhost:{api.running.port}"
+        found = await find_endpoints([node("pve2", fingerprint=api.running.fingerprint)], url, None)
+        assert (found["pve2"].url, found["pve2"].fingerprint) == (url, None)
+
+
 async def test_an_address_with_another_certificate_is_not_used() -> None:
     async with lab_client() as api:
         url = f"https://localhost:{api.running.port}"
