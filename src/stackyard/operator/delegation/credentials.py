@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.clients.proxmox.access import AccessRequest, make_access, plan_access, read_access
+from stackyard.clients.proxmox.access import (
+    AccessRequest,
+    TokenAnswerError,
+    make_access,
+    plan_access,
+    read_access,
+)
 from stackyard.guard.features import Feature, list_privileges
 from stackyard.operator.delegation.inner_host import BASE, InnerHostError
 
@@ -94,7 +100,10 @@ async def make_token(inner: InnerHost, known: str | None, *, runtime: str, finge
     wanted = set(PRIVILEGES) & present.privileges
     if known and wanted <= await _privileges(inner, known, runtime, fingerprint):
         return known
-    made = await make_access(access, _ACCESS, plan_access(_ACCESS, present, renews=True))
+    try:
+        made = await make_access(access, _ACCESS, plan_access(_ACCESS, present, renews=True))
+    except TokenAnswerError as err:
+        raise InnerHostError(f"{inner.name}: {err.detail}") from err
     if made is None:
         raise InnerHostError(f"{inner.name}: no token was made. This is a bug in stackyard.")
     return made

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
-from stackyard.clients.proxmox.access import AccessRequest, make_access, plan_access, read_access
+from stackyard.clients.proxmox.access import (
+    AccessRequest,
+    TokenAnswerError,
+    make_access,
+    plan_access,
+    read_access,
+)
 from stackyard.operator.delegation.credentials import PRIVILEGES
 from stackyard.scenario.actions.node_file import read_machine_name
 from stackyard.scenario.actions.setup import run_json
@@ -48,7 +54,10 @@ class CreateApiToken:
             return ActionResult(success=True, message=f"The site has the token {known} already.")
         access = _ShellAccess(context)
         calls = plan_access(_ACCESS, await read_access(access, _ACCESS), renews=True)
-        made = await make_access(access, _ACCESS, calls)
+        try:
+            made = await make_access(access, _ACCESS, calls)
+        except TokenAnswerError as err:
+            raise MachineUnfitError(f"{context.machine.shown}: {err.detail}") from err
         if made is None:
             raise MachineUnfitError("No token was made. This is a bug in stackyard.")
         put_api_token(context.root, key, made)
