@@ -109,13 +109,18 @@ class DebianHost(ScriptedHost):
             r"^pveum user list", lambda ran: (0, json.dumps([{"userid": user} for user in self.users]))
         )
         self.answer(r"^pveum user add (\S+)", self._user)
-        self.answer(r"^pveum acl modify / --users stackyard@pve --roles Stackyard$", 0)
+        self.answer(r"^pveum acl list", "[]")
+        self.answer(
+            r"^pveum acl modify / (--users stackyard@pve|--tokens 'stackyard@pve!stackyard') "
+            r"--roles Stackyard$",
+            0,
+        )
         self.answer(
             r"^pveum user token list",
-            lambda ran: (0, json.dumps([{"tokenid": name} for name in self.tokens])),
+            lambda ran: (0, json.dumps([{"tokenid": name, "privsep": 1} for name in self.tokens])),
         )
         self.answer(r"^pveum user token delete", self._delete_token)
-        self.answer(r"^pveum user token add stackyard@pve stackyard --privsep 0", self._add_token)
+        self.answer(r"^pveum user token add stackyard@pve stackyard --privsep 1", self._add_token)
 
     @property
     def _runs_pve(self) -> bool:

@@ -49,7 +49,7 @@ _ANSWERS = {
     r"uname -m": f"{platform.machine()}\ninner\nglibc {_LIBRARY}\n/usr/bin/pvesh\n",
     r"wc -c <": "whole\n",
     r"ssh-keygen": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA inner\n",
-    r"role list|user list|token list": "[]",
+    r"role list|user list|token list|acl list": "[]",
     r"token add": '{"value": "inner-token"}',
     r"/network --output": '[{"iface": "vmbr0"}]',
     r"/storage": _STORAGE,

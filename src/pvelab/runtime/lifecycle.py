@@ -18,12 +18,14 @@ from pvelab.world.access.directory import ROOT
 from pvelab.world.access.login import Identity
 from pvelab.world.access.tickets import hash_password
 from pvelab.world.storage.contents import put_file, put_stand_in
+from stackyard.base import serving
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pvelab.runtime.saved import SavedStates
     from pvelab.server.dispatch import Dispatcher
+    from pvelab.world.store import Document
     from pvelab.world.world import World
 
 __all__ = ["InitialContent", "Lifecycle"]
@@ -182,13 +184,23 @@ class Lifecycle:
             raise SeedError(f"The seed '{seed.name}' cannot be in a lab: {err.text}.") from err
 
     def _tell_fingerprint(self) -> None:
-        """Let the nodes show the certificate that clients see."""
-        store = self.world.store
+        """Let the first node show the certificate that clients see, and each other one its own."""
+        store, first = self.world.store, next(iter(self.world.cluster.nodes()), "")
         if (store.get("certificates", "served") or {}).get("pem", "") != self._certificate:
             store.put("certificates", "served", {"pem": self._certificate})
         for name, node in list(self.world.cluster.nodes().items()):
-            if node.get("fingerprint") != self._fingerprint:
-                store.put("nodes", name, {**node, "fingerprint": self._fingerprint})
+            shown = self._fingerprint if name == first else self._own_fingerprint(name, node)
+            if node.get("fingerprint") != shown:
+                store.put("nodes", name, {**node, "fingerprint": shown})
+
+    def _own_fingerprint(self, name: str, node: Document) -> str:
+        """Return what the certificate of another node is known by; it is made once and kept."""
+        kept = self.world.store.get("certificates", f"own|{name}")
+        if kept is None:
+            made = serving.make_certificate([name, str(node.get("ip", "127.0.0.1")), "localhost"])
+            kept = {"pem": made.certificate_pem.decode(), "fingerprint": made.fingerprint}
+            self.world.store.put("certificates", f"own|{name}", kept)
+        return str(kept["fingerprint"])
 
     def _put(self, seed: Seed, file: SeedFile, nodes: Sequence[str]) -> None:
         world, node = self.world, seed.placed(file.node, tuple(nodes))

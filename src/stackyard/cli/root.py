@@ -21,6 +21,11 @@ _COMMANDS = {
         name="completion",
         help="Print the completion script for a shell.",
     ),
+    "connect": LazyCommand(
+        module="stackyard.cli.commands.connect",
+        name="connect",
+        help="Connect a Proxmox VE: create an API token for stackyard, and add the nodes to the site.",
+    ),
     "create": LazyCommand(
         module="stackyard.cli.commands.create",
         name="create",

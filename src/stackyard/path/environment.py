@@ -167,6 +167,8 @@ def _ssh(resolver: ConfigResolver, chosen: HostConfig, desired: Desired) -> SshA
     """Return how to reach the shells of the nodes; one that the site does not know is left out."""
     site = resolver.site
     by_name = {loaded.model.node or name: name for name, loaded in site.nodes.items()}
+    # Two clusters may have a node of the same name; here, the one of the target is meant.
+    by_name[chosen.node_name] = chosen.name
     used = {guest.node for guest in desired.guests} | {file.node for file in desired.files}
     hosts = [resolver.resolve_host(by_name[node]) for node in sorted(used) if node in by_name]
     return SshAccess(

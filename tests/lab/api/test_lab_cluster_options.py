@@ -106,7 +106,12 @@ async def test_a_cluster_tells_its_nodes_and_how_to_join() -> None:
         ]
         join = await api.get("/cluster/config/join", node="pve2")
         assert join["preferred_node"] == "pve2"
-        assert {row["pve_fp"] for row in join["nodelist"]} == {api.running.fingerprint}
+        prints = {row["name"]: row["pve_fp"] for row in join["nodelist"]}
+        assert prints["pve1"] == api.running.fingerprint
+        assert prints["pve2"] != prints["pve1"]
+        for node, shown in prints.items():
+            listed = await api.get(f"/nodes/{node}/certificates/info")
+            assert shown in [row["fingerprint"] for row in listed if row["filename"] == "pve-ssl.pem"]
         assert join["totem"]["cluster_name"] == api.world.cluster.name
         unknown = await refusal(api.get("/cluster/config/join", node="pve9"))
         assert unknown.reason == "unknown node 'pve9'"

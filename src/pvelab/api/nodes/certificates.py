@@ -1,8 +1,9 @@
 """Certificates of a node: `/nodes/{node}/certificates`.
 
-`pve-ssl.pem` is the certificate that the lab serves. A custom one, uploaded or ordered, is kept and shown as
-`pveproxy-ssl.pem`; the lab does not serve it, so that its clients keep the one that they trust. An order is
-fulfilled by the lab itself, without asking any authority.
+`pve-ssl.pem` of the first node is the certificate that the lab serves. As in Proxmox, each other node of a
+cluster has one of its own, which belongs to an address that the lab does not answer on. A custom one,
+uploaded or ordered, is kept and shown as `pveproxy-ssl.pem`; the lab does not serve it, so that its clients
+keep the one that they trust. An order is fulfilled by the lab itself, without asking any authority.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def index_acme(_call: Call) -> Any:
 @route("GET /nodes/{node}/certificates/info")
 def list_certificates(call: Call) -> Any:
     """List the certificates of a node."""
-    served = str((call.store.get(_COLLECTION, "served") or {}).get("pem", ""))
+    own = call.store.get(_COLLECTION, f"own|{call.node}") or call.store.get(_COLLECTION, "served") or {}
+    served = str(own.get("pem", ""))
     shown = [_info(name, served) for name in ("pve-root-ca.pem", "pve-ssl.pem") if served]
     custom = call.store.get(_COLLECTION, call.node)
     return [*shown, *([_info(_CUSTOM, str(custom["pem"]))] if custom is not None else [])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,13 @@ from stackyard.cli.commands.lab.view import DEFAULT_NAME
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from stackyard.cli.commands.lab.instances import Instance
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.sources.site.new_site import CreatedSite, LabAccess
 
 __all__ = ["init"]
-
-_PUBLIC_KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")
-_KEY_LINE = re.compile(r"(ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+( .*)?")
 
 
 @click.command("init", cls=Command)
@@ -40,9 +36,10 @@ def init(folder: str, lab_name: str) -> Result:
     key; if you have none, the command creates one. The site contains your public SSH keys; if you have none,
     the command creates a key for the site.
     """
+    from stackyard.clients.ssh.user_keys import user_public_keys  # lazy: only here
     from stackyard.sources.site.new_site import start_site  # lazy: pydantic, cryptography, only here
 
-    started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=tuple(_ssh_keys()))
+    started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=user_public_keys())
     return Result(document=_document(started), show=lambda writer: _show(writer, started))
 
 
@@ -79,16 +76,6 @@ def _future_lab(instance: Instance) -> Mapping[str, Any]:
 
     instance.prepare()
     return expected_ready(lab_options(LabRequest(), instance.folder / "identity"))
-
-
-def _ssh_keys() -> Iterator[tuple[str, str]]:
-    """Return the public keys of the user that look like some."""
-    for name in _PUBLIC_KEYS:
-        path = Path.home() / ".ssh" / name
-        if path.is_file():
-            lines = path.read_text(errors="replace").strip().splitlines()
-            if len(lines) == 1 and _KEY_LINE.fullmatch(lines[0]):
-                yield name.removesuffix(".pub"), lines[0]
 
 
 def _document(started: CreatedSite) -> dict[str, Any]:

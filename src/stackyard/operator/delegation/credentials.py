@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
+from stackyard.clients.proxmox.access import (
+    AccessRequest,
+    TokenAnswerError,
+    make_access,
+    plan_access,
+    read_access,
+)
+from stackyard.guard.features import Feature, list_privileges
 from stackyard.operator.delegation.inner_host import BASE, InnerHostError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from stackyard.clients.proxmox.access import AccessCall
     from stackyard.operator.delegation.inner_host import InnerHost
 
 __all__ = ["KEY_FILE", "PRIVILEGES", "TOKEN", "USER", "make_key", "make_token"]
@@ -21,14 +29,14 @@ USER, TOKEN, ROLE = "stackyard@pve", "operator", "StackyardOperator"
 
 # What creating, changing and removing guests needs, and nothing of users, permissions, other nodes or shells.
 # A version of Proxmox that does not know one of them is not asked for it.
-PRIVILEGES = (
-    "Datastore.Allocate Datastore.AllocateSpace Datastore.AllocateTemplate Datastore.Audit "
-    "Mapping.Audit Mapping.Use Pool.Allocate Pool.Audit SDN.Allocate SDN.Audit SDN.Use "
-    "Sys.AccessNetwork Sys.Audit Sys.Modify "
-    "VM.Allocate VM.Audit VM.Clone VM.Config.CDROM VM.Config.CPU VM.Config.Cloudinit VM.Config.Disk "
-    "VM.Config.HWType VM.Config.Memory VM.Config.Network VM.Config.Options VM.GuestAgent.Audit "
-    "VM.GuestAgent.Unrestricted VM.Migrate VM.Monitor VM.PowerMgmt"
-).split()
+PRIVILEGES = tuple(sorted({one.privilege for one in list_privileges(set(Feature) - {Feature.HA})}))
+_ACCESS = AccessRequest(
+    role=ROLE,
+    user=USER,
+    token=TOKEN,
+    privileges=PRIVILEGES,
+    comment="Runs guests for an outer stackyard",
+)
 
 # Runs on the host with the Python of the archive: what a token may do there, or nothing if it is not valid.
 # Anyone who else listens on that port shows another certificate and is not sent the token.
@@ -87,41 +95,30 @@ async def make_token(inner: InnerHost, known: str | None, *, runtime: str, finge
     Raises:
         InnerHostError: It cannot be created.
     """
-    roles = {
-        str(role["roleid"]): _words(role.get("privs")) for role in await inner.ask("pveum", "role", "list")
-    }
-    wanted = set(PRIVILEGES) & set[str]().union(*roles.values())
+    access = _ShellAccess(inner)
+    present = await read_access(access, _ACCESS)
+    wanted = set(PRIVILEGES) & present.privileges
     if known and wanted <= await _privileges(inner, known, runtime, fingerprint):
         return known
-    await _make_role(inner, roles, wanted)
-    users = {str(user["userid"]) for user in await inner.ask("pveum", "user", "list")}
-    if USER not in users:
-        await inner.run(f"pveum user add {USER} --comment 'Runs guests for an outer stackyard'")
-    tokens = await inner.ask("pveum", "user", "token", "list", USER)
-    if any(token["tokenid"] == TOKEN for token in tokens):
-        await inner.run(f"pveum user token remove {USER} {TOKEN}")
-    made = await inner.ask("pveum", "user", "token", "add", USER, TOKEN, "--privsep", "1", is_secret=True)
-    name = f"{USER}!{TOKEN}"
-    # A token with privileges of its own has those that both it and its user have.
-    await inner.run(
-        f"pveum acl modify / --users {USER} --roles {ROLE}; "
-        f"pveum acl modify / --tokens '{name}' --roles {ROLE}"
-    )
-    return f"{name}={_value(inner, made)}"
+    try:
+        made = await make_access(access, _ACCESS, plan_access(_ACCESS, present, renews=True))
+    except TokenAnswerError as err:
+        raise InnerHostError(f"{inner.name}: {err.detail}") from err
+    if made is None:
+        raise InnerHostError(f"{inner.name}: no token was made. This is a bug in stackyard.")
+    return made
 
 
-def _value(inner: InnerHost, made: Mapping[str, Any]) -> str:
-    value = made.get("value")
-    if not isinstance(value, str):
-        raise InnerHostError(f"{inner.name}: the new token has no value.")
-    return value
+@dataclass(frozen=True, slots=True)
+class _ShellAccess:
+    """Performs calls with `pveum` on the host."""
 
+    inner: InnerHost
 
-async def _make_role(inner: InnerHost, roles: Mapping[str, set[str]], wanted: set[str]) -> None:
-    if roles.get(ROLE) == wanted:
-        return
-    verb = "modify" if ROLE in roles else "add"
-    await inner.run(f"pveum role {verb} {ROLE} --privs {shlex.quote(','.join(sorted(wanted)))}")
+    async def perform(self, call: AccessCall) -> Any:
+        if call.method == "GET" or call.is_secret:
+            return await self.inner.ask("pveum", *call.words, is_secret=call.is_secret)
+        return await self.inner.run(call.command)
 
 
 async def _privileges(inner: InnerHost, token: str, runtime: str, fingerprint: str) -> set[str]:
@@ -131,7 +128,3 @@ async def _privileges(inner: InnerHost, token: str, runtime: str, fingerprint: s
         return set(parse_json(said))
     except (ValueError, TypeError) as err:
         raise InnerHostError(f"{inner.name}: its API answered with no rights: {said[:200]!r}") from err
-
-
-def _words(text: object) -> set[str]:
-    return {word for word in str(text or "").split(",") if word}

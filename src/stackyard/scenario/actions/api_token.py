@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stackyard.base.documents.jsontext import parse_json
+from stackyard.clients.proxmox.access import (
+    AccessRequest,
+    TokenAnswerError,
+    make_access,
+    plan_access,
+    read_access,
+)
 from stackyard.operator.delegation.credentials import PRIVILEGES
 from stackyard.scenario.actions.node_file import read_machine_name
 from stackyard.scenario.actions.setup import run_json
@@ -15,13 +22,18 @@ from stackyard.scenario.model import ActionResult
 from stackyard.sources.site.edit import put_api_token
 
 if TYPE_CHECKING:
+    from stackyard.clients.proxmox.access import AccessCall
     from stackyard.scenario.context import Context
 
 __all__ = ["CreateApiToken"]
 
-_ROLE = "Stackyard"
-_USER = "stackyard@pve"
-_TOKEN = "stackyard"  # noqa: S105 -- the name of the token, not what it opens with
+_ACCESS = AccessRequest(
+    role="Stackyard",
+    user="stackyard@pve",
+    token="stackyard",  # noqa: S106 -- the name of the token, not its secret
+    privileges=PRIVILEGES,
+    comment="Runs stackyard",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +52,17 @@ class CreateApiToken:
         known = site.secret_values.api_tokens.get(key, "").partition("=")[0]
         if known and not context.options.force and await _is_there(context, known):
             return ActionResult(success=True, message=f"The site has the token {known} already.")
-        await _grant(context)
-        if await _is_there(context, f"{_USER}!{_TOKEN}"):
-            await context.sh(f"pveum user token delete {_USER} {_TOKEN}")
-        said = await context.sh(
-            f"pveum user token add {_USER} {_TOKEN} --privsep 0 --output-format json", is_quiet=True
-        )
-        put_api_token(context.root, key, _token(context, said))
-        message = f"The token {_USER}!{_TOKEN} is in the secrets of the site as `api_tokens.{key}`."
-        return ActionResult(
-            success=True, message=message, context_updates={"api_token_id": f"{_USER}!{_TOKEN}"}
-        )
+        access = _ShellAccess(context)
+        calls = plan_access(_ACCESS, await read_access(access, _ACCESS), renews=True)
+        try:
+            made = await make_access(access, _ACCESS, calls)
+        except TokenAnswerError as err:
+            raise MachineUnfitError(f"{context.machine.shown}: {err.detail}") from err
+        if made is None:
+            raise MachineUnfitError("No token was made. This is a bug in stackyard.")
+        put_api_token(context.root, key, made)
+        message = f"The token {_ACCESS.token_id} is in the secrets of the site as `api_tokens.{key}`."
+        return ActionResult(success=True, message=message, context_updates={"api_token_id": _ACCESS.token_id})
 
 
 async def _is_there(context: Context, token_id: str) -> bool:
@@ -62,29 +74,25 @@ async def _is_there(context: Context, token_id: str) -> bool:
     return any(one.get("tokenid") == token for one in tokens)
 
 
-async def _grant(context: Context) -> None:
-    """Make the user with its role; what is there is brought up to date."""
-    roles = await run_json(context, "pveum role list")
-    known = next((str(one.get("privs", "")) for one in roles if one["roleid"] == "Administrator"), "").split(
-        ","
-    )
-    # A right that this version of Proxmox VE does not know would be refused, and the whole role with it.
-    rights = ",".join(one for one in PRIVILEGES if one in known)
-    verb = "modify" if any(one["roleid"] == _ROLE for one in roles) else "add"
-    await context.sh(f"pveum role {verb} {_ROLE} --privs {rights}")
-    if not any(one.get("userid") == _USER for one in await run_json(context, "pveum user list")):
-        await context.sh(f"pveum user add {_USER} --comment 'Runs stackyard'")
-    await context.sh(f"pveum acl modify / --users {_USER} --roles {_ROLE}")
+@dataclass(frozen=True, slots=True)
+class _ShellAccess:
+    """Performs calls with `pveum` on the machine."""
 
+    context: Context
 
-def _token(context: Context, said: str) -> str:
-    """Return a token from what `pveum` printed, masked from now on."""
-    try:
-        answer = parse_json(said)
-        value, full = str(answer["value"]), str(answer["full-tokenid"])
-    except (ValueError, KeyError, TypeError) as err:
-        raise MachineUnfitError(
-            f"`pveum user token add` on {context.machine.shown} did not answer with a token."
-        ) from err
-    context.hide(value)
-    return f"{full}={value}"
+    async def perform(self, call: AccessCall) -> Any:
+        if call.method == "GET":
+            return await run_json(self.context, call.command)
+        if not call.is_secret:
+            return await self.context.sh(call.command)
+        said = await self.context.sh(f"{call.command} --output-format json", is_quiet=True)
+        try:
+            answer = parse_json(said)
+        except ValueError as err:
+            raise MachineUnfitError(
+                f"`pveum user token add` on {self.context.machine.shown} did not answer with a token."
+            ) from err
+        if isinstance(answer, dict):
+            # Masked from now on.
+            self.context.hide(str(answer.get("value", "")))
+        return answer

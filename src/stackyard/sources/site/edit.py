@@ -31,6 +31,7 @@ __all__ = [
     "NotWrittenError",
     "merge_host",
     "merge_node",
+    "plan_node",
     "put_api_token",
     "put_ssh_key",
     "write_node",
@@ -165,6 +166,27 @@ def _merge(path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwr
 def _merge_locked(
     path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool
 ) -> EditedFile:
+    edited, text = _plan_merge(path, fields, model, overwrites=overwrites)
+    if edited.is_new or edited.changed:
+        files.replace_file(path, text.encode(), mode=_READABLE)
+    return edited
+
+
+def plan_node(
+    root: Path, name: str, fields: Mapping[str, Any], *, overwrites: bool = False
+) -> tuple[EditedFile, str]:
+    """Return what `merge_node` would do, and the text that it would write.
+
+    Raises:
+        NotWrittenError: With these fields it would not be valid.
+        FileError: The file cannot be read.
+    """
+    return _plan_merge(_file_of(root / "nodes", name), fields, NodeFile, overwrites=overwrites)
+
+
+def _plan_merge(
+    path: Path, fields: Mapping[str, Any], model: type[Entity], *, overwrites: bool
+) -> tuple[EditedFile, str]:
     is_new = not path.exists()
     text = "" if is_new else files.read_text(path)
     known = {} if is_new else _data(text, str(path))
@@ -177,9 +199,7 @@ def _merge_locked(
         changes = [yamledit.Set((key,), value) for key, value in wanted.items()]
         changed = yamledit.edit_text(text, changes, str(path))
     _require_valid(changed, path, model)
-    if changed != text:
-        files.replace_file(path, changed.encode(), mode=_READABLE)
-    return EditedFile(path=path, is_new=is_new, changed=tuple(wanted), kept=kept)
+    return EditedFile(path=path, is_new=is_new, changed=tuple(wanted), kept=kept), changed
 
 
 def _require_valid(text: str, path: Path, model: type[Entity]) -> None:

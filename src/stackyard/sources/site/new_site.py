@@ -11,21 +11,32 @@ import yaml
 from stackyard.base import directories, files
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.secrets import Keyring, create_sops_file, user_recipient
+from stackyard.sources.site.discovery import SITE_FILE
 from stackyard.sources.site.load import Site
 from stackyard.sources.site.pull import OWN_KEY_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-__all__ = ["CreatedSite", "FolderInUseError", "LabAccess", "start_site"]
+__all__ = [
+    "CreatedSite",
+    "FolderInUseError",
+    "LabAccess",
+    "format_secrets",
+    "format_sops_rules",
+    "make_own_key",
+    "start_site",
+    "starter_files",
+]
 
 # Files of a site are for everyone who may read the folder; what is secret is encrypted.
 _READABLE = 0o644
 # What the key of the site is called among the others.
-_OWN_KEY = "site"
+OWN_KEY = "site"
 _RENAMED = {"gitignore": ".gitignore"}
+_BRIDGE = "vmbr0"
 
 
 class FolderInUseError(InvalidInputError):
@@ -96,9 +107,10 @@ def start_site(folder: Path, lab: LabAccess, *, ssh_keys: Sequence[tuple[str, st
     recipient, new_key = user_recipient(Keyring())
     folder.mkdir(parents=True, exist_ok=True)
     written = [_write(folder, name, content) for name, content in _files(lab, recipient)]
-    ssh_key, public = (None, "") if ssh_keys else _own_key(folder)
-    keys = ssh_keys or ((_OWN_KEY, public),)
-    create_sops_file(folder / "secrets.yaml", _secrets(lab, keys).encode(), (recipient,), mode=_READABLE)
+    ssh_key, public = (None, "") if ssh_keys else make_own_key(folder)
+    keys = ssh_keys or ((OWN_KEY, public),)
+    plain = format_secrets({"lab": lab.api_token}, _node_passwords(lab), keys)
+    create_sops_file(folder / "secrets.yaml", plain.encode(), (recipient,), mode=_READABLE)
     Site.load(folder)
     return CreatedSite(
         root=folder,
@@ -109,8 +121,12 @@ def start_site(folder: Path, lab: LabAccess, *, ssh_keys: Sequence[tuple[str, st
     )
 
 
-def _own_key(folder: Path) -> tuple[Path, str]:
-    """Make a key pair to log in to guests with, which stays on this machine; return file and public half."""
+def make_own_key(folder: Path) -> tuple[Path, str]:
+    """Make a key pair to log in to guests with, which stays on this machine; return file and public half.
+
+    Raises:
+        FileError: It cannot be written.
+    """
     from stackyard.clients.ssh.keys import new_key_pair  # lazy: cryptography, for users without a key
 
     pair, path = new_key_pair(), folder / OWN_KEY_FILE
@@ -132,11 +148,29 @@ def _write(folder: Path, name: str, content: str) -> str:
 
 
 def _files(lab: LabAccess, recipient: str) -> Iterator[tuple[str, str]]:
-    yield from _copy_files(importlib.resources.files("stackyard.sources.site") / "starter", "")
+    yield from starter_files("lab")
     for index, node in enumerate(lab.nodes):
         name = "lab" if index == 0 else f"lab-{node}"
         yield f"nodes/{name}.yaml", _node(lab, index, node)
-    yield ".sops.yaml", _sops_rules(recipient)
+    yield ".sops.yaml", format_sops_rules(recipient)
+
+
+def starter_files(node: str, *, bridge: str = _BRIDGE) -> Iterator[tuple[str, str]]:
+    """Return the files that every new site begins with: their names and their texts, without any node.
+
+    Args:
+        node: The name of the node file that its envs name.
+        bridge: Where its guests plug in.
+    """
+    folder = importlib.resources.files("stackyard.sources.site") / "starter"
+    for name, text in _copy_files(folder, ""):
+        if name.startswith("envs/"):
+            text = text.replace("node: lab\n", f"node: {node}\n").replace(
+                "nodes/lab.yaml", f"nodes/{node}.yaml"
+            )
+        if name == SITE_FILE:
+            text = text.replace(f"bridge: {_BRIDGE}\n", f"bridge: {bridge}\n")
+        yield name, text
 
 
 def _copy_files(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:
@@ -168,7 +202,8 @@ def _node(lab: LabAccess, index: int, node: str) -> str:
     )
 
 
-def _sops_rules(recipient: str) -> str:
+def format_sops_rules(recipient: str) -> str:
+    """Return the rules of SOPS for a site whose secrets one key opens."""
     return (
         "# Who can read secrets.yaml: add public keys of others here, then `stackyard secrets rotate`.\n"
         "creation_rules:\n"
@@ -177,17 +212,27 @@ def _sops_rules(recipient: str) -> str:
     )
 
 
-def _secrets(lab: LabAccess, ssh_keys: Sequence[tuple[str, str]]) -> str:
+def format_secrets(
+    api_tokens: Mapping[str, str], passwords: Mapping[str, str], ssh_keys: Sequence[tuple[str, str]]
+) -> str:
+    """Return the secrets of a new site, to be encrypted.
+
+    Args:
+        api_tokens: Tokens by the name that nodes give.
+        passwords: Passwords by their name.
+        ssh_keys: Public keys by name.
+    """
+
     def quote(text: str) -> str:
         return yaml.safe_dump(text, default_style='"', width=10**6).strip()
 
     lines = [
         "# By the name that `api_token` of a node gives: USER@REALM!NAME=SECRET.",
         "api_tokens:",
-        f"  lab: {quote(lab.api_token)}",
+        *(f"  {name}: {quote(token)}" for name, token in api_tokens.items()),
         "# `node_NAME` opens SSH on a node; `vm_root`, a crypt hash, would be root's password in guests.",
-        "passwords:",
-        *(f"  node_{name}: {quote(lab.password)}" for name in _node_names(lab)),
+        "passwords:" if passwords else "passwords: {}",
+        *(f"  {name}: {quote(password)}" for name, password in passwords.items()),
         "# Public keys, for the users of guests.",
         "ssh_keys:" if ssh_keys else "ssh_keys: {}",
         *(f"  {name}: {quote(key)}" for name, key in ssh_keys),
@@ -195,5 +240,6 @@ def _secrets(lab: LabAccess, ssh_keys: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _node_names(lab: LabAccess) -> list[str]:
-    return ["lab", *(f"lab-{node}" for node in lab.nodes[1:])]
+def _node_passwords(lab: LabAccess) -> dict[str, str]:
+    names = ["lab", *(f"lab-{node}" for node in lab.nodes[1:])]
+    return {f"node_{name}": lab.password for name in names}
