@@ -17,7 +17,10 @@ __all__ = ["discard"]
 @click.option("--all", "is_all", is_flag=True, help="Remove every saved plan of the site.")
 @site_option
 def discard(plans: tuple[str, ...], is_all: bool, site: str | None) -> Result:
-    """Remove saved plans: each of PLANS is an id or the start of one. Nothing else changes."""
+    """Remove saved plans.
+
+    Each of PLANS is an id, or the start of one. Nothing else changes.
+    """
     from stackyard.path.saved_plans import find_plan, list_plans  # lazy: only when this verb runs
 
     if bool(plans) == is_all:

@@ -22,7 +22,10 @@ __all__ = ["show"]
 @click.argument("plan")
 @site_option
 def show(plan: str, site: str | None) -> Result:
-    """Show what PLAN does, with secrets masked. PLAN is an id or the start of one."""
+    """Show what a saved plan does, with secrets masked.
+
+    PLAN is an id, or the start of one.
+    """
     from stackyard.path.saved_plans import find_plan, read_plan  # lazy: only when this verb runs
 
     with open_store(site) as opened:

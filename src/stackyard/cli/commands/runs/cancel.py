@@ -16,9 +16,9 @@ __all__ = ["cancel"]
 @click.command("cancel", cls=Command)
 @click.argument("run")
 def cancel(run: str) -> Result:
-    """Ask RUN, on any machine, to stop cleanly, as Ctrl-C there does. RUN is an id or the start of one.
+    """Ask a run on any machine to stop cleanly.
 
-    The run finishes what it is in the middle of, stores its state and releases its lock. `stackyard runs
+    RUN is an id, or the start of one. It is as if someone pressed Ctrl-C there: the run finishes what it is in the middle of, stores its state and releases its lock. `stackyard runs
     follow` shows when it has ended.
     """
     from stackyard.state.run_records import Outcome, RunRecords  # lazy: only when this verb runs

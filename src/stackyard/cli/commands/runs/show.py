@@ -23,9 +23,9 @@ __all__ = ["show"]
 @click.command("show", cls=Command)
 @click.argument("run")
 def show(run: str) -> Result:
-    """Show the record of RUN: its id, the start of its id, or `last`.
+    """Show the record of a run: who, where, on which input, and its outcome.
 
-    With --json, the output includes all events of the run.
+    RUN is an id, the start of an id, or `last`. With --json, the output includes all events of the run.
 
     \b
     stackyard runs show last

@@ -10,12 +10,12 @@ _LATER = {
     "check": LazyCommand(
         module="stackyard.cli.commands.store.check",
         name="check",
-        help="Prove that the store can be written, and honours conditional writes.",
+        help="Prove that a store can be read and written, and honours conditional writes.",
     ),
     "key": LazyCommand(
         module="stackyard.cli.commands.store.key",
         name="key",
-        help="Show, make and rotate the key of the site.",
+        help="Manage the key of the site, which opens saved plans and seals the private keys in the store.",
     ),
     "move": LazyCommand(
         module="stackyard.cli.commands.store.move",

@@ -26,9 +26,9 @@ _LARGEST_SKEW_S = 30.0
 @click.argument("store", required=False)
 @site_option
 def check(store: str | None, site: str | None) -> Result:
-    """Prove that the store of the site, or STORE, can be read and written, and honours conditional writes.
+    """Prove that a store can be read and written, and honours conditional writes.
 
-    The command writes one object below system/checks/ and removes it again.
+    It is the store of the site, or STORE. The command writes one object below system/checks/ and removes it again.
 
     \b
     stackyard store check

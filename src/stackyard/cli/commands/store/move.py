@@ -38,9 +38,9 @@ __all__ = ["move"]
 @site_option
 @pass_session
 def move(session: Session, /, **values: Any) -> Result:
-    """Move everything from the store FROM to the store TO: addresses, or folders.
+    """Move everything from one store to another.
 
-    Most is copied while runs go on. Then no new run begins, the command waits for those at work, copies what
+    FROM and TO are addresses, or folders. Most is copied while runs go on. Then no new run begins, the command waits for those at work, copies what
     changed since, compares both stores, and marks FROM as moved: from then on, every run that still names
     FROM is refused with the address of TO. Nothing in FROM is removed. If the command is stopped, run it
     again; --abort gives the move up.

@@ -45,7 +45,10 @@ _TITLES = {
 @click.command("show", cls=Command)
 @site_option
 def show(site: str | None) -> Result:
-    """Show which store the site uses, what chose it, what is in it, and whether this machine has the key."""
+    """Show which store the site uses, and what is in it.
+
+    The command also shows what chose the store, and whether this machine has the key of the site.
+    """
     from stackyard.sources.store.identity import read_identity  # lazy: only when this verb runs
 
     chosen = store_here(site)
