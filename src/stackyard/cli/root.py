@@ -140,8 +140,8 @@ _COMMANDS = {
     "store": LazyCommand(
         module="stackyard.cli.commands.store",
         name="store",
-        help="Manage the store of the site: states, journals, run records, saved plans, inventories and sealed "
-        "keys.",
+        help="Manage the store of the site: states, journals, run records, saved plans, inventories and"
+        " sealed keys.",
     ),
     "test": LazyCommand(
         module="stackyard.cli.commands.test",

@@ -45,6 +45,7 @@ _CONTROL = "run-control/"
 _FAR = 10**17
 _KEY = re.compile(r"records/(\d{17})-([0-9a-f]{12}),([a-z]+),(.+)")
 _PAGE = 1000
+_FIRST_PAGE = 25
 _DAY_S = 86_400.0
 # Records are read over the network side by side.
 _AT_ONCE = 8
@@ -213,8 +214,10 @@ class RunRecords:
         return tuple(kept[:limit])
 
     def _listed(self) -> Iterator[_Listed]:
-        after = ""
-        while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
+        after, page = "", _FIRST_PAGE
+        while entries := self._objects.list(_RECORDS, after=after, limit=page):
+            # Most ask for the newest few; who goes on wants many.
+            page = min(4 * page, _PAGE)
             for entry in entries:
                 match = _KEY.fullmatch(entry.key)
                 if match is not None:

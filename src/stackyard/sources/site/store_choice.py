@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from typing import TYPE_CHECKING
 
 from stackyard.base import directories
 from stackyard.base.diagnostics import Diagnostics
@@ -14,8 +12,7 @@ from stackyard.base.directories import PROJECT_FOLDER
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.clients.objects.open_store import check_address
 from stackyard.sources.site.discovery import SITE_FILE, SiteNotFoundError, find_site
-from stackyard.sources.site.document import EMPTY_FILE, read_document
-from stackyard.sources.site.tree import validate
+from stackyard.sources.site.document import read_document
 from stackyard.sources.store import ChosenStore
 from stackyard.sources.store.pool import lent_store
 
@@ -37,15 +34,6 @@ class StoreChoiceError(InvalidInputError):
     default_remedy = (
         "Name one store: s3://bucket/prefix, postgresql://user@host/database or https://host:port."
     )
-
-
-class RepositoryFile(BaseModel):
-    """`stackyard.yaml`, at the top of a repository."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    # Where what runs leave is kept: s3://…, postgresql://… or https://….
-    store: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
 
 
 def choose_store(
@@ -125,7 +113,11 @@ def _read_repository(root: Path) -> tuple[Path | None, str | None]:
     for folder in _upwards(root):
         path = folder / REPOSITORY_FILE
         if path.is_file():
-            return path, _read_file(path).store
+            from stackyard.sources.site.repository_file import (  # lazy: pydantic, for a file that few have
+                read_repository_file,
+            )
+
+            return path, read_repository_file(path).store
     return None, None
 
 
@@ -134,15 +126,3 @@ def _upwards(root: Path) -> Iterator[Path]:
     above = (root, *root.parents)
     top = next((number for number, folder in enumerate(above) if (folder / ".git").exists()), 0)
     yield from above[: top + 1]
-
-
-def _read_file(path: Path) -> RepositoryFile:
-    found = Diagnostics()
-    document = read_document(path, found)
-    if document is None and [finding.kind for finding in found.errors] == [EMPTY_FILE]:
-        return RepositoryFile()
-    settings = None if document is None else validate(RepositoryFile, document, found)
-    found.raise_errors(str(path))
-    if settings is None:
-        raise InvalidInputError(f"{path} is not valid.")
-    return settings

@@ -18,8 +18,8 @@ __all__ = ["cancel"]
 def cancel(run: str) -> Result:
     """Ask a run on any machine to stop cleanly.
 
-    RUN is an id, or the start of one. It is as if someone pressed Ctrl-C there: the run finishes what it is in the middle of, stores its state and releases its lock. `stackyard runs
-    follow` shows when it has ended.
+    RUN is an id, or the start of one. It is as if someone pressed Ctrl-C there: the run finishes what it is
+    in the middle of, stores its state and releases its lock. `stackyard runs follow` shows when it has ended.
     """
     from stackyard.state.run_records import Outcome, RunRecords  # lazy: only when this verb runs
 

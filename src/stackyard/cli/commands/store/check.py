@@ -28,7 +28,7 @@ _LARGEST_SKEW_S = 30.0
 def check(store: str | None, site: str | None) -> Result:
     """Prove that a store can be read and written, and honours conditional writes.
 
-    It is the store of the site, or STORE. The command writes one object below system/checks/ and removes it again.
+    It is the store of the site, or STORE. The command writes one object below system/checks/ and removes it.
 
     \b
     stackyard store check

@@ -40,10 +40,10 @@ __all__ = ["move"]
 def move(session: Session, /, **values: Any) -> Result:
     """Move everything from one store to another.
 
-    FROM and TO are addresses, or folders. Most is copied while runs go on. Then no new run begins, the command waits for those at work, copies what
-    changed since, compares both stores, and marks FROM as moved: from then on, every run that still names
-    FROM is refused with the address of TO. Nothing in FROM is removed. If the command is stopped, run it
-    again; --abort gives the move up.
+    FROM and TO are addresses, or folders. Most is copied while runs go on. Then no new run begins, the
+    command waits for those at work, copies what changed since, compares both stores, and marks FROM as moved:
+    from then on, every run that still names FROM is refused with the address of TO. Nothing in FROM is
+    removed. If the command is stopped, run it again; --abort gives the move up.
 
     \b
     stackyard store move .stackyard/state s3://bucket/site
