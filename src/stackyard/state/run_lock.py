@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
+from stackyard.sources.store.identity import read_identity
 from stackyard.state.lockinfo import LockInfo, make_lock_info
-from stackyard.state.refusals import NotHolderError, StateLockedError
+from stackyard.state.refusals import FREEZE, NotHolderError, StateLockedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -106,6 +107,7 @@ async def hold_state(
     Raises:
         StateLockedError: Someone else holds it for longer than that, or it is frozen.
         StateRefusedError: It was deleted, or is not registered.
+        StoreMovedError: The store is being moved, which waits for the end of this run.
         StoreError: The store cannot be used.
     """
     lock_id = str(uuid.uuid4())
@@ -117,6 +119,8 @@ async def hold_state(
             await asyncio.to_thread(service.locks.lock, name, info, actor, lease=lease)
             break
         except StateLockedError as err:
+            if err.holder.info.operation == FREEZE:
+                await asyncio.to_thread(_require_not_moving, service)
             left_s = until - time.monotonic()
             if left_s <= 0:
                 raise
@@ -137,6 +141,12 @@ async def hold_state(
         # A lock that cannot be released, or was broken, goes with the lease of the run.
         with contextlib.suppress(StoreError, StoreBusyError, NotHolderError, StateLockedError):
             await asyncio.to_thread(service.locks.unlock, name, lock_id, actor)
+
+
+def _require_not_moving(service: StateService) -> None:
+    identity = read_identity(service.objects)
+    if identity is not None:
+        identity.require_here()
 
 
 def _format_actor(actor: Actor) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients.objects import Objects
     from stackyard.clients.objects.sealed import KeyRing
+    from stackyard.sources.store.identity import StoreIdentity
 
 __all__ = ["RING_VARIABLE", "ChosenStore"]
 
@@ -109,10 +110,22 @@ class ChosenStore:
             return open_objects(self.folder, ring=ring, create=create)
         return open_pooled(self.address, ring=ring, create=create)
 
-    def _require_settled(self, objects: Objects) -> None:
+    def require_here(self, objects: Objects) -> StoreIdentity | None:
+        """Refuse a store that was moved, or is being moved; return whose it is.
+
+        A run asks once more when its lease is there: a move either sees the lease and waits, or has begun.
+
+        Raises:
+            StoreMovedError: It was.
+            StoreError: It cannot be used.
+        """
         identity = read_identity(objects)
         if identity is not None:
             identity.require_here()
+        return identity
+
+    def _require_settled(self, objects: Objects) -> None:
+        identity = self.require_here(objects)
         last = read_last(self.base)
         if last == (self.address or ""):
             return
