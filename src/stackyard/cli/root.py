@@ -90,7 +90,7 @@ _COMMANDS = {
     "plans": LazyCommand(
         module="stackyard.cli.commands.plans",
         name="plans",
-        help="Look at the plans that were saved in the store of the site.",
+        help="Look at the plans that `stackyard plan --out store:` saved in the store of the site.",
     ),
     "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",
@@ -100,7 +100,7 @@ _COMMANDS = {
     "runs": LazyCommand(
         module="stackyard.cli.commands.runs",
         name="runs",
-        help="Show what was run: who, where, with which outcome. Follow and cancel runs.",
+        help="Show what was run on this site: who, where, on which input, with which outcome.",
     ),
     "scenario": LazyCommand(
         module="stackyard.cli.commands.scenario",
@@ -135,7 +135,8 @@ _COMMANDS = {
     "store": LazyCommand(
         module="stackyard.cli.commands.store",
         name="store",
-        help="Show, check and move the store of the site, and manage the key of the site.",
+        help="Manage the store of the site: states, journals, run records, saved plans,"
+        " inventories and sealed keys.",
     ),
     "test": LazyCommand(
         module="stackyard.cli.commands.test",

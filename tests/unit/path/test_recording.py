@@ -69,7 +69,7 @@ async def test_a_run_is_on_record_while_it_works_and_done_afterwards(subject: Ru
     ("error", "outcome"),
     [
         (InvalidInputError("hunter2 is wrong"), Outcome.FAILED),
-        (GuardRefusedError("no", []), Outcome.REFUSED),
+        (GuardRefusedError("no", ()), Outcome.REFUSED),
         (asyncio.CancelledError(), Outcome.STOPPED),
         (ZeroDivisionError(), Outcome.FAILED),
     ],

@@ -11,7 +11,7 @@ import pytest
 from tests.support.postgres import Postgres, new_schema, postgres
 from tests.support.state_client import state_body
 
-from stackyard.clients.objects import ABSENT, MemoryObjects, Objects, open_objects
+from stackyard.clients.objects import ABSENT, MemoryObjects, Objects, open_objects, watch
 from stackyard.clients.objects.sealed import MasterKey, make_master_key
 from stackyard.sources.store import ChosenStore, StoreMovedError, StoreSwitchedError, read_identity
 from stackyard.sources.store.chosen import RING_VARIABLE
@@ -132,7 +132,7 @@ def test_one_connection_serves_all_that_open_the_same_store(
     stored = two.get("a")
     assert stored is not None
     assert [entry.key for entry in two.list("")] == ["a"]
-    with two.watch("a") as changes:
+    with watch(two, "a") as changes:
         two.delete("a")
         assert changes.wait(10)
     assert opened == [address]

@@ -74,9 +74,10 @@ def test_who_is_always_too_late_says_so() -> None:
         change_identity(Contended(), lambda now: now)
 
 
-@pytest.mark.parametrize("field", ["moved_to", "moving_to"])
-def test_a_store_that_went_elsewhere_is_refused_by_the_name_of_the_other(field: str) -> None:
-    identity = StoreIdentity(**{field: "s3://bucket/new"})
+@pytest.mark.parametrize(
+    "identity", [StoreIdentity(moved_to="s3://bucket/new"), StoreIdentity(moving_to="s3://bucket/new")]
+)
+def test_a_store_that_went_elsewhere_is_refused_by_the_name_of_the_other(identity: StoreIdentity) -> None:
     with pytest.raises(StoreMovedError, match="s3://bucket/new"):
         identity.require_here()
     StoreIdentity().require_here()

@@ -10,22 +10,24 @@ _LATER = {
     "check": LazyCommand(
         module="stackyard.cli.commands.store.check",
         name="check",
-        help="Prove that the store can be written, and honours conditional writes.",
+        help="Prove that the store of the site, or STORE, can be read and written, and"
+        " honours conditional writes.",
     ),
     "key": LazyCommand(
         module="stackyard.cli.commands.store.key",
         name="key",
-        help="Show, make and rotate the key of the site.",
+        help="Manage the key of the site, which opens saved plans and seals the private keys in the store.",
     ),
     "move": LazyCommand(
         module="stackyard.cli.commands.store.move",
         name="move",
-        help="Move everything from one store to another.",
+        help="Move everything from the store FROM to the store TO: addresses, or folders.",
     ),
     "show": LazyCommand(
         module="stackyard.cli.commands.store.show",
         name="show",
-        help="Show which store the site uses, and what is in it.",
+        help="Show which store the site uses, what chose it, what is in it, and whether this"
+        " machine has the key.",
     ),
 }
 
