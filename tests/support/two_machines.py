@@ -30,6 +30,7 @@ from tests.support.processes import Watched
 from tests.support.seaweed import ACCESS_KEY, SECRET_KEY, new_prefix, require_seaweed
 from tests.support.state_process import StateProcess, start_service
 
+from pvelab.faults.latency import Work
 from pvelab.server.journal import JournalEntry
 from stackyard import lab
 from stackyard.clients.objects import Objects, open_objects
@@ -223,9 +224,24 @@ class TwoMachines:
         for machine in (self.first, self.second):
             machine.write_env(name, guests)
 
+    def slow_down(self, seconds: float) -> None:
+        """Let the lab take its time for work on guests; none with zero."""
+        slow = dict.fromkeys((Work.CREATE, Work.CLONE, Work.START), seconds) if seconds else {}
+        self.running.on_loop(lambda: setattr(self.running.world.latency, "overrides_s", slow))
+
     def host_of(self, machine: Machine) -> str:
         """Return the host that the program believes to be on."""
         return machine.env.get(other_machine.NAME_VARIABLE) or socket.gethostname()
+
+    def with_stores(self, *more: SharedStore) -> tuple[Machine, Machine]:
+        """Return both machines with what they need for other stores too."""
+        env = {name: value for store in more for name, value in store.env.items()}
+        return self.first.with_env(**env), self.second.with_env(**env)
+
+    def choose(self, store: SharedStore) -> None:
+        """Name another store in the input of both."""
+        for machine in (self.first, self.second):
+            _choose(machine.folder, store.address)
 
     def creations(self) -> dict[int, int]:
         """Return how often a guest of each vm id was created."""
@@ -271,24 +287,28 @@ def _are_apart() -> bool:
 
 
 @contextlib.contextmanager
-def two_machines(store: SharedStore, folder: Path, *, are_apart: bool = True) -> Iterator[TwoMachines]:
+def two_machines(
+    store: SharedStore, folder: Path, *, are_apart: bool = True, **options: Any
+) -> Iterator[TwoMachines]:
     """Have two machines for one lab.
 
     Args:
         store: What they share.
         folder: Where their checkouts and homes are.
         are_apart: Whether each takes the other for another host, as far as this system allows it.
+        options: Of the lab.
     """
     engine = str(real_engine(Flavour.TOFU).path)
     key_file = folder / "site.key"
     key_file.write_text(make_master_key())
     key_file.chmod(0o600)
-    with lab.running(nodes=("pve1", "pve2"), ssh_port=0) as running:
+    with lab.running(nodes=("pve1", "pve2"), ssh_port=0, **options) as running:
         journal = watch_calls(running)
         yard = make_yard(running, folder / "alpha" / "site", STACKYARD_TOFU=engine)
-        shutil.rmtree(yard.folder / ".stackyard")
         _choose(yard.folder, store.address)
-        shutil.copytree(yard.folder, folder / "beta" / "home lab" / "checkout")
+        checkout = folder / "beta" / "home lab" / "checkout"
+        # What git ignores stays: the first machine alone has the SSH key that was made with the site.
+        shutil.copytree(yard.folder, checkout, ignore=shutil.ignore_patterns(".stackyard"))
         made = [
             Machine(
                 folder=checkout,
@@ -303,10 +323,7 @@ def two_machines(store: SharedStore, folder: Path, *, are_apart: bool = True) ->
                 name=name,
                 store=store,
             )
-            for name, checkout in (
-                ("alpha", yard.folder),
-                ("beta", folder / "beta" / "home lab" / "checkout"),
-            )
+            for name, checkout in (("alpha", yard.folder), ("beta", checkout))
         ]
         yield TwoMachines(
             first=made[0], second=made[1], store=store, running=running, journal=journal, key_file=key_file

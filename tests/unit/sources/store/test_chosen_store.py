@@ -163,3 +163,18 @@ def test_the_key_of_the_site_is_never_shown(tmp_path: Path) -> None:
     assert os.environ.get("STACKYARD_STORE") is None
     with contextlib.closing(open_objects(tmp_path / "state")) as objects:
         assert objects.list("") == ()
+
+
+def test_a_database_in_which_nothing_was_stored_is_empty_and_leaves_no_trace(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    base = tmp_path / ".stackyard"
+    first, second = (ChosenStore(base=base, address=postgres.address(new_schema())) for _ in range(2))
+    with contextlib.closing(first.read()) as objects:
+        assert objects.list("") == ()
+    assert read_last(base) == ""
+    # A name that was mistyped once does not stand in the way.
+    note_last(first)
+    write_state(second)
+    with pytest.raises(StoreSwitchedError):
+        first.read()
