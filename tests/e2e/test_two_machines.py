@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from tests.support.operating import guest, manifest_text
 from tests.support.path_runs import DNS, WEB
 from tests.support.two_machines import KINDS, Machine, TwoMachines, share_store, two_machines
 
-from pvelab.machines.bubblewrap import find_bubblewrap
-from stackyard import lab
 from stackyard.clients.objects.sealed import make_master_key
 
 pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
@@ -153,27 +150,22 @@ def test_a_run_of_the_other_machine_is_shown_followed_and_cancelled(pair: TwoMac
     settle(pair, b)
 
 
-def test_a_manifest_that_one_machine_created_the_other_destroys(tmp_path: Path) -> None:
-    found = asyncio.run(find_bubblewrap())
-    if isinstance(found, str):
-        pytest.skip(found)
-    with (
-        share_store("postgresql", tmp_path) as store,
-        two_machines(store, tmp_path, guests=lab.Kind.SANDBOX) as pair,
-    ):
-        a, b = pair.first, pair.second
-        for machine in (a, b):
-            (machine.folder / "manifests" / "m.yaml").write_text(manifest_text("m", guest("edge", 700)))
-        a.run("create", "-M", "m", "-H", "lab", "--skip-preflight")
-        a.forget()
-        assert set(b.guests()) == {700}
-        # The other machine logs in with the key of the site and knows the host key of the guest.
-        b.run("create", "-M", "m", "-H", "lab", "--skip-preflight")
-        assert set(b.guests()) == {700}
-        b.forget()
-        b.run("destroy", "-M", "m", "-H", "lab", "--yes", "--skip-preflight")
-        assert b.guests() == {}
-        assert [run["verb"] for run in a.json("runs", "list")["runs"]] == ["destroy", "create", "create"]
+def test_a_manifest_that_one_machine_created_the_other_knows_and_destroys(pair: TwoMachines) -> None:
+    a, b = pair.first, pair.second
+    where = ("-M", "m", "-H", "lab", "--skip-preflight")
+    for machine in (a, b):
+        (machine.folder / "manifests" / "m.yaml").write_text(manifest_text("m", guest("edge", 700)))
+    a.run("create", *where)
+    a.forget()
+    known = b.json("manifest", "status", "m", "-H", "lab")
+    assert [(node["name"], node["vm_id"]) for node in known["nodes"]] == [("edge", 700)]
+    # The other machine logs in with the key of the site, and knows the host key of the guest.
+    b.run("create", *where)
+    b.forget()
+    assert pair.creations() == {700: 1}
+    b.run("destroy", *where, "--yes")
+    assert b.guests() == {}
+    assert [run["verb"] for run in a.json("runs", "list")["runs"]] == ["destroy", "create", "create"]
 
 
 def test_a_stray_guest_that_one_machine_imported_belongs_to_both(tmp_path: Path) -> None:
