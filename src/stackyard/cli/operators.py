@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from stackyard.base.errors import ExitStatus, StackyardError
 from stackyard.cli.operator_options import request_of
 from stackyard.cli.result import Result
+from stackyard.cli.unstored import warn_of_unstored_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +59,10 @@ async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Re
     from stackyard.operator.results import result_document  # lazy: as above
     from stackyard.operator.verbs import run_verb  # lazy: as above
     from stackyard.scenario.node_install import install_pve  # lazy: as above
+    from stackyard.sources.site.store_choice import find_store  # lazy: as above
 
+    site = values["site"]
+    warn_of_unstored_states(find_store(None if site is None else Path(site)).base, session)
     outcome = await run_verb(Verb(verb), request_of(values), session.emit, install_pve=install_pve)
     return Result(
         document=result_document(outcome),

@@ -184,12 +184,14 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
         emit: Takes the events that are given to the recording.
 
     Raises:
+        StoreMovedError: Everything in the store was moved to another one, or is being moved.
         StoreError: The store cannot be used.
     """
     objects = await asyncio.to_thread(subject.store.open)
     with contextlib.closing(objects):
         begun = _begin(subject)
         async with hold_run(objects, begun.id, owner=f"{begun.by}@{begun.machine}"):
+            await asyncio.to_thread(subject.store.require_here, objects)
             recording = Recording(begun, objects, subject, emit)
             before = await asyncio.to_thread(_version, objects, subject.state)
             recording.change(before=before, after=before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
+from stackyard.base.errors import FileError
+from stackyard.engine.errored import find_errored_state_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
     from stackyard.path.target import Target
     from stackyard.render import Rendered
 
-__all__ = ["Workspace", "input_digest"]
+__all__ = ["Workspace", "input_digest", "list_unstored_states"]
+
+_WORK = "work"
 
 _BACKEND_FILE = "backend.tf.json"
 _BACKEND = b'{"terraform": {"backend": {"http": {}}}}\n'
@@ -39,7 +44,7 @@ class Workspace:
     @classmethod
     def of(cls, base: Path, target: Target) -> Workspace:
         """Return the folder of a target below a base."""
-        return cls(folder=base / "work" / target.state_name.replace("/", "--"))
+        return cls(folder=base / _WORK / target.state_name.replace("/", "--"))
 
     def write(self, rendered: Rendered) -> None:
         """Make the configuration in the folder exactly this one.
@@ -103,6 +108,26 @@ class Workspace:
     @property
     def _stamp(self) -> Path:
         return self.folder / ".terraform" / _STAMP
+
+
+def list_unstored_states(base: Path) -> dict[str, Path]:
+    """Return the states that an apply on this machine could not store, each with the file that holds it.
+
+    Args:
+        base: The folder that the work folders are below.
+    """
+    found = {}
+    try:
+        folders = sorted((base / _WORK).iterdir())
+    except OSError:
+        # There are none, or nothing can be known of them.
+        return {}
+    for folder in folders:
+        with contextlib.suppress(FileError):
+            path = find_errored_state_in(folder, folder / ".terraform")
+            if path is not None:
+                found[folder.name.replace("--", "/")] = path
+    return found
 
 
 def _is_read_unasked(name: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import time
 from typing import TYPE_CHECKING
 
+from stackyard.clients.objects.clock import read_store_clock
 from stackyard.state import bodies, layout, ledger, lock_rules
 from stackyard.state.contents import add_version, describe_version
 from stackyard.state.document import read_document, with_serial
@@ -156,11 +156,10 @@ class Versions:
         head = self._core.require(name)
         kept = {one.body for one in ledger.versions_newest_first(self._core.objects, name, head.history)}
         kept.add("" if head.current is None else head.current.body)
-        gone = [
-            entry
-            for entry, modified_at in listed
-            if entry not in kept and modified_at < time.time() - older_than_s
-        ]
+        left = [(entry, modified_at) for entry, modified_at in listed if entry not in kept]
+        # By the clock of the store: with one that is ahead, what another writes just now would look old.
+        before = read_store_clock(self._core.objects) - older_than_s if left else 0.0
+        gone = [entry for entry, modified_at in left if modified_at < before]
         for which in gone:
             self._core.objects.delete(layout.body(name, which))
         self._drop_segments(name, before=(head.history.kept_from - 1) // ledger.SEGMENT)

@@ -253,8 +253,13 @@ def _spend(edit: Edit, spent: SpentLock) -> None:
 
 
 def _first_waiter(head: StateHead, now: float) -> Waiter | None:
-    """Return who is to have the lock next: the first of those who have shown that they wait, and are due."""
-    waiting = (one for one in head.waiting if one.polls >= POLLS_OF_A_WAITER and one.due_at > now)
+    """Return who is to have the lock next: the first of those who have shown that they wait, and are due.
+
+    One that is due later than any client asks again has a clock that is ahead of ours. It loses its place:
+    if it was killed, everyone would wait for it until our clock is there.
+    """
+    latest = now + _LONGEST_PAUSE_S + _SLACK_S
+    waiting = (one for one in head.waiting if one.polls >= POLLS_OF_A_WAITER and now < one.due_at <= latest)
     return next(waiting, None)
 
 

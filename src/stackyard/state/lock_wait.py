@@ -56,7 +56,7 @@ class LockWait:
         lease: str | None = None,
         is_patient: bool = True,
     ) -> None:
-        self._objects = service.objects
+        self.objects = service.objects
         self._locks = service.locks
         self.name = name
         self._info = info
@@ -115,7 +115,7 @@ class LockWait:
 
     def _watch(self) -> Watch:
         try:
-            return self._stack.enter_context(watch(self._objects, layout.head(self.name)))
+            return self._stack.enter_context(watch(self.objects, layout.head(self.name)))
         except (StoreError, StoreBusyError):
             # A server may have no connection left for one more watch.
             return PollingWatch()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
+from stackyard.sources.store.identity import read_identity
 from stackyard.state.http.workers import Workers
 from stackyard.state.lock_wait import LockWait
 from stackyard.state.lockinfo import LockInfo, make_lock_info
@@ -25,6 +26,7 @@ from stackyard.state.refusals import NotHolderError, StateLockedError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from stackyard.clients.objects import Objects
     from stackyard.state.model import Actor, Version
     from stackyard.state.service import StateService
 
@@ -109,6 +111,7 @@ async def hold_state(
     Raises:
         StateLockedError: Someone else holds it for longer than that, or it is frozen.
         StateRefusedError: It was deleted, or is not registered.
+        StoreMovedError: The store is being moved, which waits for the end of this run.
         StoreError: The store cannot be used.
     """
     lock_id = str(uuid.uuid4())
@@ -147,6 +150,9 @@ async def _take_lock(
                 refusal: StateLockedError | None = err
             while refusal is not None:
                 left_s = until - time.monotonic()
+                if refusal.is_frozen:
+                    # Frozen because everything is moved: then the error says where to.
+                    await thread.call(functools.partial(_require_not_moving, waiting.objects))
                 if left_s <= 0 or refusal.is_frozen:
                     raise refusal
                 on_wait(waiting.name, refusal)
@@ -156,6 +162,12 @@ async def _take_lock(
         # Behind the wait that may still be going on in it.
         await thread.call(waiting.close)
         thread.close()
+
+
+def _require_not_moving(objects: Objects) -> None:
+    identity = read_identity(objects)
+    if identity is not None:
+        identity.require_here()
 
 
 def _format_actor(actor: Actor) -> str:

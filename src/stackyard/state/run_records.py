@@ -22,6 +22,7 @@ from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients.objects import ANYTHING, StoreDamagedError
+from stackyard.clients.objects.clock import read_store_clock
 from stackyard.clients.objects.holders import is_process_gone
 from stackyard.clients.objects.leases import read_lease
 from stackyard.state import layout
@@ -49,8 +50,8 @@ _FIRST_PAGE = 25
 _DAY_S = 86_400.0
 # Records are read over the network side by side.
 _AT_ONCE = 8
-# A run whose lease has not been renewed for so long is lost, by any clock.
-_LOST_AFTER_S = 120.0
+# A run is lost when its lease was not renewed for this many times as long as it promised.
+_LOST_AFTER_PROMISES = 2.0
 
 
 class RunUnknownError(InvalidInputError):
@@ -153,6 +154,8 @@ class RunRecords:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        # The clock of the store, and when by our own it was read.
+        self._clock: tuple[float, float] | None = None
 
     def write(self, run: RecordedRun, redact: Redact | None = None) -> None:
         """Write a record; only the run itself does.
@@ -235,10 +238,18 @@ class RunRecords:
             return run
         lease = read_lease(self._objects, f"{layout.RUNS}{run.id}")
         is_gone = lease is None or lease.is_released or is_process_gone(lease.facts)
-        if not is_gone:
+        if lease is not None and not is_gone:
             beats = self._objects.list(f"{layout.RUNS}{run.id}", limit=1)
-            is_gone = bool(beats) and beats[0].modified_at < time.time() - _LOST_AFTER_S
+            silent_s = lease.promise_s * _LOST_AFTER_PROMISES
+            is_gone = bool(beats) and beats[0].modified_at < self._now() - silent_s
         return dataclasses.replace(run, outcome=Outcome.LOST) if is_gone else run
+
+    def _now(self) -> float:
+        """Return the time by the clock of the store."""
+        if self._clock is None:
+            self._clock = (read_store_clock(self._objects), time.monotonic())
+        at, read_at = self._clock
+        return at + time.monotonic() - read_at
 
     # --- Events
 
@@ -307,11 +318,17 @@ class RunRecords:
     def prune(self, older_than_days: float, *, now: float | None = None) -> int:
         """Remove runs that began longer ago, with their events; return how many.
 
+        Args:
+            older_than_days: How long ago.
+            now: The time; by the clock of the store when absent.
+
         Raises:
             StoreError: The store cannot be used.
         """
-        cutoff = (time.time() if now is None else now) - older_than_days * _DAY_S
-        after = f"{_RECORDS}{_FAR - int(cutoff * 1_000_000):017d}"
+        after = _begun_before((time.time() if now is None else now) - older_than_days * _DAY_S)
+        if now is None and self._objects.list(_RECORDS, after=after, limit=1):
+            # Our own clock may be ahead, and history is not worth its word.
+            after = _begun_before(self._now() - older_than_days * _DAY_S)
         count = 0
         while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
             for entry in entries:
@@ -339,6 +356,11 @@ def events_prefix(run_id: str) -> str:
 def control_key(run_id: str) -> str:
     """Return the object that says that a run is to stop."""
     return f"{_CONTROL}{run_id}"
+
+
+def _begun_before(at: float) -> str:
+    """Return what comes before the records of runs that began before a time."""
+    return f"{_RECORDS}{_FAR - int(at * 1_000_000):017d}"
 
 
 def _fits(one: _Listed, state: str, verb: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
 from stackyard.clients.objects import LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
@@ -23,7 +22,7 @@ __all__ = ["RunWatch", "hold_run"]
 # A run is silent for this long only when it is dead, or its machine is; a third of it passes between
 # heartbeats.
 PROMISE_S = 30.0
-# A run that was silent for so long is dead by any clock.
+# A run that was silent for so long by the clock of the store is dead.
 _FORGOTTEN_AFTER_S = 7 * 86_400.0
 
 
@@ -85,7 +84,12 @@ def _end(objects: Objects, key: str) -> None:
 
     A run whose object is gone has ended. No one takes the lease of a run over, so that no one replaces it.
     """
-    objects.delete(key)
-    for entry in objects.list(layout.RUNS):
-        if entry.modified_at < time.time() - _FORGOTTEN_AFTER_S:
+    try:
+        listed = objects.list(layout.RUNS)
+    finally:
+        objects.delete(key)
+    # Our last heartbeat tells the time by the clock of the store; that of this machine may be days ahead.
+    own = [entry.modified_at for entry in listed if entry.key == key]
+    for entry in listed if own else ():
+        if entry.modified_at < own[0] - _FORGOTTEN_AFTER_S:
             objects.delete(entry.key)

@@ -135,29 +135,51 @@ def move_store(
         StoreInUseError: Runs did not end in time. No new run begins until the move is repeated or undone.
         StoreError: One of them cannot be used.
     """
-    _require_free(origin, destination)
     move = _Move(origin=origin, destination=destination, label=label, actor=actor, note=note)
-    change_identity(destination, lambda now: dataclasses.replace(now, moving_to=label))
-    move.copy("While runs go on")
     began = time.monotonic()
-    change_identity(origin, lambda now: dataclasses.replace(now, moving_to=label))
-    frozen = _freeze(move, wait_s)
-    move.copy("With runs stopped")
-    count = move.require_same()
+    if not _is_decided(move):
+        _require_free(origin, destination)
+        own = change_identity(origin, lambda now: now).id
+        change_identity(
+            destination, lambda now: dataclasses.replace(now, moving_to=label, moved_from=own, moved_to="")
+        )
+        move.copy("While runs go on")
+        began = time.monotonic()
+        _copy_the_rest(move, wait_s)
+    _open_destination(move)
     states = StateService(destination)
-    for name in frozen:
-        states.locks.thaw(name, actor)
-    _switch(move)
     return MovedStore(
-        objects=count, states=sum(1 for _ in states.names()), stopped_s=time.monotonic() - began
+        objects=sum(1 for _ in _keys(destination)),
+        states=sum(1 for _ in states.names()),
+        stopped_s=time.monotonic() - began,
     )
 
 
-def _switch(move: _Move) -> None:
-    old = read_identity(move.origin)
-    keys = () if old is None else old.keys
-    change_identity(move.destination, lambda now: dataclasses.replace(now, keys=keys, moving_to=""))
+def _copy_the_rest(move: _Move, wait_s: float) -> None:
+    """Stop runs, copy what changed since, and leave the old store for good."""
+    change_identity(move.origin, lambda now: dataclasses.replace(now, moving_to=move.label))
+    frozen = _freeze(move, wait_s)
+    move.copy("With runs stopped")
+    move.require_same()
+    states = StateService(move.destination)
+    for name in frozen:
+        states.locks.thaw(name, move.actor)
+    old = change_identity(move.origin, lambda now: now)
+    change_identity(move.destination, lambda now: dataclasses.replace(now, keys=old.keys))
+    # Before the new store opens: at no moment may runs use both.
     change_identity(move.origin, lambda now: dataclasses.replace(now, moved_to=move.label, moving_to=""))
+
+
+def _open_destination(move: _Move) -> None:
+    change_identity(move.destination, lambda now: dataclasses.replace(now, moving_to=""))
+
+
+def _is_decided(move: _Move) -> bool:
+    """Return whether an earlier attempt left the old store, and was killed before the new one opened."""
+    old, new = read_identity(move.origin), read_identity(move.destination)
+    if old is None or new is None or not new.moving_to:
+        return False
+    return old.moved_to == move.label and new.moved_from == old.id
 
 
 def _require_free(origin: Objects, destination: Objects) -> None:
@@ -165,6 +187,8 @@ def _require_free(origin: Objects, destination: Objects) -> None:
     if old is not None and old.moved_to:
         old.require_here()
     if new is not None and new.moving_to:
+        if old is None or new.moved_from != old.id:
+            raise StoreTakenError("Another store is being moved there.")
         # An earlier attempt was killed.
         return
     if new is not None and new.moved_to:

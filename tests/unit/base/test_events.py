@@ -69,6 +69,27 @@ def test_every_record_follows_the_schema(event_type: type[events.Event], data: s
     assert {"v", "seq", "at", "type", *(field.name for field in dataclasses.fields(event))} == set(line)
 
 
+@pytest.mark.parametrize("event_type", events.EVENT_TYPES)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_every_event_is_read_from_its_record(event_type: type[events.Event], data: st.DataObject) -> None:
+    event = data.draw(events_of(event_type))
+    assert events.read(line_of(event)) == event
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"type": "of.a.later.version"},
+        {"type": events.LogLine.type, "level": "info"},
+        {"type": events.LogLine.type, "level": "shouting", "source": "x", "text": "y"},
+    ],
+)
+def test_a_record_that_this_version_does_not_know_is_no_event(document: dict[str, Any]) -> None:
+    assert events.read(document) is None
+
+
 def test_the_published_schema_is_that_of_the_code() -> None:
     published = PUBLISHED.read_bytes()
     assert json.loads(published) == events.schema()

@@ -10,7 +10,7 @@ import pytest
 from stackyard.desired import Secret
 from stackyard.path.planfile import PlanKey
 from stackyard.path.target import Target
-from stackyard.path.workspace import Workspace, input_digest
+from stackyard.path.workspace import Workspace, input_digest, list_unstored_states
 from stackyard.render import Rendered, Variable
 
 TARGET = Target(kind="env", name="dev", node="pve1")
@@ -153,3 +153,18 @@ def test_a_choice_of_providers_that_no_longer_fits_is_made_again(
     lock.write_text(CHOSEN.replace("VERSION", version))
     assert workspace.drop_stale_lock("bpg/proxmox", "~> 0.111") is is_stale
     assert lock.exists() is not is_stale
+
+
+def test_states_that_wait_in_a_file_are_listed_until_they_are_stored(tmp_path: Path) -> None:
+    assert list_unstored_states(tmp_path) == {}
+    workspace = Workspace.of(tmp_path, TARGET)
+    workspace.write(RENDERED)
+    assert list_unstored_states(tmp_path) == {}
+    left = workspace.folder / "errored.tfstate"
+    left.write_text("{}")
+    elsewhere = tmp_path / "work" / "env--other--pve1" / ".terraform" / "errored.tfstate"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_text("{}")
+    assert list_unstored_states(tmp_path) == {"env/dev/pve1": left, "env/other/pve1": elsewhere}
+    left.rename(left.with_name("errored.tfstate.stored-1"))
+    assert list(list_unstored_states(tmp_path)) == ["env/other/pve1"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from tests.support.state_client import Client, lock_body, lock_id_of, served, state_body
 
 from stackyard.clients.objects import MemoryObjects
 from stackyard.state import Actor, StateService
+from stackyard.state.refusals import StateLockedError
 
 PATIENCE_S = 60.0
 ME = Actor(principal="tests")
@@ -106,3 +108,17 @@ async def until_waiting(client: Client, count: int = 1) -> None:
     """Return when as many requests are held open."""
     while f"stackyard_state_waiting {count}\n" not in (await client.request("GET", "/metrics")).body.decode():
         await asyncio.sleep(0.01)
+
+
+def test_a_dead_waiter_whose_clock_was_ahead_keeps_no_one_from_the_lock() -> None:
+    objects, clock = MemoryObjects(), Clock()
+    ours = StateService(objects, clock=clock)
+    theirs = StateService(objects, clock=lambda: clock.now + 3600.0)
+    holder, gone = lock_body(who="holder"), lock_body(who="gone")
+    ours.locks.lock("a", holder, ME)
+    for _ in range(3):
+        with contextlib.suppress(StateLockedError):
+            theirs.locks.lock("a", gone, ME)
+        clock.now += 1.0
+    ours.locks.unlock("a", lock_id_of(holder), ME)
+    assert ours.locks.lock("a", lock_body(who="next"), ME).info.who == "next"

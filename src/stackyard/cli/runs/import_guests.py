@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import UsageError
 from stackyard.cli.result import Result
 from stackyard.cli.runs.target import settings_of
+from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.cli.views.changes import describe_finding
 from stackyard.desired import Container
 from stackyard.path.environment import EnvironmentSource
@@ -37,6 +38,7 @@ async def run_import(session: Session, values: dict[str, Any]) -> Result:
         left_alone=frozenset(key for given in values["leave"] for key in _words(given)),
         is_trial=values["dry_run"],
     )
+    warn_of_unstored_states(source.store.base, session)
     settings = settings_of(values, source.store)
     subject = RunSubject(
         verb="import",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.errors import InvalidInputError, UsageError
+from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.guard import Allowances, GuardRefusedError, Permit
 from stackyard.guard.destruction import ALLOW_DESTROY, ALLOW_DISK_LOSS
 from stackyard.guard.interruption import ALLOW_NETWORK_RELOAD, ALLOW_REBOOT
@@ -95,6 +96,7 @@ class ChosenTarget:
         self._values = values
         self._by_state = by_state
         self._source, self.store, self.resolved = self._read()
+        warn_of_unstored_states(self.store.base, session)
 
     def _read(self) -> tuple[Source, ChosenStore, Resolved]:
         sources, store = _sources(self._session, self._values)

@@ -27,6 +27,7 @@ __all__ = [
     "ListedObject",
     "Objects",
     "RepeatableObjects",
+    "StoreAbsentError",
     "StoreBusyError",
     "StoreDamagedError",
     "StoreDeniedError",
@@ -92,6 +93,14 @@ class StoreError(UnreachableError):
     code = "E-STORE"
     summary = "The object store cannot be used"
     default_remedy = "Check that the store is up and that you may use it, then run the command again."
+
+
+class StoreAbsentError(StoreError):
+    """The store can be reached, and nothing was ever stored there."""
+
+    code = "E-STORE-ABSENT"
+    summary = "There is no object store"
+    default_remedy = "Check the address; the first run that writes makes a store."
 
 
 class StoreBusyError(BusyError):

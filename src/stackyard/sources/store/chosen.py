@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stackyard.clients.objects import MemoryObjects, open_objects
+from stackyard.clients.objects import MemoryObjects, StoreAbsentError, open_objects
 from stackyard.clients.objects.open_store import DATABASE
 from stackyard.sources.store import earlier_files
 from stackyard.sources.store.identity import read_identity
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from stackyard.clients.objects import Objects
     from stackyard.clients.objects.sealed import KeyRing
+    from stackyard.sources.store.identity import StoreIdentity
 
 __all__ = ["RING_VARIABLE", "ChosenStore"]
 
@@ -76,7 +77,7 @@ class ChosenStore:
         return objects
 
     def read(self) -> Objects:
-        """Open the store to read it: nothing is created, and an embedded one that is not there is empty.
+        """Open the store to read it: nothing is created, and one that is not there yet is empty.
 
         Raises:
             StoreSwitchedError: The states of the site are in another store.
@@ -87,13 +88,11 @@ class ChosenStore:
             return self.open()
         if self.address is None and not (self.folder / DATABASE).exists():
             return MemoryObjects()
-        objects = self._open(create=False)
         try:
-            self._require_settled(objects)
-        except BaseException:
-            objects.close()
-            raise
-        return objects
+            return self._settle(self._open(create=False))
+        except StoreAbsentError:
+            self._require_nothing_elsewhere("")
+            return MemoryObjects()
 
     def open_as_is(self, *, create: bool = False) -> Objects:
         """Open the store whatever became of it, as for a move.
@@ -109,15 +108,40 @@ class ChosenStore:
             return open_objects(self.folder, ring=ring, create=create)
         return open_pooled(self.address, ring=ring, create=create)
 
-    def _require_settled(self, objects: Objects) -> None:
+    def _settle(self, objects: Objects) -> Objects:
+        try:
+            self._require_settled(objects)
+        except BaseException:
+            objects.close()
+            raise
+        return objects
+
+    def require_here(self, objects: Objects) -> StoreIdentity | None:
+        """Refuse a store that was moved, or is being moved; return whose it is.
+
+        A run asks once more when its lease is there: a move either sees the lease and waits, or has begun.
+
+        Raises:
+            StoreMovedError: It was.
+            StoreError: It cannot be used.
+        """
         identity = read_identity(objects)
         if identity is not None:
             identity.require_here()
+        return identity
+
+    def _require_settled(self, objects: Objects) -> None:
+        identity = self.require_here(objects)
+        if self._require_nothing_elsewhere("" if identity is None else identity.id):
+            note_last(self)
+
+    def _require_nothing_elsewhere(self, own_id: str) -> bool:
+        """Refuse this store while another one holds the states; return whether it was not the last used."""
         last = read_last(self.base)
         if last == (self.address or ""):
-            return
-        require_nothing_elsewhere(self, last, "" if identity is None else identity.id)
-        note_last(self)
+            return False
+        require_nothing_elsewhere(self, last, own_id)
+        return True
 
 
 def _ring() -> KeyRing | None:

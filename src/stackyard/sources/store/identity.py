@@ -50,6 +50,7 @@ class StoreIdentity:
         created_at: When the site began to use it, in seconds since 1970.
         moved_to: The store that took its place; empty while it is in use.
         moving_to: The store that it is being moved to; no run begins meanwhile.
+        moved_from: The id of the store that everything in it is from, or is being copied from.
     """
 
     id: str = ""
@@ -57,6 +58,7 @@ class StoreIdentity:
     created_at: float = 0.0
     moved_to: str = ""
     moving_to: str = ""
+    moved_from: str = ""
 
     def require_here(self) -> None:
         """Refuse a store that was moved, or is being moved.

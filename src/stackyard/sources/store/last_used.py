@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
 from stackyard.base.errors import FileError, InvalidInputError
-from stackyard.clients.objects import StoreError, open_objects
+from stackyard.clients.objects import StoreAbsentError, StoreError, open_objects
 from stackyard.clients.objects.open_store import DATABASE
 from stackyard.sources.store.identity import read_identity
 from stackyard.sources.store.pool import open_pooled
@@ -68,6 +68,8 @@ def require_nothing_elsewhere(store: ChosenStore, last: str, own_id: str) -> Non
         try:
             with contextlib.closing(open_pooled(last, create=False)) as objects:
                 _require_left(store, objects, last, own_id)
+        except StoreAbsentError:
+            return
         except StoreError as err:
             raise StoreSwitchedError(
                 f"{last} was used here before, and cannot be asked whether it holds states: {err.detail}",

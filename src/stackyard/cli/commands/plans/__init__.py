@@ -10,7 +10,7 @@ _LATER = {
     "discard": LazyCommand(
         module="stackyard.cli.commands.plans.discard",
         name="discard",
-        help="Remove saved plans.",
+        help="Remove saved plans: each of PLANS is an id or the start of one.",
     ),
     "list": LazyCommand(
         module="stackyard.cli.commands.plans.list",
@@ -20,7 +20,7 @@ _LATER = {
     "show": LazyCommand(
         module="stackyard.cli.commands.plans.show",
         name="show",
-        help="Show what a saved plan does, with secrets masked.",
+        help="Show what PLAN does, with secrets masked.",
     ),
 }
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.cli.unstored import warn_of_unstored_states
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -68,6 +70,7 @@ def open_store(site: str | None) -> Iterator[OpenedStore]:
             store = find_store()
         except StackyardError as other:
             raise other from err
+    warn_of_unstored_states(store.base)
     with contextlib.closing(store.read()) as objects:
         yield OpenedStore(store, objects)
 

@@ -10,12 +10,12 @@ _LATER = {
     "cancel": LazyCommand(
         module="stackyard.cli.commands.runs.cancel",
         name="cancel",
-        help="Ask a run on any machine to stop cleanly.",
+        help="Ask RUN, on any machine, to stop cleanly, as Ctrl-C there does.",
     ),
     "follow": LazyCommand(
         module="stackyard.cli.commands.runs.follow",
         name="follow",
-        help="Show the events of a run on any machine as they happen, until it ends.",
+        help="Show the events of RUN as they happen, until it ends.",
     ),
     "list": LazyCommand(
         module="stackyard.cli.commands.runs.list",
@@ -25,7 +25,7 @@ _LATER = {
     "show": LazyCommand(
         module="stackyard.cli.commands.runs.show",
         name="show",
-        help="Show the record of a run: who, where, on which input, and its outcome.",
+        help="Show the record of RUN: its id, the start of its id, or `last`.",
     ),
 }
 

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from stackyard.cli.commands.state.words import instant
+from stackyard.cli.unstored import warn_of_unstored_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,9 @@ def open_store() -> Iterator[Objects]:
     """
     from stackyard.sources.site.store_choice import find_store  # lazy: only when a verb runs
 
-    with contextlib.closing(find_store().read()) as objects:
+    store = find_store()
+    warn_of_unstored_states(store.base)
+    with contextlib.closing(store.read()) as objects:
         yield objects
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from stackyard.base.errors import UsageError
+from stackyard.cli.unstored import warn_of_unstored_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,6 +132,8 @@ def open_service(
     """
     from stackyard.state import StateService  # lazy: only when a verb runs
 
+    if choice.is_default:
+        warn_of_unstored_states(choice.base())
     objects = _open(choice, create=create)
     try:
         yield StateService(objects, policy)
@@ -142,6 +145,10 @@ def _open(choice: StoreChoice, *, create: bool) -> Objects:
     from stackyard.clients.objects import MemoryObjects, open_objects  # lazy: only when a verb runs
     from stackyard.clients.objects.open_store import DATABASE  # lazy: as above
 
+    if choice.is_default and choice.key_file is None:
+        # As runs open it: a store that was moved is refused.
+        chosen = default_store()
+        return chosen.open() if create else chosen.read()
     place = choice.place()
     if choice.is_default and not create and isinstance(place, Path) and not (place / DATABASE).exists():
         return MemoryObjects()

@@ -20,12 +20,13 @@ _LATER = {
     "move": LazyCommand(
         module="stackyard.cli.commands.store.move",
         name="move",
-        help="Move everything from one store to another.",
+        help="Move everything from the store FROM to the store TO: addresses, or folders.",
     ),
     "show": LazyCommand(
         module="stackyard.cli.commands.store.show",
         name="show",
-        help="Show which store the site uses, and what is in it.",
+        help="Show which store the site uses, what chose it, what is in it, and whether this"
+        " machine has the key.",
     ),
 }
 

@@ -57,9 +57,11 @@ def move(session: Session, /, **values: Any) -> Result:
         raise UsageError(f"{values['origin']} is both the source and the destination.")
     import asyncio  # lazy: only when this verb runs
 
-    moved = session.run(asyncio.to_thread(_move, session, values))
     chosen = store_here(values["site"])
+    _take_over_files(chosen, values["origin"])
+    # Before the move: whoever is killed after it has the key already.
     kept = _carry_key(chosen, values["origin"], values["destination"])
+    moved = session.run(asyncio.to_thread(_move, session, values))
     document = {
         "from": values["origin"],
         "to": values["destination"],
@@ -78,7 +80,6 @@ def _move(session: Session, values: dict[str, Any]) -> MovedStore:
     def note(text: str) -> None:
         session.emit(events.LogLine(level=events.LogLevel.INFO, source="store", text=text))
 
-    _take_over_files(values["site"], values["origin"])
     with (
         contextlib.closing(open_named(values["origin"], create=False)) as origin,
         contextlib.closing(open_named(values["destination"], create=True)) as destination,
@@ -102,34 +103,36 @@ def _abort(origin: str) -> Result:
     return Result(document={"from": origin, "thawed": count}, show=lambda writer: writer.line(text))
 
 
-def _embedded(chosen: ChosenStore, origin: str) -> bool:
-    return "://" not in origin and Path(origin).resolve() == chosen.folder.resolve()
-
-
-def _take_over_files(site: str | None, origin: str) -> None:
+def _take_over_files(chosen: ChosenStore, origin: str) -> None:
     """Bring what earlier versions kept in files into the store that is about to be moved."""
-    from stackyard.sources.store import ChosenStore, earlier_files  # lazy: only when this verb runs
+    from stackyard.sources.store import earlier_files  # lazy: only when this verb runs
 
-    chosen = store_here(site)
-    if _embedded(chosen, origin) and earlier_files.are_there(chosen.base):
-        own = ChosenStore(base=chosen.base, site_key=chosen.site_key)
+    own = _named(chosen, origin)
+    if own is not None and own.address is None and earlier_files.are_there(own.base):
         with contextlib.closing(own.open_as_is(create=True)) as objects:
             earlier_files.take_over(own, objects)
 
 
+def _named(chosen: ChosenStore, named: str) -> ChosenStore | None:
+    """Return a store of this site by what a command line calls it; None for a folder of another one."""
+    from stackyard.sources.store import ChosenStore  # lazy: only when this verb runs
+
+    if "://" in named:
+        return ChosenStore(base=chosen.base, address=named, site_key=chosen.site_key)
+    own = ChosenStore(base=chosen.base, site_key=chosen.site_key)
+    return own if Path(named).resolve() == own.folder.resolve() else None
+
+
 def _carry_key(chosen: ChosenStore, origin: str, destination: str) -> Path | None:
-    """Keep the key that was beside an embedded store where that of the new store is looked for."""
+    """Copy a key that was made for the old store to where that of the new store is looked for."""
     from stackyard.base import directories, files  # lazy: only when this verb runs
-    from stackyard.sources.store import ChosenStore  # lazy: as above
     from stackyard.sources.store.keys import made_key_file, read_keys  # lazy: as above
 
-    own = ChosenStore(base=chosen.base, site_key=chosen.site_key)
-    new = ChosenStore(base=chosen.base, address=destination, site_key=chosen.site_key)
-    if "://" not in destination or not _embedded(own, origin):
+    old, new = _named(chosen, origin), _named(chosen, destination)
+    if old is None or new is None:
         return None
-    found = read_keys(own)
-    target = made_key_file(new)
-    if found is None or found.path is None or found.path != made_key_file(own):
+    found, target = read_keys(old), made_key_file(new)
+    if found is None or found.path != made_key_file(old) or found.path == target:
         return None
     if not target.exists():
         directories.ensure_private(target.parent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.clients.objects.base import StoreDamagedError, StoreError, StoreReadOnlyError
+from stackyard.clients.objects.base import StoreAbsentError, StoreDamagedError, StoreError, StoreReadOnlyError
 from stackyard.clients.objects.postgres.statements import fill_in
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _look(connection: StoreConnection, schema: str) -> tuple[Any, ...]:
 
 def missing(address: PostgresAddress) -> StoreError:
     """Return the error for tables that are not there and must not be made."""
-    return StoreError(
+    return StoreAbsentError(
         f"There is no store in the schema {address.schema} of {address.label}.",
         remedy="Check the address; the first write through `stackyard state serve` or `apply` makes a store.",
     )
