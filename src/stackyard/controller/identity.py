@@ -19,11 +19,12 @@ from stackyard.sources.store.sealed import open_sealed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stackyard.clients.objects import Objects
     from stackyard.controller.options import ControllerOptions
     from stackyard.sources.site.load import Site
     from stackyard.sources.store import ChosenStore
 
-__all__ = ["certificate_of", "renewal_in_s"]
+__all__ = ["certificate_of", "forget_certificate", "renewal_in_s"]
 
 # An address that no one answers at is enough: the system is only asked from where it would be reached.
 _ELSEWHERE = (("192.0.2.1", socket.AF_INET), ("2001:db8::1", socket.AF_INET6))
@@ -80,6 +81,18 @@ def _stored_certificate(store: ChosenStore, names: list[str]) -> serving.Certifi
                 objects.put(CERTIFICATE, wanted.certificate_pem, expect=ANYTHING)
             return wanted
     raise ConflictError(CERTIFICATE_KEY)
+
+
+def forget_certificate(objects: Objects) -> bool:
+    """Remove the certificate of a controller and its key from the store; return whether there was one.
+
+    Raises:
+        StoreError: The store cannot be used.
+    """
+    was_there = objects.get(CERTIFICATE_KEY) is not None
+    for key in (CERTIFICATE_KEY, CERTIFICATE):
+        objects.delete(key)
+    return was_there
 
 
 def renewal_in_s(certificate: serving.Certificate) -> float:

@@ -303,6 +303,9 @@ def test_the_certificate_is_kept_with_the_site_and_its_key_survives_a_renewal(tm
     assert first == second
     renewed = ask(site, identity, names=("another.example",))
     assert (renewed[0] != first[0], renewed[1] == first[1]) == (True, True)
+    # Another machine that shares the store shows it too, and the names of both stay in it.
+    assert ask(site, identity, names=("third.example",))[1] == first[1]
+    assert ask(site, identity, names=("another.example",)) == ask(site, identity)
     kept = site / ".stackyard" / "controller" / "certificate"
     assert [path.name for path in kept.iterdir() if path.stat().st_mode & 0o077] == []
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["ready_result", "serve"]
 
 _LATER = {
+    "new-key": LazyCommand(
+        module="stackyard.cli.commands.serve.new_key",
+        name="new_key",
+        help="Forget the private key of the controller; its next start creates another one.",
+    ),
     "start": LazyCommand(
         module="stackyard.cli.commands.serve.background",
         name="start",
