@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.channel_store import open_channel_store
 from tests.support.object_service import object_service, use_token
+from tests.support.other_s3 import new_address
 from tests.support.postgres import new_schema, require_postgres, use_password
 from tests.support.seaweed import new_prefix, require_seaweed, use_credentials
 
@@ -19,7 +20,7 @@ from stackyard.clients.objects.sealed import KeyRing, MasterKey, SealedObjects
 __all__ = ["Store", "store"]
 
 KINDS = (
-    *("memory", "sqlite", "s3", "postgresql", "sealed"),
+    *("memory", "sqlite", "s3", "s3-other", "postgresql", "sealed"),
     *("http-memory", "http-sqlite", "http-postgresql", "channel"),
 )
 
@@ -71,6 +72,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
             stack.callback(inner.close)
             url = stack.enter_context(object_service(inner)).url
             made = Store(request.param, lambda: open_objects(url))
+        elif request.param == "s3-other":
+            address = new_address(monkeypatch)
+            made = Store("s3", lambda: open_objects(address))
         else:
             made = make_store(request.param, tmp_path)
         yield made

@@ -48,7 +48,10 @@ __all__ = ["Recording", "RunSubject", "recorded"]
 # How long runs are remembered, unless STACKYARD_RUNS_DAYS says otherwise.
 _KEPT_DAYS = 90.0
 _DAYS_VARIABLE = "STACKYARD_RUNS_DAYS"
+# How often events are stored: a short run is followed closely, a long one leaves fewer objects.
 _FLUSH_EVERY_S = 0.5
+_SLOWEST_FLUSH_S = 5.0
+_SLOWER_BY = 60.0
 _FAILURES = (StoreError, StoreBusyError)
 
 
@@ -157,8 +160,9 @@ class Recording:
 
     def _listen(self) -> None:
         """Store events while the run works, and stop it cleanly when someone asks for that."""
-        is_asked = False
-        while not self._ended.wait(_FLUSH_EVERY_S):
+        is_asked, began_s, pause_s = False, time.monotonic(), _FLUSH_EVERY_S
+        while not self._ended.wait(pause_s):
+            pause_s = min(_SLOWEST_FLUSH_S, _FLUSH_EVERY_S + (time.monotonic() - began_s) / _SLOWER_BY)
             self.flush()
             # Events are stored at this pace in any case: a look costs less than a watch of its own.
             with contextlib.suppress(*_FAILURES, RuntimeError):
