@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from tests.support.site_store import overwrite, put_sealed, read_sealed
 
 from stackyard.base.errors import UsageError
-from stackyard.clients.objects import open_objects
+from stackyard.clients.objects import MemoryObjects, open_objects
+from stackyard.clients.objects.sealed import make_master_key
 from stackyard.controller.tokens import (
     MemoryStore,
     TokenError,
@@ -27,6 +29,7 @@ from stackyard.controller.tokens import (
 from stackyard.controller.tokens.claims import read_unverified_claims
 from stackyard.controller.tokens.store import TokenStoreError
 from stackyard.sources.store import ChosenStore
+from stackyard.sources.store.pool import lend_store
 
 HOUR_S = 3600.0
 
@@ -361,3 +364,22 @@ def test_a_list_that_is_changed_all_the_time_never_looks_lost(tmp_path: Path) ->
         refusals.add(refusal(there, token))
     thread.join()
     assert refusals == {None}
+
+
+def test_what_another_machine_revokes_is_refused_a_second_later(tmp_path: Path) -> None:
+    key = make_master_key()
+    with lend_store("test://shared", MemoryObjects(), key):
+        here, there = (
+            Tokens(
+                TokenObjects(ChosenStore(base=tmp_path / name, address="test://shared", site_key=key)),
+                site_key=SITE_KEY,
+            )
+            for name in ("here", "there")
+        )
+        token, issued = here.issue(node="a")
+        assert refusal(there, token) is None
+        here.revoke(issued.id)
+        until = time.monotonic() + 5
+        while refusal(there, token) is None and time.monotonic() < until:
+            time.sleep(0.05)
+        assert refusal(there, token) is TokenRefusal.REVOKED

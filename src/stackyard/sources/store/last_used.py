@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
@@ -85,5 +86,5 @@ def _require_left(store: ChosenStore, objects: Objects, label: str, own_id: str)
         raise StoreSwitchedError(
             f"The store that is chosen is {store.label} ({store.chosen_by}),"
             f" and the states of this site are in {label}.",
-            remedy=f"Move them: stackyard store move {label} {store.label}",
+            remedy=f"Move them: {shlex.join(['stackyard', 'store', 'move', label, store.label])}",
         )
