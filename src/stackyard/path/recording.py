@@ -128,27 +128,30 @@ class Recording:
         """
         self._records.write(self.run, self._subject.redactor)
 
-    def flush(self) -> None:
-        """Store the events that came since."""
+    def flush(self) -> bool:
+        """Store the events that came since; return whether the store took them."""
         with self._lock:
             lines, self._lines = self._lines, []
         if not lines:
-            return
+            return True
         try:
             self._records.add_events(self.run.id, self._stored, lines)
         except _FAILURES:
             # They go with the next.
             with self._lock:
                 self._lines = [*lines, *self._lines]
-        else:
-            self._stored += 1
+            return False
+        self._stored += 1
+        return True
 
     def end(self) -> None:
         """Store what is left, and stop listening."""
         self._ended.set()
         if self._listening.is_alive():
             self._listening.join()
-        self.flush()
+        if not self.flush():
+            # A store that is away was waited for once; each further write would wait as long.
+            return
         with contextlib.suppress(*_FAILURES):
             self.write()
             self._records.forget(self.run.id)
