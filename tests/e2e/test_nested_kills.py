@@ -20,8 +20,9 @@ from tests.support.path_faults import Spot, spots_of
 from tests.support.path_kills import children_of
 from tests.support.path_runs import WatchedJournal, control, watch_calls
 from tests.support.processes import Watched
-from tests.support.site_store import Scoped, keys_in
+from tests.support.site_store import keys_in
 
+from stackyard.clients.objects.scoped import ScopedObjects
 from stackyard.operator.record import RunState
 from stackyard.operator.record_store import decode_record
 from stackyard.path.target import Target
@@ -145,7 +146,7 @@ class Nested:
         assert keys_in(self.ground.yard.folder / ".stackyard", "heads/") == []
         state = Target(kind="manifest", name=SUBTREE, node="lab").state_name
         with contextlib.closing(ChosenStore(base=Path(self.outer.store)).read()) as objects:
-            inner = Scoped(objects, layout.inner("manifest/deep/lab", INNER))
+            inner = ScopedObjects(objects, layout.inner("manifest/deep/lab", INNER))
             content = StateService(inner).contents.read(state)
             assert content is not None
             kept = [address for address in read_view(content.body.data).instances if "_vm." in address]

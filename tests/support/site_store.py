@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
-from stackyard.clients.objects import ANYTHING, Expect, ListedObject, Objects, Stored, Tag, open_objects
+from stackyard.clients.objects import ANYTHING, open_objects
 from stackyard.sources.store import ChosenStore
 from stackyard.sources.store.sealed import open_sealed
 
-__all__ = ["Scoped", "keys_in", "overwrite", "pending", "put_sealed", "read_sealed"]
+__all__ = ["keys_in", "overwrite", "pending", "put_sealed", "read_sealed"]
 
 
 def keys_in(base: Path, prefix: str) -> list[str]:
@@ -48,29 +46,3 @@ def put_sealed(base: Path, key: str, data: bytes) -> None:
     store = ChosenStore(base=base)
     with contextlib.closing(store.open()) as objects:
         open_sealed(store, objects).put(key, data, expect=ANYTHING)
-
-
-class Scoped:
-    """A part of a store, as someone sees it whose objects begin with a prefix."""
-
-    def __init__(self, inner: Objects, scope: str) -> None:
-        self._inner = inner
-        self._scope = scope
-
-    def get(self, key: str) -> Stored | None:
-        return self._inner.get(self._scope + key)
-
-    def put(self, key: str, data: bytes, *, expect: Expect, before: Mapping[str, bytes] | None = None) -> Tag:
-        others = {self._scope + other: body for other, body in (before or {}).items()}
-        return self._inner.put(self._scope + key, data, expect=expect, before=others)
-
-    def delete(self, key: str) -> None:
-        self._inner.delete(self._scope + key)
-
-    def list(self, prefix: str, *, after: str = "", limit: int = 1000) -> tuple[ListedObject, ...]:
-        behind = self._scope + after if after else ""
-        listed = self._inner.list(self._scope + prefix, after=behind, limit=limit)
-        return tuple(dataclasses.replace(one, key=one.key.removeprefix(self._scope)) for one in listed)
-
-    def close(self) -> None:
-        self._inner.close()

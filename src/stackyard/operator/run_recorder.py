@@ -9,12 +9,15 @@ import datetime
 import os
 import socket
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base import events
 from stackyard.base.diagnostics import in_full
 from stackyard.base.errors import StackyardError
+from stackyard.clients.objects import StoreError
+from stackyard.clients.objects.base import StoreBusyError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
 from stackyard.operator.progress import Tracker
 from stackyard.operator.record import RunRecord, RunState
@@ -68,6 +71,9 @@ class RunRecorder:
         self._began_s = time.monotonic()
         self.before: dict[str, RunRecord | None] = {}
         self._known: dict[str, dict[str, NodeOutcome]] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="run record")
+        self._writing: Future[None] | None = None
+        self._latest: tuple[NodeOutcome, ...] | None = None
 
     def get_previous(self, host: str, name: str) -> NodeOutcome | None:
         """Return what the run before knew of a node."""
@@ -102,8 +108,9 @@ class RunRecorder:
     @contextlib.asynccontextmanager
     async def record(self, nodes: Iterable[NodeOutcome]) -> AsyncIterator[Tracker]:
         """Write down what becomes of the nodes; the record of a run that is stopped or fails says so."""
-        tracker = Tracker(nodes, self._save, self._emit)
-        tracker.flush()
+        tracker = Tracker(nodes, self._save_later, self._emit)
+        # The first one has to be stored: who finds this run cut off knows whose the guests are.
+        await asyncio.to_thread(self._save, tracker.nodes)
         # However the run ends, the next run has to know how far it came.
         state, error = RunState.FAILED, "The run ended with a defect of stackyard."
         try:
@@ -117,6 +124,7 @@ class RunRecorder:
             raise
         finally:
             tracker.flush()
+            self._writer.shutdown()
             self._close(tracker.nodes, state, error or _first_error(tracker.nodes))
 
     def outcome(self, tracker: Tracker, names: Iterable[str], *, success: bool) -> RunOutcome:
@@ -135,6 +143,19 @@ class RunRecorder:
             error=None if success else _first_error(nodes),
             logs=(),
         )
+
+    def _save_later(self, nodes: tuple[NodeOutcome, ...]) -> None:
+        """Write down how far the nodes are, in a thread: a store that is slow must not hold up the run."""
+        self._latest = nodes
+        if self._writing is None or self._writing.done():
+            self._writing = self._writer.submit(self._save_latest)
+
+    def _save_latest(self) -> None:
+        while (nodes := self._latest) is not None:
+            self._latest = None
+            # What could not be written is in the next, or at least in the last one.
+            with contextlib.suppress(StoreError, StoreBusyError):
+                self._save(nodes)
 
     def _save(self, nodes: tuple[NodeOutcome, ...]) -> None:
         for host, book in self.subject.books.items():

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from stackyard.operator.guest_actions import GuestActions, HandsFor
     from stackyard.operator.progress import Tracker
     from stackyard.operator.pve_nodes import InstallPve
+    from stackyard.operator.record import RunRecord
     from stackyard.operator.request import VerbRequest
+    from stackyard.sources.site.load import Site
 
 __all__ = ["run_verb"]
 
@@ -99,7 +101,10 @@ async def _run_verb(
         return await _destroy_by_name(request.name, request, resolver, emit)
     began_at, began_s = now(), time.monotonic()
     try:
-        async with _recorded(manifest_run, emit) as recording:
+        target = Target(kind=KIND, name=manifest_run.manifest.name, node=manifest_run.host)
+        async with _recorded(
+            verb, target, resolver.site, emit, is_delegated=request.is_delegated
+        ) as recording:
             run = _ManifestVerb(manifest_run, recording.emit, reach(manifest_run, recording.emit))
             outcome = await run.run()
             recording.note(outcome)
@@ -137,18 +142,19 @@ class _VerbRecord:
 
 
 @contextlib.asynccontextmanager
-async def _recorded(manifest_run: ManifestRun, emit: events.Emit) -> AsyncIterator[_VerbRecord]:
-    if manifest_run.request.is_delegated:
+async def _recorded(
+    verb: Verb, target: Target, site: Site, emit: events.Emit, *, is_delegated: bool
+) -> AsyncIterator[_VerbRecord]:
+    if is_delegated:
         yield _VerbRecord(emit, None)
         return
-    target = Target(kind=KIND, name=manifest_run.manifest.name, node=manifest_run.host)
     subject = RecordSubject(
-        verb=manifest_run.verb.value,
+        verb=verb.value,
         target=str(target),
         state=target.state_name,
-        store=manifest_run.settings.store,
-        redactor=manifest_run.resolver.site.redactor(),
-        source=manifest_run.resolver.site.root,
+        store=site.store,
+        redactor=site.redactor(),
+        source=site.root,
     )
     async with recorded(subject, emit) as recording:
         yield _VerbRecord(recording.emit, recording)
@@ -296,13 +302,31 @@ async def _destroy_by_name(
             return await run_verb(Verb.DESTROY, again, emit)
     if before is None and not _has_state(resolver, name, host):
         raise UsageError(f"There is no manifest '{name}', and no run of that name on {host}.")
+    target = Target(kind=KIND, name=name, node=host)
+    async with _recorded(
+        Verb.DESTROY, target, resolver.site, emit, is_delegated=request.is_delegated
+    ) as recording:
+        ended = await _destroy_all(book, before, request, resolver, recording.emit)
+        recording.note(ended)
+    return _write_reports(ended, request, resolver)
+
+
+async def _destroy_all(
+    book: RecordStore,
+    before: RunRecord | None,
+    request: VerbRequest,
+    resolver: ConfigResolver,
+    emit: events.Emit,
+) -> RunOutcome:
+    """Destroy what the state of a manifest on a host has."""
+    name, host = book.manifest, book.host
     recorder = RunRecorder(RunSubject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
     async with recorder.hold_hosts(request.lock_wait_s):
         nodes = () if before is None else before.nodes
         async with recorder.record(nodes) as tracker:
             destruction = Destruction(
                 resolver=resolver,
-                settings=settings,
+                settings=settings_for(request, resolver, 0),
                 manifest=name,
                 hosts=(host,),
                 tracker=tracker,
@@ -312,8 +336,7 @@ async def _destroy_by_name(
             success = await destruction.all()
         outcome = recorder.outcome(tracker, [node.name for node in nodes], success=success)
     error = in_full(destruction.errors[0]) if destruction.errors else outcome.error
-    ended = dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
-    return _write_reports(ended, request, resolver)
+    return dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
 
 
 def _has_state(resolver: ConfigResolver, name: str, host: str) -> bool:

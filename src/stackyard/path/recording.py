@@ -25,8 +25,8 @@ import orjson
 import stackyard
 from stackyard.base import events
 from stackyard.base.diagnostics import describe
-from stackyard.base.errors import StackyardError
-from stackyard.clients.objects import StoreError
+from stackyard.base.errors import FileError, StackyardError
+from stackyard.clients.objects import ConflictError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.guard import GuardRefusedError
 from stackyard.path.run import state_version
@@ -90,6 +90,7 @@ class Recording:
         self.run = run
         self._records = RunRecords(objects)
         self._subject = subject
+        self._redactor = subject.redactor
         self._emit = emit
         self._lines: list[bytes] = []
         self._lock = threading.Lock()
@@ -98,6 +99,10 @@ class Recording:
         self._ended = threading.Event()
         self._loop = asyncio.get_running_loop()
         self._listening = threading.Thread(target=self._listen, name="run record", daemon=True)
+
+    def mask_with(self, redactor: Redactor) -> None:
+        """Mask the secrets of an input that was read again."""
+        self._redactor = redactor
 
     @property
     def store(self) -> ChosenStore:
@@ -114,7 +119,7 @@ class Recording:
             self._seen += 1
             at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             line = orjson.dumps(events.record(event, seq=self._seen, at=at), default=str).decode()
-            self._lines.append(self._subject.redactor(line).encode())
+            self._lines.append(self._redactor(line).encode())
 
     def change(self, **values: Any) -> None:
         """Put something into the record; it is written when the run ends."""
@@ -126,7 +131,7 @@ class Recording:
         Raises:
             StoreError: It cannot be stored.
         """
-        self._records.write(self.run, self._subject.redactor)
+        self._records.write(self.run, self._redactor)
 
     def flush(self) -> bool:
         """Store the events that came since; return whether the store took them."""
@@ -195,10 +200,12 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
         StoreError: The store cannot be used.
     """
     objects = await asyncio.to_thread(subject.store.open)
-    with contextlib.closing(objects):
+    with contextlib.closing(objects), contextlib.ExitStack() as stack:
         begun = _begin(subject)
         async with hold_run(objects, begun.id, owner=f"{begun.by}@{begun.machine}"):
             await asyncio.to_thread(subject.store.require_here, objects)
+            # From here on a move of the store waits for this run.
+            stack.enter_context(subject.store.at_work())
             recording = Recording(begun, objects, subject, emit)
             before = await asyncio.to_thread(_version, objects, subject.state)
             recording.change(before=before, after=before)
@@ -226,14 +233,17 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
 
 
 async def _close(recording: Recording, objects: Objects, committing: asyncio.Task[str]) -> None:
+    def finish() -> None:
+        # What a run did does not become a failure because something of its record cannot be written.
+        with contextlib.suppress(*_FAILURES, FileError, ConflictError):
+            recording.change(after=_version(objects, recording.run.state))
+            push_known_hosts(recording.store, objects)
+        recording.end()
+
+    recording.change(finished_at=time.time())
     try:
-        commit = await committing
-        with contextlib.suppress(*_FAILURES):
-            after = await asyncio.to_thread(_version, objects, recording.run.state)
-            recording.change(after=after)
-            await asyncio.to_thread(push_known_hosts, recording.store, objects)
-        recording.change(commit=commit, finished_at=time.time())
-        await asyncio.to_thread(recording.end)
+        recording.change(commit=await committing)
+        await asyncio.to_thread(finish)
     except asyncio.CancelledError:
         # A second Ctrl-C: what is known is written all the same.
         recording.end()

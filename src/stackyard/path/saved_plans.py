@@ -35,6 +35,8 @@ __all__ = [
 # What a saved plan is called by that is in the store.
 IN_STORE = "store:"
 _PREFIX = "plans/"
+# No one applies an older one: its state has gone on.
+_KEPT_S = 30 * 86_400.0
 
 
 class PlanUnknownError(InvalidInputError):
@@ -82,7 +84,17 @@ def save_plan(run: Run, saved: PlanFile, out: str) -> str:
     which = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
     key = layout.plan(run.resolved.target.state_name, which)
     run.states.objects.put(key, saved.encode(run.key), expect=ABSENT)
+    _forget_old(run.states.objects, layout.plans(run.resolved.target.state_name), key)
     return f"{IN_STORE}{which}"
+
+
+def _forget_old(objects: Objects, prefix: str, newest: str) -> None:
+    """Remove plans of a state that were saved long before the newest, by the clock of the store."""
+    listed = objects.list(prefix)
+    now = max((one.modified_at for one in listed if one.key == newest), default=0.0)
+    for one in listed:
+        if one.modified_at < now - _KEPT_S:
+            objects.delete(one.key)
 
 
 def open_plan(run: Run, named: str) -> PlanFile:

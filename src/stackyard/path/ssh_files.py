@@ -44,7 +44,7 @@ def fetch_ssh_files(store: ChosenStore) -> None:
     with contextlib.closing(store.open()) as objects:
         _fetch_key(store, objects)
         stored = objects.get(_HOSTS_OBJECT)
-        theirs = [] if stored is None else stored.data.decode().splitlines()
+        theirs = [] if stored is None else stored.data.decode("utf-8", "surrogateescape").splitlines()
         directories.ensure_private(store.base)
         with locks.hold_folder(store.base):
             ours = _merge(store.base, theirs)
@@ -63,10 +63,10 @@ def push_known_hosts(store: ChosenStore, objects: Objects) -> None:
         return
     for _ in range(_ATTEMPTS):
         stored = objects.get(_HOSTS_OBJECT)
-        theirs = [] if stored is None else stored.data.decode().splitlines()
+        theirs = [] if stored is None else stored.data.decode("utf-8", "surrogateescape").splitlines()
         with locks.hold_folder(store.base):
             ours = _merge(store.base, theirs)
-            data = "".join(f"{line}\n" for line in ours).encode()
+            data = "".join(f"{line}\n" for line in ours).encode("utf-8", "surrogateescape")
             try:
                 objects.put(_HOSTS_OBJECT, data, expect=ABSENT if stored is None else stored.tag)
             except ConflictError:
@@ -101,11 +101,11 @@ def _merge(base: Path, theirs: list[str]) -> list[str]:
 
 def _read(path: Path) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        return path.read_text(errors="surrogateescape").splitlines()
     except FileNotFoundError:
         return []
 
 
 def _write(path: Path, lines: list[str]) -> None:
     if _read(path) != lines or not path.exists():
-        files.replace_file(path, "".join(f"{line}\n" for line in lines).encode())
+        files.replace_file(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))

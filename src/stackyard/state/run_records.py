@@ -7,6 +7,7 @@ records that no one asked for.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import itertools
@@ -72,6 +73,8 @@ class Outcome(enum.StrEnum):
     STOPPED = "stopped"
     # It neither ended nor lives: it was killed, or its machine was.
     LOST = "lost"
+    # Its record is damaged, or of a newer version.
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +212,10 @@ class RunRecords:
         """
         kept: list[RecordedRun] = []
         wanted = (one for one in self._listed() if _fits(one, state, verb))
+        if outcome is Outcome.RUNNING:
+            # Of those that are at work there is a lease: the others need not be read.
+            alive = {entry.key.removeprefix(layout.RUNS) for entry in self._objects.list(layout.RUNS)}
+            wanted = (one for one in wanted if one.id in alive)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while len(kept) < limit and (batch := _take(wanted, limit - len(kept))):
                 read = [run for run in pool.map(self._read, batch) if run is not None]
@@ -230,7 +237,24 @@ class RunRecords:
 
     def _read(self, listed: _Listed) -> RecordedRun | None:
         stored = self._objects.get(listed.key)
-        return None if stored is None else _load(stored.data, listed.key)
+        if stored is None:
+            return None
+        try:
+            return _load(stored.data, listed.key)
+        except StoreDamagedError as err:
+            # One that cannot be read does not hide the others.
+            return RecordedRun(
+                id=listed.id,
+                verb=listed.verb,
+                target="-",
+                state=listed.state,
+                by="-",
+                machine="-",
+                version="-",
+                started_at=listed.started_at,
+                outcome=Outcome.UNREADABLE,
+                error={"summary": err.summary, "detail": err.detail},
+            )
 
     def _with_fate(self, run: RecordedRun) -> RecordedRun:
         """Return a run that says that it runs, with what became of it if it does not."""
@@ -280,7 +304,8 @@ class RunRecords:
             for entry in entries:
                 stored = self._objects.get(entry.key)
                 for line in () if stored is None else stored.data.splitlines():
-                    yield entry.key, parse_json(line, LARGE)
+                    with contextlib.suppress(JsonError):
+                        yield entry.key, parse_json(line, LARGE)
             after = entries[-1].key
 
     # --- Stopping

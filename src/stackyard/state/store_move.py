@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,9 +24,10 @@ from stackyard.state.runs import RunWatch
 from stackyard.state.service import StateService
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from stackyard.clients.objects import Objects
+    from stackyard.clients.objects import ListedObject, Objects
+    from stackyard.sources.store.identity import StoreIdentity
     from stackyard.state.model import Actor
 
 __all__ = ["MovedStore", "StoreInUseError", "StoreTakenError", "abort_move", "move_store"]
@@ -32,6 +35,10 @@ __all__ = ["MovedStore", "StoreInUseError", "StoreTakenError", "abort_move", "mo
 # What only a run that is at work needs, what is about one store alone, and what proves that it takes writes.
 _LEFT = (layout.RUNS, "run-control/", "operator-locks/", layout.HEALTH, "system/checks/", "checks/", IDENTITY)
 _LOOK_EVERY_S = 0.5
+# Objects are read over the network side by side.
+_AT_ONCE = 16
+# Some stores tell the second in which an object was written, and no more.
+_COARSE_S = 2.0
 _REASON = "The store is moved to "
 
 
@@ -79,36 +86,65 @@ class _Move:
     actor: Actor
     note: Callable[[str], None]
 
-    def copy(self, what: str) -> int:
-        """Make the destination have what the origin has; return how many objects were written or removed."""
-        there = {key for key in _keys(self.destination)}
-        changed = 0
-        for key in _keys(self.origin):
-            there.discard(key)
-            stored = self.origin.get(key)
-            if stored is None:
-                self.destination.delete(key)
-                continue
-            known = self.destination.get(key)
-            if known is None or known.data != stored.data:
-                self.destination.put(key, stored.data, expect=ANYTHING)
-                changed += 1
-        for key in there:
-            # It was removed from the origin since it was copied.
-            self.destination.delete(key)
-        self.note(f"{what}: {changed} objects copied, {len(there)} removed.")
-        return changed + len(there)
+    def copy(
+        self, what: str, *, since_at: float | None = None, known: Mapping[str, ListedObject] | None = None
+    ) -> _Copied:
+        """Make the destination have what the origin has, and prove it for everything that was written.
 
-    def require_same(self) -> int:
-        """Refuse when both do not hold the same; return how many objects they hold."""
-        ours, theirs = list(_keys(self.origin)), list(_keys(self.destination))
-        if sorted(ours) != sorted(theirs):
-            raise StoreDamagedError("The two stores do not hold the same objects; nothing was switched.")
-        for key in ours:
-            one, other = self.origin.get(key), self.destination.get(key)
-            if one is None or other is None or one.data != other.data:
-                raise StoreDamagedError(f"{key} is not the same in both stores; nothing was switched.")
-        return len(ours)
+        Args:
+            what: What is said of it.
+            since_at: Only what the origin wrote since, by its own clock, or what a list shows otherwise.
+            known: The list of the time before.
+        """
+        began_at = _time_of(self.origin)
+        listed = {entry.key: entry for entry in _entries(self.origin)}
+        there = {entry.key for entry in _entries(self.destination)}
+        before = known or {}
+
+        def is_due(entry: ListedObject) -> bool:
+            is_seen = entry.key in there and entry == before.get(entry.key)
+            return since_at is None or not is_seen or entry.modified_at >= since_at
+
+        due = [key for key, entry in listed.items() if is_due(entry)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            changed = sum(pool.map(self._copy_one, due))
+            gone = sorted(there - listed.keys())
+            # They were removed from the origin since they were copied.
+            list(pool.map(self.destination.delete, gone))
+        self.note(f"{what}: {changed} objects copied, {len(gone)} removed.")
+        return _Copied(began_at=began_at - _COARSE_S, listed=listed)
+
+    def _copy_one(self, key: str) -> bool:
+        stored = self.origin.get(key)
+        if stored is None:
+            self.destination.delete(key)
+            return False
+        known = self.destination.get(key)
+        if known is not None and known.data == stored.data:
+            return False
+        self.destination.put(key, stored.data, expect=ANYTHING)
+        known = self.destination.get(key)
+        if known is None or known.data != stored.data:
+            raise StoreDamagedError(f"{key} is not the same in both stores; nothing was switched.")
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copied:
+    """What a copy saw: when it began by the clock of the origin, and what was there."""
+
+    began_at: float
+    listed: Mapping[str, ListedObject]
+
+
+def _time_of(objects: Objects) -> float:
+    """Return the time by the clock of a store."""
+    key = f"system/checks/{uuid.uuid4().hex}"
+    objects.put(key, b"", expect=ANYTHING)
+    try:
+        return max(entry.modified_at for entry in objects.list(key))
+    finally:
+        objects.delete(key)
 
 
 def move_store(
@@ -143,31 +179,41 @@ def move_store(
         change_identity(
             destination, lambda now: dataclasses.replace(now, moving_to=label, moved_from=own, moved_to="")
         )
-        move.copy("While runs go on")
+        first = move.copy("While runs go on")
         began = time.monotonic()
-        _copy_the_rest(move, wait_s)
+        _copy_the_rest(move, first, wait_s)
     _open_destination(move)
     states = StateService(destination)
     return MovedStore(
-        objects=sum(1 for _ in _keys(destination)),
+        objects=sum(1 for _ in _entries(destination)),
         states=sum(1 for _ in states.names()),
         stopped_s=time.monotonic() - began,
     )
 
 
-def _copy_the_rest(move: _Move, wait_s: float) -> None:
+def _copy_the_rest(move: _Move, first: _Copied, wait_s: float) -> None:
     """Stop runs, copy what changed since, and leave the old store for good."""
-    change_identity(move.origin, lambda now: dataclasses.replace(now, moving_to=move.label))
+    own = uuid.uuid4().hex
+    change_identity(move.origin, lambda now: dataclasses.replace(now, moving_to=move.label, move_id=own))
     frozen = _freeze(move, wait_s)
-    move.copy("With runs stopped")
-    move.require_same()
+    move.copy("With runs stopped", since_at=first.began_at, known=first.listed)
     states = StateService(move.destination)
     for name in frozen:
         states.locks.thaw(name, move.actor)
     old = change_identity(move.origin, lambda now: now)
     change_identity(move.destination, lambda now: dataclasses.replace(now, keys=old.keys))
     # Before the new store opens: at no moment may runs use both.
-    change_identity(move.origin, lambda now: dataclasses.replace(now, moved_to=move.label, moving_to=""))
+    change_identity(move.origin, lambda now: _leave(now, move.label, own))
+
+
+def _leave(now: StoreIdentity, label: str, move_id: str) -> StoreIdentity:
+    """Return a store that was left by a move, unless that was given up, or another one began, meanwhile."""
+    if now.move_id != move_id:
+        raise StoreInUseError(
+            "The move was given up, or another one was begun, meanwhile; nothing was switched.",
+            remedy="Run the command again.",
+        )
+    return dataclasses.replace(now, moved_to=label, moving_to="")
 
 
 def _open_destination(move: _Move) -> None:
@@ -193,7 +239,7 @@ def _require_free(origin: Objects, destination: Objects) -> None:
         return
     if new is not None and new.moved_to:
         raise StoreTakenError(f"Everything in it was moved to {new.moved_to}.")
-    if any(True for _ in _keys(destination)) or (new is not None and new.keys):
+    if any(True for _ in _entries(destination)) or (new is not None and new.keys):
         raise StoreTakenError("The store to move to is not empty.")
 
 
@@ -249,15 +295,15 @@ def abort_move(origin: Objects, actor: Actor) -> int:
             states.locks.thaw(head.name, actor)
             count += 1
     if known is not None:
-        change_identity(origin, lambda now: dataclasses.replace(now, moving_to=""))
+        change_identity(origin, lambda now: dataclasses.replace(now, moving_to="", move_id=""))
     return count
 
 
-def _keys(objects: Objects) -> Iterator[str]:
-    """Yield the names of everything that belongs to the site."""
+def _entries(objects: Objects) -> Iterator[ListedObject]:
+    """Yield everything that belongs to the site."""
     after = ""
     while entries := objects.list("", after=after):
         for entry in entries:
             if not entry.key.startswith(_LEFT):
-                yield entry.key
+                yield entry
         after = entries[-1].key

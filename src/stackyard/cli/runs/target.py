@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from stackyard.cli.session import Session
+    from stackyard.path.recording import Recording
     from stackyard.path.run import Run
     from stackyard.path.target import Resolved, Source
     from stackyard.sources.store import ChosenStore
@@ -130,10 +131,11 @@ class ChosenTarget:
     def _warn(self, kind: str, text: str) -> None:
         self._session.emit(events.LogLine(level=events.LogLevel.WARNING, source=kind, text=text))
 
-    def _read_again(self) -> Resolved:
+    def _read_again(self, recording: Recording) -> Resolved:
         """Return the target as the input says it now."""
         if not self._source.is_current():
             self._source, self.store, self.resolved = self._read()
+            recording.mask_with(self.resolved.redactor)
         return self.resolved
 
     def settings(self) -> RunSettings:
@@ -169,7 +171,7 @@ class ChosenTarget:
                     self.settings(),
                     emit=recording.emit,
                     may_be_empty=may_be_empty,
-                    reread=self._read_again,
+                    reread=lambda: self._read_again(recording),
                 ) as run,
             ):
                 yield run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from stackyard.base.documents.jsontext import JsonError, parse_json
-from stackyard.base.errors import InvalidInputError
+from stackyard.base.errors import InvalidInputError, StackyardError
 from stackyard.clients.objects import ABSENT, ConflictError
 from stackyard.sources.store.sealed import open_sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stackyard.clients.objects import Objects, Tag
     from stackyard.sources.store import ChosenStore
 
@@ -27,6 +30,8 @@ _LIST = "controller/tokens"
 _MARK = "controller/tokens-changed"
 _ATTEMPTS = 50
 _FRESH_S = 1.0
+# A list that could not be read again for so long does not count: it may lack what was revoked.
+_OLDEST_S = 30.0
 _Version = tuple["Tag | None", "Tag | None"]
 
 
@@ -139,6 +144,7 @@ class TokenObjects:
         # Another machine is asked over the network: what it revokes is refused here a second later.
         self._fresh_s = _FRESH_S if store.is_shared else 0.0
         self._read_at = -math.inf
+        self._refreshing = threading.Lock()
         self._known: tuple[_Version, StoredTokens] | None = None
 
     def read(self) -> StoredTokens:
@@ -148,12 +154,38 @@ class TokenObjects:
             TokenStoreError: It is damaged.
             StoreError: It cannot be read.
         """
-        if self._known is not None and time.monotonic() < self._read_at + self._fresh_s:
-            return self._known[1]
+        known, age_s = self._known, time.monotonic() - self._read_at
+        if known is not None and age_s < self._fresh_s:
+            return known[1]
+        if known is not None and self._fresh_s and age_s < _OLDEST_S:
+            # Whoever asks is a server: it must not stand still while a store is asked over the network.
+            self._refresh_later()
+            return known[1]
+        return self._refresh()
+
+    def _refresh(self) -> StoredTokens:
         with contextlib.closing(self._store.read()) as objects:
             kept = self._read(objects)[0]
         self._read_at = time.monotonic()
         return kept
+
+    def _refresh_later(self) -> None:
+        if not self._refreshing.acquire(blocking=False):
+            return
+
+        def refresh() -> None:
+            # A store that stays away ends every token, once the list is too old.
+            with self._release(), contextlib.suppress(StackyardError):
+                self._refresh()
+
+        threading.Thread(target=refresh, name="tokens", daemon=True).start()
+
+    @contextlib.contextmanager
+    def _release(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._refreshing.release()
 
     def _read(self, objects: Objects) -> tuple[StoredTokens, Tag | None, float]:
         """Return what is kept, the version that was read, and when it was changed for the last time."""

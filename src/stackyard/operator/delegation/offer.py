@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
-import hmac
 from typing import TYPE_CHECKING
 
 from stackyard.base.names import escape_part
 from stackyard.operator.delegation.store_channel import OfferedStore
 from stackyard.path.manifests import KIND
 from stackyard.path.target import Target
-from stackyard.sources.store.keys import site_keys
+from stackyard.sources.store.keys import derive_ring, ring_text, site_keys
+from stackyard.sources.store.pool import lent_store
 from stackyard.state import layout
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["forget_inner", "offer_store"]
 
-_PURPOSE = b"stackyard inner store "
+# Of a hash: enough to tell the nodes of a manifest apart.
+_SHORT = 20
 
 
 @contextlib.contextmanager
@@ -41,10 +41,8 @@ def offer_store(store: ChosenStore, manifest: str, host: str, node: str) -> Iter
     """
     scope = _scope(manifest, host, node)
     with contextlib.closing(store.open()) as objects:
-        secrets = [key.secret for key in site_keys(store, objects).ring.keys]
         # Of each key of the site one of its own: a rotation outside is a rotation inside.
-        derived = [hmac.digest(secret, _PURPOSE + scope.encode(), hashlib.sha256) for secret in secrets]
-        key = ",".join(base64.b64encode(one).decode() for one in derived)
+        key = ring_text(derive_ring(site_keys(store, objects).ring, scope))
         yield OfferedStore(objects=objects, scope=scope, site_key=key)
 
 
@@ -60,4 +58,9 @@ def forget_inner(store: ChosenStore, manifest: str, host: str, nodes: Iterable[s
 
 
 def _scope(manifest: str, host: str, node: str) -> str:
-    return layout.inner(Target(kind=KIND, name=manifest, node=host).state_name, escape_part(node))
+    state = Target(kind=KIND, name=manifest, node=host).state_name
+    if lent_store() is None:
+        return layout.inner(state, escape_part(node))
+    # Inside of an inner host the names come on top of its own part: short ones keep every key within limits.
+    digest = hashlib.sha256(f"{state}\n{node}".encode()).hexdigest()[:_SHORT]
+    return layout.inner("nested", digest)

@@ -17,12 +17,17 @@ from stackyard.base.documents.limits import LARGE, SMALL
 from stackyard.base.errors import InternalError, InterruptedRunError, StackyardError
 from stackyard.base.locks import exclusive
 from stackyard.base.redaction import NOTHING_SECRET, Redactor
+from stackyard.clients.objects import open_objects
+from stackyard.clients.objects.open_store import DATABASE
 from stackyard.operator.delegation.protocol import InnerRequest, Kind, ProtocolRecord, record_line
 from stackyard.operator.delegation.relay import as_body, mask
 from stackyard.operator.delegation.store_channel import ADDRESS, ChannelObjects
 from stackyard.operator.outcome import RunOutcome, Verb
 from stackyard.operator.request import VerbRequest
+from stackyard.sources.store.identity import read_identity
 from stackyard.sources.store.pool import lend_store
+from stackyard.state import Actor, layout
+from stackyard.state.store_move import move_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,8 +80,9 @@ async def serve(ends: ChannelEnds, run: RunVerb) -> bool:
     listening = asyncio.create_task(_listen(given.lines, order, gone, objects))
     beating = asyncio.create_task(_send_heartbeats(order, said))
     try:
+        offered = None if order.store_key is None else objects
         with _use_store(order, objects):
-            return await _until_gone(_work(order, ends, said, run), said, gone)
+            return await _until_gone(_work(order, ends, said, run, offered), said, gone)
     finally:
         objects.end()
         listening.cancel()
@@ -122,7 +128,13 @@ def _write_result(said: _RecordWriter, work: asyncio.Task[RunOutcome]) -> None:
         said.error(err if isinstance(err, StackyardError) else InternalError(f"{type(err).__name__}: {err}"))
 
 
-async def _work(order: InnerRequest, ends: ChannelEnds, said: _RecordWriter, run: RunVerb) -> RunOutcome:
+async def _work(
+    order: InnerRequest,
+    ends: ChannelEnds,
+    said: _RecordWriter,
+    run: RunVerb,
+    objects: ChannelObjects | None,
+) -> RunOutcome:
     def emit(event: events.Event) -> None:
         body = as_body(event)
         if body is not None:
@@ -133,7 +145,28 @@ async def _work(order: InnerRequest, ends: ChannelEnds, said: _RecordWriter, run
         return await run(verb, request, emit)
     path = directories.ensure_private(ends.folder) / _LOCK
     async with exclusive(path, f"process {os.getpid()}", lambda _: emit(_make_waiting_event())):
+        if objects is not None:
+            await asyncio.to_thread(_bring_own_states, ends.folder, objects, emit)
         return await run(verb, request, emit)
+
+
+def _bring_own_states(folder: Path, objects: ChannelObjects, emit: events.Emit) -> None:
+    """Move what earlier versions kept on this host into the store of the outer run.
+
+    Raises:
+        StackyardError: It cannot be moved; nothing was changed.
+    """
+    if not (folder / "state" / DATABASE).exists():
+        return
+    with contextlib.closing(open_objects(folder / "state", create=False)) as own:
+        identity = read_identity(own)
+        if (identity is not None and identity.moved_to) or not own.list(layout.HEADS, limit=1):
+            return
+
+        def note(text: str) -> None:
+            emit(events.LogLine(level=events.LogLevel.INFO, source="store", text=text))
+
+        move_store(own, objects, ADDRESS, actor=Actor(principal="stackyard"), note=note, wait_s=0.0)
 
 
 def _make_waiting_event() -> events.Event:

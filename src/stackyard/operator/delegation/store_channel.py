@@ -12,6 +12,7 @@ import base64
 import contextlib
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ from stackyard.clients.objects import (
     Tag,
     check_key,
 )
-from stackyard.operator.delegation.protocol import line_of
+from stackyard.clients.objects.scoped import ScopedObjects
+from stackyard.operator.delegation.protocol import BrokenRecordsError, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -44,6 +46,8 @@ _ANSWER_S = 120.0
 _LARGEST_BYTES = 16 * 2**20
 _MOST_LISTED = 1000
 _AT_ONCE = 8
+# Each part of an inner run waits for its answer; more than this means that something else asks.
+_MOST_OPEN = 256
 
 
 class ChannelObjects:
@@ -179,13 +183,20 @@ class StoreAnswers:
     """
 
     def __init__(self, offered: OfferedStore, write: Callable[[bytes], Awaitable[None]]) -> None:
-        self._offered = offered
+        self._objects = ScopedObjects(offered.objects, offered.scope)
         self._write = write
-        self._turn = asyncio.Semaphore(_AT_ONCE)
+        # Of its own: an inner host that asks much must not hold up the outer run.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="inner store")
         self._working: set[asyncio.Task[None]] = set()
 
     def take(self, request: Mapping[str, Any]) -> None:
-        """Answer a request, beside others."""
+        """Answer a request, beside others.
+
+        Raises:
+            BrokenRecordsError: More requests are open than an inner run has reason to have.
+        """
+        if len(self._working) >= _MOST_OPEN:
+            raise BrokenRecordsError(f"More than {_MOST_OPEN} requests for the store are open at once.")
         task = asyncio.create_task(self._answer(request))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
@@ -196,27 +207,30 @@ class StoreAnswers:
             task.cancel()
         if self._working:
             await asyncio.wait(self._working)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _answer(self, request: Mapping[str, Any]) -> None:
-        async with self._turn:
-            number = request.get("id")
-            try:
-                said: dict[str, Any] = {"ok": await asyncio.to_thread(self._do, request)}
-            except StackyardError as err:
-                # What is wrong with a store of ours is told by its kind: its address is no matter of a guest.
-                detail = err.summary if isinstance(err, StoreError) else err.detail
-                said = {"error": {"code": err.code, "detail": detail}}
-            except (KeyError, TypeError, ValueError, AttributeError):
-                said = {"error": {"code": "E-DELEGATION-BROKEN", "detail": "The request makes no sense."}}
-            # Whoever listens notices that the channel broke.
-            with contextlib.suppress(StackyardError):
-                await self._write(line_of({"store": {"id": number, **said}}))
+        number = request.get("id")
+        loop = asyncio.get_running_loop()
+        try:
+            said: dict[str, Any] = {"ok": await loop.run_in_executor(self._threads, self._do, request)}
+        except StackyardError as err:
+            # What is wrong with a store of ours is told by its kind: its address is no matter of a guest.
+            detail = err.summary if isinstance(err, StoreError) else err.detail
+            said = {"error": {"code": err.code, "detail": detail}}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            said = {"error": {"code": "E-DELEGATION-BROKEN", "detail": "The request makes no sense."}}
+        # Whoever listens notices that the channel broke.
+        with contextlib.suppress(StackyardError):
+            await self._write(line_of({"store": {"id": number, **said}}))
 
     def _do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        objects, op = self._offered.objects, request["op"]
+        objects, op = self._objects, request["op"]
         if op == "list":
-            return self._list(request)
-        key = self._key(request["key"])
+            limit = max(1, min(int(request["limit"]), _MOST_LISTED))
+            listed = objects.list(str(request["prefix"]), after=str(request["after"]), limit=limit)
+            return {"objects": [(one.key, one.size, one.modified_at) for one in listed]}
+        key = str(request["key"])
         if op == "get":
             stored = objects.get(key)
             return {} if stored is None else {"data": _encode(stored.data), "tag": stored.tag}
@@ -224,27 +238,10 @@ class StoreAnswers:
             objects.delete(key)
             return {}
         if op == "put":
-            before = {self._key(other): _decode(body) for other, body in request["before"].items()}
+            before = {str(other): _decode(body) for other, body in request["before"].items()}
             expect: Expect = _EXPECTED[request["expect"]] if request["expect"] else Tag(str(request["tag"]))
             return {"tag": objects.put(key, _decode(request["data"]), expect=expect, before=before)}
         raise ValueError(op)
-
-    def _list(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        scope, after = self._offered.scope, str(request["after"])
-        limit = max(1, min(int(request["limit"]), _MOST_LISTED))
-        prefix = f"{scope}{self._part(str(request['prefix']))}"
-        listed = self._offered.objects.list(
-            prefix, after=f"{scope}{self._part(after)}" if after else "", limit=limit
-        )
-        return {"objects": [(one.key.removeprefix(scope), one.size, one.modified_at) for one in listed]}
-
-    def _key(self, key: object) -> str:
-        """Return the object that an inner host means: never one outside of its scope."""
-        return self._offered.scope + check_key(str(key))
-
-    def _part(self, text: str) -> str:
-        """Return what a list begins with, which may be the beginning of a name."""
-        return check_key(f"{text}x")[:-1] if text else ""
 
 
 def _encode(data: bytes) -> str:

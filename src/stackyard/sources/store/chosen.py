@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,22 +10,23 @@ from typing import TYPE_CHECKING
 from stackyard.clients.objects import MemoryObjects, StoreAbsentError, open_objects
 from stackyard.clients.objects.open_store import DATABASE
 from stackyard.sources.store import earlier_files
+from stackyard.sources.store.at_rest import read_ring
 from stackyard.sources.store.identity import read_identity
 from stackyard.sources.store.last_used import note_last, read_last, require_nothing_elsewhere
 from stackyard.sources.store.pool import open_pooled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from stackyard.clients.objects import Objects
-    from stackyard.clients.objects.sealed import KeyRing
     from stackyard.sources.store.identity import StoreIdentity
 
-__all__ = ["RING_VARIABLE", "ChosenStore"]
+__all__ = ["ChosenStore"]
 
-# The keys of a store that is encrypted at rest as a whole.
-RING_VARIABLE = "STACKYARD_STATE_KEY"
 _FOLDER = "state"
+# The stores with which runs of this process work that began before any move of them.
+_at_work: list[str] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +65,14 @@ class ChosenStore:
 
         Raises:
             StoreSwitchedError: The states of the site are in another store.
-            StoreMovedError: Everything in it was moved to another store.
+            StoreMovedError: Everything in it was moved to another store, or is being moved.
+            OtherSiteError: It belongs to another site.
+            SiteKeyMissingError: It was used with a key that is not here.
             StoreError: It cannot be used.
         """
         objects = self._open(create=True)
         try:
-            self._require_settled(objects)
+            self._require_own(self._require_settled(objects), is_key_needed=True)
             if earlier_files.are_there(self.base):
                 earlier_files.take_over(self, objects)
         except BaseException:
@@ -81,7 +85,8 @@ class ChosenStore:
 
         Raises:
             StoreSwitchedError: The states of the site are in another store.
-            StoreMovedError: Everything in it was moved to another store.
+            StoreMovedError: Everything in it was moved to another store, or is being moved.
+            OtherSiteError: It belongs to another site.
             StoreError: It cannot be used.
         """
         if earlier_files.are_there(self.base) and os.access(self.base, os.W_OK):
@@ -89,10 +94,45 @@ class ChosenStore:
         if self.address is None and not (self.folder / DATABASE).exists():
             return MemoryObjects()
         try:
-            return self._settle(self._open(create=False))
+            objects = self._open(create=False)
         except StoreAbsentError:
             self._require_nothing_elsewhere("")
             return MemoryObjects()
+        try:
+            self._require_own(self._require_settled(objects), is_key_needed=False)
+        except StoreAbsentError:
+            objects.close()
+            self._require_nothing_elsewhere("")
+            return MemoryObjects()
+        except BaseException:
+            objects.close()
+            raise
+        return objects
+
+    def read_as_is(self) -> Objects:
+        """Open the store to read it, also while it is moved, and without the key of the site.
+
+        Raises:
+            StoreMovedError: Everything in it was moved to another store.
+            StoreError: It cannot be used.
+        """
+        if self.address is None and not (self.folder / DATABASE).exists():
+            return MemoryObjects()
+        try:
+            objects = self._open(create=False)
+        except StoreAbsentError:
+            return MemoryObjects()
+        try:
+            identity = read_identity(objects)
+            if identity is not None:
+                identity.require_not_left()
+        except StoreAbsentError:
+            objects.close()
+            return MemoryObjects()
+        except BaseException:
+            objects.close()
+            raise
+        return objects
 
     def open_as_is(self, *, create: bool = False) -> Objects:
         """Open the store whatever became of it, as for a move.
@@ -103,18 +143,10 @@ class ChosenStore:
         return self._open(create=create)
 
     def _open(self, *, create: bool) -> Objects:
-        ring = _ring()
+        ring = read_ring()
         if self.address is None:
             return open_objects(self.folder, ring=ring, create=create)
         return open_pooled(self.address, ring=ring, create=create)
-
-    def _settle(self, objects: Objects) -> Objects:
-        try:
-            self._require_settled(objects)
-        except BaseException:
-            objects.close()
-            raise
-        return objects
 
     def require_here(self, objects: Objects) -> StoreIdentity | None:
         """Refuse a store that was moved, or is being moved; return whose it is.
@@ -130,10 +162,37 @@ class ChosenStore:
             identity.require_here()
         return identity
 
-    def _require_settled(self, objects: Objects) -> None:
-        identity = self.require_here(objects)
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Let this process go on with the store for the length of a block, also when a move begins.
+
+        Only for a run that has its lease, and has looked once more since: a move waits for it.
+        """
+        _at_work.append(self.label)
+        try:
+            yield
+        finally:
+            _at_work.remove(self.label)
+
+    def _require_settled(self, objects: Objects) -> StoreIdentity | None:
+        identity = read_identity(objects)
+        if identity is not None and self.label in _at_work:
+            identity.require_not_left()
+        elif identity is not None:
+            identity.require_here()
         if self._require_nothing_elsewhere("" if identity is None else identity.id):
             note_last(self)
+        return identity
+
+    def _require_own(self, identity: StoreIdentity | None, *, is_key_needed: bool) -> None:
+        """Refuse a shared store of another site, before anything of it is read or written."""
+        if not self.is_shared or identity is None or not identity.keys:
+            return
+        from stackyard.sources.store.keys import (
+            require_own,  # lazy: cryptography; an embedded store needs none
+        )
+
+        require_own(self, identity, is_key_needed=is_key_needed)
 
     def _require_nothing_elsewhere(self, own_id: str) -> bool:
         """Refuse this store while another one holds the states; return whether it was not the last used."""
@@ -142,12 +201,3 @@ class ChosenStore:
             return False
         require_nothing_elsewhere(self, last, own_id)
         return True
-
-
-def _ring() -> KeyRing | None:
-    text = os.environ.get(RING_VARIABLE, "")
-    if not text.strip():
-        return None
-    from stackyard.clients.objects.sealed import KeyRing  # lazy: cryptography costs 50 ms
-
-    return KeyRing.from_text(text)

@@ -1,6 +1,7 @@
 """What earlier versions kept in files of `.stackyard`, taken into the store when it is opened.
 
 Each file is removed once its content is stored: whoever is killed in between finds both, which say the same.
+One that says something else than the store is kept under another name.
 """
 
 from __future__ import annotations
@@ -54,12 +55,22 @@ def take_over(store: ChosenStore, objects: Objects) -> None:
             continue
         if is_sealed and sealed is None:
             sealed = open_sealed(store, objects)
-        where = sealed if is_sealed and sealed is not None else objects
-        with contextlib.suppress(ConflictError):
-            where.put(key, data, expect=ABSENT)
-        path.unlink(missing_ok=True)
+        _store(sealed if is_sealed and sealed is not None else objects, key, path, data)
     for name in (_JOURNAL, _OPERATOR, _GUESTS):
         _put_aside(store.base / name)
+
+
+def _store(objects: Objects, key: str, path: Path, data: bytes) -> None:
+    """Store a file and remove it; one that says something else than the store is put aside."""
+    try:
+        objects.put(key, data, expect=ABSENT)
+    except ConflictError:
+        known = objects.get(key)
+        if known is not None and known.data != data:
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(path.with_name(f"{path.name}.old"))
+            return
+    path.unlink(missing_ok=True)
 
 
 def _files(base: Path) -> Iterator[tuple[Path, str, bool]]:

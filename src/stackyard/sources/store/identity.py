@@ -51,6 +51,7 @@ class StoreIdentity:
         moved_to: The store that took its place; empty while it is in use.
         moving_to: The store that it is being moved to; no run begins meanwhile.
         moved_from: The id of the store that everything in it is from, or is being copied from.
+        move_id: The attempt that moves it: one that was given up, or overtaken by another, may not end it.
     """
 
     id: str = ""
@@ -59,6 +60,16 @@ class StoreIdentity:
     moved_to: str = ""
     moving_to: str = ""
     moved_from: str = ""
+    move_id: str = ""
+
+    def require_not_left(self) -> None:
+        """Refuse a store that was moved.
+
+        Raises:
+            StoreMovedError: It was.
+        """
+        if self.moved_to:
+            raise StoreMovedError(f"Everything in this store was moved to {self.moved_to}.")
 
     def require_here(self) -> None:
         """Refuse a store that was moved, or is being moved.
@@ -66,8 +77,7 @@ class StoreIdentity:
         Raises:
             StoreMovedError: It was.
         """
-        if self.moved_to:
-            raise StoreMovedError(f"Everything in this store was moved to {self.moved_to}.")
+        self.require_not_left()
         if self.moving_to:
             raise StoreMovedError(
                 f"This store is being moved to {self.moving_to}.",

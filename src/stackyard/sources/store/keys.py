@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import hmac
 import os
 import stat
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from stackyard.base import directories, files
 from stackyard.base.errors import FileError, InvalidInputError, Location
-from stackyard.clients.objects.sealed import KeyRing, MasterKeyError, make_master_key
+from stackyard.clients.objects.sealed import KeyRing, MasterKey, MasterKeyError, make_master_key
 from stackyard.sources.store.identity import StoreIdentity, change_identity, read_identity
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ __all__ = [
     "OtherSiteError",
     "SiteKeyMissingError",
     "SiteKeys",
+    "derive_ring",
     "made_key_file",
     "read_keys",
+    "require_own",
+    "ring_text",
     "site_keys",
 ]
 
@@ -41,6 +45,7 @@ KEY_FILE_VARIABLE = "STACKYARD_SITE_KEY_FILE"
 KEY_WORD = "site_key"
 _FOLDER = "site-keys"
 _EMBEDDED_FILE = "site.key"
+_INNER = b"stackyard inner store "
 
 
 class SiteKeyMissingError(InvalidInputError):
@@ -88,7 +93,12 @@ class SiteKeys:
 
     def text(self) -> str:
         """Return the keys as they are written down."""
-        return ",".join(base64.b64encode(key.secret).decode() for key in self.ring.keys)
+        return ring_text(self.ring)
+
+
+def ring_text(ring: KeyRing) -> str:
+    """Return keys as they are written down."""
+    return ",".join(base64.b64encode(key.secret).decode() for key in ring.keys)
 
 
 def made_key_file(store: ChosenStore) -> Path:
@@ -99,7 +109,9 @@ def made_key_file(store: ChosenStore) -> Path:
     """
     if store.address is None:
         return store.base / _EMBEDDED_FILE
-    name = hashlib.sha256(str(store.base.resolve().parent).encode("utf-8", "surrogateescape")).hexdigest()
+    # Of the store too: one folder may hold one site after another, as on a CI server.
+    whose = f"{store.base.resolve().parent}\n{store.address}"
+    name = hashlib.sha256(whose.encode("utf-8", "surrogateescape")).hexdigest()
     return directories.data_folder() / _FOLDER / f"{name[:16]}.key"
 
 
@@ -127,16 +139,52 @@ def site_keys(store: ChosenStore, objects: Objects, *, create: bool = True) -> S
             raise _missing(known)
         found = _make(made_key_file(store))
     if known:
-        if not set(known) & set(found.ids):
-            raise _other(known, found)
+        _require_known(known, found)
         if found.ids[0] not in known and create:
             change_identity(objects, lambda now: _with_keys(now, found))
     elif create:
         identity = change_identity(objects, lambda now: now if now.keys else _with_keys(now, found))
-        if not set(identity.keys) & set(found.ids):
-            # Another machine was first, with a key of its own.
-            raise _other(identity.keys, found)
+        # Another machine may have been first, with a key of its own.
+        _require_known(identity.keys, found)
     return found
+
+
+def require_own(store: ChosenStore, identity: StoreIdentity, *, is_key_needed: bool) -> None:
+    """Refuse a store that belongs to another site.
+
+    Args:
+        store: The store that was chosen.
+        identity: Whose it is.
+        is_key_needed: Whether a machine without any key is refused too.
+
+    Raises:
+        SiteKeyMissingError: The store was used with a key that is not here.
+        OtherSiteError: The store was used with other keys than those of this site.
+    """
+    found = read_keys(store)
+    if found is not None:
+        _require_known(identity.keys, found)
+    elif is_key_needed:
+        raise _missing(identity.keys)
+
+
+def _require_known(known: tuple[str, ...], found: SiteKeys) -> None:
+    if not set(known) & set(found.ids):
+        raise OtherSiteError(
+            f"The store was used with the key {known[0]};"
+            f" the key of this site is {found.ids[0]}, from {found.where}."
+        )
+
+
+def derive_ring(ring: KeyRing, scope: str) -> KeyRing:
+    """Return the keys for a part of the store; of each key of the site one, with which nothing else opens.
+
+    Args:
+        ring: The keys of the site.
+        scope: What the names of the part begin with.
+    """
+    purpose = _INNER + scope.encode()
+    return KeyRing(tuple(MasterKey(hmac.digest(key.secret, purpose, hashlib.sha256)) for key in ring.keys))
 
 
 def _with_keys(now: StoreIdentity, found: SiteKeys) -> StoreIdentity:
@@ -201,10 +249,3 @@ def _missing(known: tuple[str, ...]) -> SiteKeyMissingError:
     if not known:
         return SiteKeyMissingError("This site has no key yet.")
     return SiteKeyMissingError(f"The store was used with the key {known[0]}, and this machine has no key.")
-
-
-def _other(known: tuple[str, ...], found: SiteKeys) -> OtherSiteError:
-    return OtherSiteError(
-        f"The store was used with the key {known[0]};"
-        f" the key of this site is {found.ids[0]}, from {found.where}."
-    )

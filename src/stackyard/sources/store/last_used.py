@@ -10,6 +10,7 @@ from stackyard.base import directories, files
 from stackyard.base.errors import FileError, InvalidInputError
 from stackyard.clients.objects import StoreAbsentError, StoreError, open_objects
 from stackyard.clients.objects.open_store import DATABASE
+from stackyard.sources.store.at_rest import read_ring
 from stackyard.sources.store.identity import read_identity
 from stackyard.sources.store.pool import open_pooled
 
@@ -63,11 +64,11 @@ def require_nothing_elsewhere(store: ChosenStore, last: str, own_id: str) -> Non
         StoreSwitchedError: It does, or cannot be asked.
     """
     if store.address is not None and (store.folder / DATABASE).exists():
-        with contextlib.closing(open_objects(store.folder, create=False)) as objects:
+        with contextlib.closing(open_objects(store.folder, ring=read_ring(), create=False)) as objects:
             _require_left(store, objects, str(store.folder), own_id)
     if last and last != store.address:
         try:
-            with contextlib.closing(open_pooled(last, create=False)) as objects:
+            with contextlib.closing(open_pooled(last, ring=read_ring(), create=False)) as objects:
                 _require_left(store, objects, last, own_id)
         except StoreAbsentError:
             return

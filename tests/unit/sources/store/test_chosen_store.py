@@ -14,7 +14,7 @@ from tests.support.state_client import state_body
 from stackyard.clients.objects import ABSENT, MemoryObjects, Objects, open_objects, watch
 from stackyard.clients.objects.sealed import MasterKey, make_master_key
 from stackyard.sources.store import ChosenStore, StoreMovedError, StoreSwitchedError, read_identity
-from stackyard.sources.store.chosen import RING_VARIABLE
+from stackyard.sources.store.at_rest import RING_VARIABLE
 from stackyard.sources.store.identity import change_identity
 from stackyard.sources.store.last_used import note_last, read_last
 from stackyard.sources.store.pool import close_pooled, open_pooled
@@ -72,7 +72,7 @@ def test_another_store_is_refused_while_the_embedded_one_holds_states(
     write_state(embedded)
     with pytest.raises(StoreSwitchedError, match=r"site\.yaml") as refused:
         shared.open()
-    assert f"stackyard store move {embedded.folder} {shared.address}" in refused.value.remedy
+    assert f"stackyard store move {embedded.folder} '{shared.address}'" in refused.value.remedy
     with contextlib.closing(embedded.open_as_is()) as objects:
         change_identity(objects, lambda now: dataclasses.replace(now, moved_to=shared.label))
     shared.open().close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["list_runs"]
 
-_OUTCOMES = ("running", "done", "failed", "refused", "stopped", "lost")
+_OUTCOMES = ("running", "done", "failed", "refused", "stopped", "lost", "unreadable")
 
 
 @click.command("list", cls=Command)
@@ -66,6 +66,6 @@ def _show(writer: TextWriter, found: tuple[RecordedRun, ...]) -> None:
     ]
     writer.table(("run", "started", "verb", "target", "by", "took", "outcome"), rows)
     for run in found:
-        if run.outcome.value in ("failed", "refused") and run.error is not None:
+        if run.outcome.value in ("failed", "refused", "unreadable") and run.error is not None:
             text = run.error.get("summary") or run.error.get("detail") or "It failed."
-            writer.line(f"{run.id}: {text}", style=STYLES[run.outcome.value])
+            writer.line(f"{run.id}: {text}", style=STYLES.get(run.outcome.value))

@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["STYLES", "open_store", "run_document", "versions_text"]
 
-STYLES = {"done": "green", "failed": "red", "refused": "red", "lost": "red", "stopped": "yellow"}
+STYLES = {
+    "done": "green",
+    "failed": "red",
+    "refused": "red",
+    "lost": "red",
+    "unreadable": "red",
+    "stopped": "yellow",
+}
 
 
 @contextlib.contextmanager
 def open_store() -> Iterator[Objects]:
-    """Give the store of the site here, for the length of a block.
+    """Give the store of the site here, for the length of a block, also while it is moved.
 
     Raises:
         StoreError: The store cannot be used.
@@ -30,7 +37,7 @@ def open_store() -> Iterator[Objects]:
 
     store = find_store()
     warn_of_unstored_states(store.base)
-    with contextlib.closing(store.read()) as objects:
+    with contextlib.closing(store.read_as_is()) as objects:
         yield objects
 
 

@@ -152,7 +152,23 @@ def _open(choice: StoreChoice, *, create: bool) -> Objects:
     place = choice.place()
     if choice.is_default and not create and isinstance(place, Path) and not (place / DATABASE).exists():
         return MemoryObjects()
-    return open_objects(place, ring=_ring(choice), create=create)
+    objects = open_objects(place, ring=_ring(choice), create=create)
+    if choice.is_default:
+        _require_not_left(objects)
+    return objects
+
+
+def _require_not_left(objects: Objects) -> None:
+    """Refuse the store of the site here where everything in it was moved to another one."""
+    from stackyard.sources.store.identity import read_identity  # lazy: only when a verb runs
+
+    try:
+        identity = read_identity(objects)
+        if identity is not None:
+            identity.require_not_left()
+    except BaseException:
+        objects.close()
+        raise
 
 
 def _ring(choice: StoreChoice) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import click
+
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import group
 from stackyard.cli.commands.store.open_site import site_option, store_here
@@ -57,11 +59,14 @@ def new() -> Result:
 
 
 @key.command("reseal")
+@click.option("--forget-old", is_flag=True, help="Refuse machines that have only an older key from now on.")
 @site_option
-def reseal(site: str | None) -> Result:
+def reseal(forget_old: bool, site: str | None) -> Result:
     """Seal every private key in the store with the first key of the site, while the store is in use.
 
-    Saved plans of an older key stay as they are: apply or discard them before you leave the old key out.
+    Once every machine has the new key, run it again with --forget-old: a machine that has only the old key
+    would go on to seal with that one. Saved plans of an older key stay as they are: apply or discard them
+    before you leave the old key out.
     """
     from stackyard.sources.store.keys import site_keys  # lazy: cryptography
     from stackyard.sources.store.sealed import reseal_all  # lazy: as above
@@ -73,7 +78,7 @@ def reseal(site: str | None) -> Result:
             raise UsageError(
                 "The site has one key: there is nothing to rotate. Give the new one and the old one."
             )
-        count = reseal_all(store, objects)
+        count = reseal_all(store, objects, forget_old=forget_old)
     document: dict[str, Any] = {"key": keys.ids[0], "resealed": count}
     text = f"{count} objects are now sealed with the key {keys.ids[0]}."
     return Result(document=document, show=lambda writer: writer.line(text))

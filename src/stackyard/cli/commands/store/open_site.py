@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +44,6 @@ def open_named(named: str, *, create: bool) -> Objects:
         UsageError: It makes no sense.
     """
     from stackyard.clients.objects import open_objects  # lazy: only when a verb runs
-    from stackyard.clients.objects.sealed import KeyRing  # lazy: as above
-    from stackyard.sources.store.chosen import RING_VARIABLE  # lazy: as above
+    from stackyard.sources.store.at_rest import read_ring  # lazy: as above
 
-    text = os.environ.get(RING_VARIABLE, "")
-    ring = KeyRing.from_text(text) if text.strip() else None
-    return open_objects(named if "://" in named else Path(named), ring=ring, create=create)
+    return open_objects(named if "://" in named else Path(named), ring=read_ring(), create=create)
