@@ -59,7 +59,7 @@ class RunUnknownError(InvalidInputError):
 
     code = "E-RUN-UNKNOWN"
     summary = "There is no record of this run"
-    default_remedy = "`stackyard runs list` shows the runs that are remembered."
+    default_remedy = "`stackyard runs list` shows the recorded runs."
 
 
 class Outcome(enum.StrEnum):
@@ -184,10 +184,10 @@ class RunRecords:
             if found and (which == "last" or one.id == which):
                 break
         if not found or not which:
-            raise RunUnknownError(f"There is no record of a run `{which}`.")
+            raise RunUnknownError(f"The store has no record of a run `{which}`.")
         if len(found) > 1:
             ids = ", ".join(one.id for one in found[:5])
-            raise RunUnknownError(f"`{which}` is more than one run: {ids}.")
+            raise RunUnknownError(f"More than one run id starts with `{which}`: {ids}.")
         read = self._read(found[0])
         if read is None:
             raise RunUnknownError(f"The record of the run {which} was removed.")
@@ -377,10 +377,10 @@ def _load(data: bytes, key: str) -> RecordedRun:
         document = parse_json(data, LARGE)
         if document["format"] > _FORMAT:
             raise StoreDamagedError(
-                f"{key} was written by a newer stackyard.", remedy="Use the newer stackyard for this store."
+                f"{key} was written by a newer stackyard.", remedy="Update stackyard on this machine."
             )
         known = {item.name for item in dataclasses.fields(RecordedRun)}
         found = {name: value for name, value in document["run"].items() if name in known}
         return RecordedRun(**{**found, "outcome": Outcome(found["outcome"])})
     except (JsonError, KeyError, TypeError, ValueError, AttributeError) as err:
-        raise StoreDamagedError(f"{key} is not the record of a run.") from err
+        raise StoreDamagedError(f"The object {key} is not a valid run record.") from err

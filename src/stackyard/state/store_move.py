@@ -32,25 +32,26 @@ __all__ = ["MovedStore", "StoreInUseError", "StoreTakenError", "abort_move", "mo
 # What only a run that is at work needs, what is about one store alone, and what proves that it takes writes.
 _LEFT = (layout.RUNS, "run-control/", "operator-locks/", layout.HEALTH, "system/checks/", "checks/", IDENTITY)
 _LOOK_EVERY_S = 0.5
-_REASON = "The store is moved to "
+_REASON = "The store is being moved to "
+_MOVE_AGAIN = "Run the same command again; `stackyard store move FROM --abort` cancels the move."
 
 
 class StoreTakenError(InvalidInputError):
-    """The store that everything is to be moved to holds something else."""
+    """The destination of a move holds other objects, or is not free."""
 
     code = "E-STORE-TAKEN"
-    summary = "The store to move to is in use"
-    default_remedy = "Name a store that is empty: another bucket, prefix or schema."
+    summary = "The destination store is in use"
+    default_remedy = "Choose an empty store: another bucket, prefix or schema."
 
 
 class StoreInUseError(BusyError):
-    """Runs did not end in the time that was waited for them."""
+    """Runs in progress did not end in time, so that the store was not moved."""
 
     code = "E-STORE-IN-USE"
     summary = "Runs still use the store"
     default_remedy = (
-        "Wait for them (`stackyard runs list --outcome running`), then run the same command again. No new run"
-        " begins meanwhile; `stackyard store move --abort` undoes that."
+        "Wait until they end (`stackyard runs list --outcome running`), then run the same command again."
+        " Until then, no new run starts; `stackyard store move FROM --abort` cancels the move."
     )
 
 
@@ -103,11 +104,15 @@ class _Move:
         """Refuse when both do not hold the same; return how many objects they hold."""
         ours, theirs = list(_keys(self.origin)), list(_keys(self.destination))
         if sorted(ours) != sorted(theirs):
-            raise StoreDamagedError("The two stores do not hold the same objects; nothing was switched.")
+            raise StoreDamagedError(
+                "The two stores do not hold the same objects. The move is not complete.", remedy=_MOVE_AGAIN
+            )
         for key in ours:
             one, other = self.origin.get(key), self.destination.get(key)
             if one is None or other is None or one.data != other.data:
-                raise StoreDamagedError(f"{key} is not the same in both stores; nothing was switched.")
+                raise StoreDamagedError(
+                    f"{key} differs between the two stores. The move is not complete.", remedy=_MOVE_AGAIN
+                )
         return len(ours)
 
 
@@ -143,7 +148,7 @@ def move_store(
         change_identity(
             destination, lambda now: dataclasses.replace(now, moving_to=label, moved_from=own, moved_to="")
         )
-        move.copy("While runs go on")
+        move.copy("First copy, while runs continue")
         began = time.monotonic()
         _copy_the_rest(move, wait_s)
     _open_destination(move)
@@ -159,7 +164,7 @@ def _copy_the_rest(move: _Move, wait_s: float) -> None:
     """Stop runs, copy what changed since, and leave the old store for good."""
     change_identity(move.origin, lambda now: dataclasses.replace(now, moving_to=move.label))
     frozen = _freeze(move, wait_s)
-    move.copy("With runs stopped")
+    move.copy("Second copy, with no run in progress")
     move.require_same()
     states = StateService(move.destination)
     for name in frozen:
@@ -188,13 +193,13 @@ def _require_free(origin: Objects, destination: Objects) -> None:
         old.require_here()
     if new is not None and new.moving_to:
         if old is None or new.moved_from != old.id:
-            raise StoreTakenError("Another store is being moved there.")
+            raise StoreTakenError("Another store is being moved to the destination store.")
         # An earlier attempt was killed.
         return
     if new is not None and new.moved_to:
-        raise StoreTakenError(f"Everything in it was moved to {new.moved_to}.")
+        raise StoreTakenError(f"The destination store was itself moved to {new.moved_to}.")
     if any(True for _ in _keys(destination)) or (new is not None and new.keys):
-        raise StoreTakenError("The store to move to is not empty.")
+        raise StoreTakenError("The destination store is not empty.")
 
 
 def _freeze(move: _Move, wait_s: float) -> list[str]:
@@ -217,7 +222,7 @@ def _freeze(move: _Move, wait_s: float) -> list[str]:
                 move.note(text)
             told = text
             if time.monotonic() >= until:
-                raise StoreInUseError(f"Still at work: {', '.join(left)}.")
+                raise StoreInUseError(f"Still in progress: {', '.join(left)}.")
             changes.wait(_LOOK_EVERY_S)
     return frozen
 
