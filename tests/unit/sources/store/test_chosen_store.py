@@ -72,7 +72,7 @@ def test_another_store_is_refused_while_the_embedded_one_holds_states(
     write_state(embedded)
     with pytest.raises(StoreSwitchedError, match=r"site\.yaml") as refused:
         shared.open()
-    assert f"stackyard store move {embedded.folder} {shared.address}" in refused.value.remedy
+    assert f"stackyard store move {embedded.folder} '{shared.address}'" in refused.value.remedy
     with contextlib.closing(embedded.open_as_is()) as objects:
         change_identity(objects, lambda now: dataclasses.replace(now, moved_to=shared.label))
     shared.open().close()
