@@ -33,7 +33,6 @@ LONG_FUNCTIONS = {
     "stackyard/controller/repositories/plain.py send_file",
     "stackyard/controller/service.py _start_controller",
     "stackyard/controller/tokens/issue.py issue",
-    "stackyard/operator/verbs.py _destroy_by_name",
     "stackyard/path/plan.py _look",
     "stackyard/render/container.py _render_creation",
     "stackyard/sources/site/specs.py resolve_spec",

@@ -24,7 +24,7 @@ _COMMANDS = {
     "connect": LazyCommand(
         module="stackyard.cli.commands.connect",
         name="connect",
-        help="Connect a Proxmox VE: create an API token for stackyard, and add the nodes to the site.",
+        help="Connect to Proxmox VE: create an API token for stackyard, and add the nodes to the site.",
     ),
     "create": LazyCommand(
         module="stackyard.cli.commands.create",
@@ -95,7 +95,7 @@ _COMMANDS = {
     "plans": LazyCommand(
         module="stackyard.cli.commands.plans",
         name="plans",
-        help="Look at the plans that `stackyard plan --out store:` saved in the store of the site.",
+        help="List, show and remove the plans that `stackyard plan --out store:` saved in the store.",
     ),
     "preflight": LazyCommand(
         module="stackyard.cli.commands.preflight",
@@ -105,7 +105,7 @@ _COMMANDS = {
     "runs": LazyCommand(
         module="stackyard.cli.commands.runs",
         name="runs",
-        help="Show what was run on this site: who, where, on which input, with which outcome.",
+        help="Show, follow and cancel the runs of this site, on any machine.",
     ),
     "scenario": LazyCommand(
         module="stackyard.cli.commands.scenario",
@@ -140,8 +140,7 @@ _COMMANDS = {
     "store": LazyCommand(
         module="stackyard.cli.commands.store",
         name="store",
-        help="Manage the store of the site: states, journals, run records, saved plans, inventories and"
-        " sealed keys.",
+        help="Manage the store of the site: states, run records, saved plans, inventories and private keys.",
     ),
     "test": LazyCommand(
         module="stackyard.cli.commands.test",

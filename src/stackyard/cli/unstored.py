@@ -32,7 +32,8 @@ def warn_of_unstored_states(base: Path, session: Session | None = None) -> None:
     for state, path in found.items():
         text = (
             f"{path} holds the state {state} of an earlier apply, which could not be stored."
-            f" The next run on its target stores it; `stackyard state recover {state}` compares both."
+            f" The next run on its target stores it. `stackyard state recover {state}` compares it with the"
+            " stored one."
         )
         session.emit_once(events.LogLine(level=events.LogLevel.WARNING, source="state", text=text))
 

@@ -64,7 +64,7 @@ class PlanFileError(InvalidInputError):
 
     code = "E-PLAN-FILE"
     summary = "This is no plan that can be applied here"
-    default_remedy = "Plan again, or give this machine the site's key: only who has it can open a plan."
+    default_remedy = "Plan again, or give this machine the site key, which decrypts saved plans."
 
 
 class PlanMovedError(InvalidInputError):

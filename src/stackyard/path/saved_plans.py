@@ -44,7 +44,7 @@ class PlanUnknownError(InvalidInputError):
 
     code = "E-PLAN-UNKNOWN"
     summary = "There is no such saved plan"
-    default_remedy = "`stackyard plans list` shows the plans that are there."
+    default_remedy = "`stackyard plans list` shows the saved plans."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def open_plan(run: Run, named: str) -> PlanFile:
     found = find_plan(run.states.objects, named)
     state = run.resolved.target.state_name
     if found.state != state:
-        raise PlanFileError(f"{named} is a plan for the state {found.state}, and not for {state}.")
+        raise PlanFileError(f"{named} is a plan for the state {found.state}, not for {state}.")
     return read_plan(run.states.objects, found, run.keys)
 
 
@@ -166,5 +166,7 @@ def find_plan(objects: Objects, named: str) -> StoredPlan:
     if len(exact) == 1:
         return exact[0]
     if exact:
-        raise PlanUnknownError(f"`{which}` is more than one plan: {', '.join(one.id for one in exact)}.")
-    raise PlanUnknownError(f"The store has no plan `{which}`.")
+        raise PlanUnknownError(
+            f"More than one plan id starts with `{which}`: {', '.join(one.id for one in exact)}."
+        )
+    raise PlanUnknownError(f"The store has no saved plan `{which}`.")

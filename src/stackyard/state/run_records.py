@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import enum
 import itertools
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,7 +26,8 @@ from stackyard.clients.objects.clock import read_store_clock
 from stackyard.clients.objects.holders import is_process_gone
 from stackyard.clients.objects.leases import read_lease
 from stackyard.state import layout
-from stackyard.state.names import name_of, object_part
+from stackyard.state.names import name_of
+from stackyard.state.recorded_run import FAR, RECORDS, Outcome, RecordedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,11 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "RecordedRun", "RunRecords", "RunUnknownError", "StopRequest"]
 
 _FORMAT = 1
-_RECORDS = "records/"
 _EVENTS = "run-events/"
 _CONTROL = "run-control/"
-# Microseconds since 1970 of a day in the year 5138.
-_FAR = 10**17
 _KEY = re.compile(r"records/(\d{17})-([0-9a-f]{12}),([a-z]+),(.+)")
 _PAGE = 1000
 _FIRST_PAGE = 25
@@ -60,73 +57,7 @@ class RunUnknownError(InvalidInputError):
 
     code = "E-RUN-UNKNOWN"
     summary = "There is no record of this run"
-    default_remedy = "`stackyard runs list` shows the runs that are remembered."
-
-
-class Outcome(enum.StrEnum):
-    """How a run ended."""
-
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    REFUSED = "refused"
-    STOPPED = "stopped"
-    # It neither ended nor lives: it was killed, or its machine was.
-    LOST = "lost"
-    # Its record is damaged, or of a newer version.
-    UNREADABLE = "unreadable"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
-    """A run.
-
-    Attributes:
-        id: What it is called by.
-        verb: What it did: `plan`, `apply` and others.
-        target: To what.
-        state: The state of that.
-        by: Who ran it.
-        machine: On which machine.
-        version: The version of stackyard.
-        started_at: When it began, in seconds since 1970.
-        outcome: How it ended.
-        commit: The commit of the input, where that is in git; `-dirty` behind it where files differ.
-        finished_at: When it ended, where it did.
-        error: Why it failed, as `--json` shows errors.
-        before: The version of the state when it began.
-        after: The version of the state when it ended.
-        counts: What was planned and applied: how many resources were added, changed and removed.
-        notes: What else a verb reports.
-    """
-
-    id: str
-    verb: str
-    target: str
-    state: str
-    by: str
-    machine: str
-    version: str
-    started_at: float
-    outcome: Outcome = Outcome.RUNNING
-    commit: str = ""
-    finished_at: float | None = None
-    error: Mapping[str, Any] | None = None
-    before: str = ""
-    after: str = ""
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """Its object."""
-        left = _FAR - int(self.started_at * 1_000_000)
-        return f"{_RECORDS}{left:017d}-{self.id},{self.verb},{object_part(self.state)}"
-
-    @property
-    def duration_s(self) -> float | None:
-        """How long it took, where it has ended."""
-        return None if self.finished_at is None else max(0.0, self.finished_at - self.started_at)
+    default_remedy = "`stackyard runs list` shows the recorded runs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,10 +118,10 @@ class RunRecords:
             if found and (which == "last" or one.id == which):
                 break
         if not found or not which:
-            raise RunUnknownError(f"There is no record of a run `{which}`.")
+            raise RunUnknownError(f"The store has no record of a run `{which}`.")
         if len(found) > 1:
             ids = ", ".join(one.id for one in found[:5])
-            raise RunUnknownError(f"`{which}` is more than one run: {ids}.")
+            raise RunUnknownError(f"More than one run id starts with `{which}`: {ids}.")
         read = self._read(found[0])
         if read is None:
             raise RunUnknownError(f"The record of the run {which} was removed.")
@@ -225,13 +156,13 @@ class RunRecords:
 
     def _listed(self) -> Iterator[_Listed]:
         after, page = "", _FIRST_PAGE
-        while entries := self._objects.list(_RECORDS, after=after, limit=page):
+        while entries := self._objects.list(RECORDS, after=after, limit=page):
             # Most ask for the newest few; who goes on wants many.
             page = min(4 * page, _PAGE)
             for entry in entries:
                 match = _KEY.fullmatch(entry.key)
                 if match is not None:
-                    started_at = (_FAR - int(match[1])) / 1_000_000
+                    started_at = (FAR - int(match[1])) / 1_000_000
                     yield _Listed(entry.key, started_at, match[2], match[3], name_of(match[4]))
             after = entries[-1].key
 
@@ -351,11 +282,11 @@ class RunRecords:
             StoreError: The store cannot be used.
         """
         after = _begun_before((time.time() if now is None else now) - older_than_days * _DAY_S)
-        if now is None and self._objects.list(_RECORDS, after=after, limit=1):
+        if now is None and self._objects.list(RECORDS, after=after, limit=1):
             # Our own clock may be ahead, and history is not worth its word.
             after = _begun_before(self._now() - older_than_days * _DAY_S)
         count = 0
-        while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
+        while entries := self._objects.list(RECORDS, after=after, limit=_PAGE):
             for entry in entries:
                 match = _KEY.fullmatch(entry.key)
                 if match is not None:
@@ -385,7 +316,7 @@ def control_key(run_id: str) -> str:
 
 def _begun_before(at: float) -> str:
     """Return what comes before the records of runs that began before a time."""
-    return f"{_RECORDS}{_FAR - int(at * 1_000_000):017d}"
+    return f"{RECORDS}{FAR - int(at * 1_000_000):017d}"
 
 
 def _fits(one: _Listed, state: str, verb: str) -> bool:
@@ -402,10 +333,10 @@ def _load(data: bytes, key: str) -> RecordedRun:
         document = parse_json(data, LARGE)
         if document["format"] > _FORMAT:
             raise StoreDamagedError(
-                f"{key} was written by a newer stackyard.", remedy="Use the newer stackyard for this store."
+                f"{key} was written by a newer stackyard.", remedy="Update stackyard on this machine."
             )
         known = {item.name for item in dataclasses.fields(RecordedRun)}
         found = {name: value for name, value in document["run"].items() if name in known}
         return RecordedRun(**{**found, "outcome": Outcome(found["outcome"])})
     except (JsonError, KeyError, TypeError, ValueError, AttributeError) as err:
-        raise StoreDamagedError(f"{key} is not the record of a run.") from err
+        raise StoreDamagedError(f"The object {key} is not a valid run record.") from err

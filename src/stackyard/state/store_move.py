@@ -39,25 +39,26 @@ _LOOK_EVERY_S = 0.5
 _AT_ONCE = 16
 # Some stores tell the second in which an object was written, and no more.
 _COARSE_S = 2.0
-_REASON = "The store is moved to "
+_REASON = "The store is being moved to "
+_MOVE_AGAIN = "Run the same command again; `stackyard store move FROM --abort` cancels the move."
 
 
 class StoreTakenError(InvalidInputError):
-    """The store that everything is to be moved to holds something else."""
+    """The destination of a move holds other objects, or is not free."""
 
     code = "E-STORE-TAKEN"
-    summary = "The store to move to is in use"
-    default_remedy = "Name a store that is empty: another bucket, prefix or schema."
+    summary = "The destination store is in use"
+    default_remedy = "Choose an empty store: another bucket, prefix or schema."
 
 
 class StoreInUseError(BusyError):
-    """Runs did not end in the time that was waited for them."""
+    """Runs in progress did not end in time, so that the store was not moved."""
 
     code = "E-STORE-IN-USE"
     summary = "Runs still use the store"
     default_remedy = (
-        "Wait for them (`stackyard runs list --outcome running`), then run the same command again. No new run"
-        " begins meanwhile; `stackyard store move --abort` undoes that."
+        "Wait until they end (`stackyard runs list --outcome running`), then run the same command again."
+        " Until then, no new run starts; `stackyard store move FROM --abort` cancels the move."
     )
 
 
@@ -125,7 +126,9 @@ class _Move:
         self.destination.put(key, stored.data, expect=ANYTHING)
         known = self.destination.get(key)
         if known is None or known.data != stored.data:
-            raise StoreDamagedError(f"{key} is not the same in both stores; nothing was switched.")
+            raise StoreDamagedError(
+                f"{key} differs between the two stores. The move is not complete.", remedy=_MOVE_AGAIN
+            )
         return True
 
 
@@ -179,7 +182,7 @@ def move_store(
         change_identity(
             destination, lambda now: dataclasses.replace(now, moving_to=label, moved_from=own, moved_to="")
         )
-        first = move.copy("While runs go on")
+        first = move.copy("First copy, while runs continue")
         began = time.monotonic()
         _copy_the_rest(move, first, wait_s)
     _open_destination(move)
@@ -196,7 +199,7 @@ def _copy_the_rest(move: _Move, first: _Copied, wait_s: float) -> None:
     own = uuid.uuid4().hex
     change_identity(move.origin, lambda now: dataclasses.replace(now, moving_to=move.label, move_id=own))
     frozen = _freeze(move, wait_s)
-    move.copy("With runs stopped", since_at=first.began_at, known=first.listed)
+    move.copy("Second copy, with no run in progress", since_at=first.began_at, known=first.listed)
     states = StateService(move.destination)
     for name in frozen:
         states.locks.thaw(name, move.actor)
@@ -210,8 +213,8 @@ def _leave(now: StoreIdentity, label: str, move_id: str) -> StoreIdentity:
     """Return a store that was left by a move, unless that was given up, or another one began, meanwhile."""
     if now.move_id != move_id:
         raise StoreInUseError(
-            "The move was given up, or another one was begun, meanwhile; nothing was switched.",
-            remedy="Run the command again.",
+            "The move was cancelled, or another one was started. This one is not complete.",
+            remedy=_MOVE_AGAIN,
         )
     return dataclasses.replace(now, moved_to=label, moving_to="")
 
@@ -234,13 +237,13 @@ def _require_free(origin: Objects, destination: Objects) -> None:
         old.require_here()
     if new is not None and new.moving_to:
         if old is None or new.moved_from != old.id:
-            raise StoreTakenError("Another store is being moved there.")
+            raise StoreTakenError("Another store is being moved to the destination store.")
         # An earlier attempt was killed.
         return
     if new is not None and new.moved_to:
-        raise StoreTakenError(f"Everything in it was moved to {new.moved_to}.")
+        raise StoreTakenError(f"The destination store was itself moved to {new.moved_to}.")
     if any(True for _ in _entries(destination)) or (new is not None and new.keys):
-        raise StoreTakenError("The store to move to is not empty.")
+        raise StoreTakenError("The destination store is not empty.")
 
 
 def _freeze(move: _Move, wait_s: float) -> list[str]:
@@ -263,7 +266,7 @@ def _freeze(move: _Move, wait_s: float) -> list[str]:
                 move.note(text)
             told = text
             if time.monotonic() >= until:
-                raise StoreInUseError(f"Still at work: {', '.join(left)}.")
+                raise StoreInUseError(f"Still in progress: {', '.join(left)}.")
             changes.wait(_LOOK_EVERY_S)
     return frozen
 

@@ -222,7 +222,7 @@ def test_an_error_of_another_server_is_no_answer_of_a_store(service: ObjectServi
     proxy.fail("DELETE", Fault.FAIL)
     with pytest.raises(StoreError, match="500"):
         objects.delete("x")
-    with pytest.raises(StoreError, match="no state service"):
+    with pytest.raises(StoreError, match="not that of a state service"):
         HttpObjects(
             HttpAddress.parse(f"{service.url}/nothing/here"), token=StoreToken({TOKEN_VARIABLE: TOKEN})
         )

@@ -31,7 +31,7 @@ def test_a_plan_is_found_by_as_much_of_its_id_as_is_enough(objects: MemoryObject
 
 
 @pytest.mark.parametrize(
-    ("named", "words"), [("2026", "more than one"), ("2027", "no plan"), ("store:", "no plan")]
+    ("named", "words"), [("2026", "More than one"), ("2027", "no saved plan"), ("store:", "no saved plan")]
 )
 def test_a_name_of_none_or_of_several_is_refused(objects: MemoryObjects, named: str, words: str) -> None:
     with pytest.raises(PlanUnknownError, match=words):

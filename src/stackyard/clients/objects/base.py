@@ -88,7 +88,7 @@ class ListedObject:
 
 
 class StoreError(UnreachableError):
-    """The object store cannot be reached, or failed in a way that leaves it open whether it did the work."""
+    """The object store cannot be reached, or failed. It may or may not have done the work."""
 
     code = "E-STORE"
     summary = "The object store cannot be used"
@@ -96,11 +96,11 @@ class StoreError(UnreachableError):
 
 
 class StoreAbsentError(StoreError):
-    """The store can be reached, and nothing was ever stored there."""
+    """The store can be reached, but nothing was ever stored in it."""
 
     code = "E-STORE-ABSENT"
     summary = "There is no object store"
-    default_remedy = "Check the address; the first run that writes makes a store."
+    default_remedy = "Check the address. The first run that writes creates the store."
 
 
 class StoreBusyError(BusyError):
@@ -124,15 +124,17 @@ class StoreReadOnlyError(StoreError):
 
     code = "E-STORE-READ-ONLY"
     summary = "The object store cannot be written"
-    default_remedy = "Give yourself the right to write to the store, and mount its disk writable."
+    default_remedy = (
+        "Get write permission for the store. If it is a file, check that its disk is mounted writable."
+    )
 
 
 class StoreDeniedError(StoreError):
-    """The store does not let us read: it does not know us, or we may not."""
+    """The credentials are unknown to the store, or do not allow reading."""
 
     code = "E-STORE-DENIED"
     summary = "The object store cannot be read"
-    default_remedy = "Check the credentials, and that they may read and list what is named."
+    default_remedy = "Check the credentials, and that they allow to read and list the named objects."
 
 
 class StoreDamagedError(StoreError):
@@ -144,10 +146,10 @@ class StoreDamagedError(StoreError):
 
 
 class StoreUnsafeError(StackyardError):
-    """The store ignores the conditions of writes, so that two writers could both believe that they won."""
+    """The store ignores the conditions of writes, so that two writers could overwrite each other."""
 
     code = "E-STORE-UNSAFE"
-    summary = "The object store does not honour conditional writes"
+    summary = "The object store does not support conditional writes"
     default_remedy = (
         "Use a store that does: AWS S3, SeaweedFS, MinIO, Cloudflare R2, PostgreSQL,"
         " or the local SQLite store."

@@ -22,6 +22,10 @@ __all__ = ["DATABASE", "check_address", "check_endpoint", "open_objects"]
 DATABASE = "objects.sqlite"
 _POSTGRES = ("postgresql://", "postgres://")
 _HTTP = ("https://", "http://")
+_FORMS = (
+    "Use s3://bucket/prefix, with ?endpoint=https://host:port if it is not AWS; postgresql://user@host/database;"
+    " or https://host:port for a state service."
+)
 
 
 def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool = True) -> Objects:
@@ -108,9 +112,7 @@ def _split_s3(address: str) -> tuple[urllib.parse.SplitResult, dict[str, str]]:
         or not query.keys() <= {"endpoint", "region"}
     ):
         raise UsageError(
-            f"{parts.scheme}://{parts.hostname or ''} is no store: give a folder,"
-            " postgresql://user@host/database, the address https://host:port of a state service, or"
-            " s3://bucket/prefix with, for a store that is not AWS, ?endpoint=https://host:port behind it."
+            f"{parts.scheme}://{parts.hostname or ''} is not the address of a store.", remedy=_FORMS
         )
     check_endpoint(query.get("endpoint"))
     if prefix := parts.path.strip("/"):
@@ -135,10 +137,7 @@ def check_address(address: str) -> None:
 
         HttpAddress.parse(address)
     else:
-        raise UsageError(
-            "A store that several machines use is s3://bucket/prefix, postgresql://user@host/database or"
-            " https://host:port of a state service."
-        )
+        raise UsageError("This is not the address of a store that several machines can use.", remedy=_FORMS)
 
 
 def check_endpoint(url: str | None) -> None:
@@ -149,6 +148,6 @@ def check_endpoint(url: str | None) -> None:
     """
     if url is not None and "@" in urllib.parse.urlsplit(url).netloc:
         raise UsageError(
-            "The endpoint of a store holds a user or a password. It was not used.",
-            remedy="Give credentials in the environment, and change the password: it may have been recorded.",
+            "The endpoint of the store holds a user name or a password. It was not used.",
+            remedy="Put credentials into the environment, and change the password, since it may be in logs.",
         )

@@ -27,13 +27,11 @@ _DEPLOYMENT_FILE = "deployment.yaml"
 
 
 class StoreChoiceError(InvalidInputError):
-    """The words that choose the store contradict each other, or make no sense."""
+    """site.yaml and stackyard.yaml name different stores."""
 
     code = "E-STORE-CHOICE"
-    summary = "It is not clear which store is meant"
-    default_remedy = (
-        "Name one store: s3://bucket/prefix, postgresql://user@host/database or https://host:port."
-    )
+    summary = "Two files name different stores"
+    default_remedy = "Remove `store` from one of the two files."
 
 
 def choose_store(
@@ -63,7 +61,7 @@ def choose_store(
         return ChosenStore(base=base, address=named, chosen_by=STORE_VARIABLE, site_key=site_key)
     path, of_repository = _read_repository(root)
     if site_store and of_repository and site_store != of_repository:
-        raise StoreChoiceError(f"site.yaml names another `store` than {path}.")
+        raise StoreChoiceError(f"`store` in site.yaml differs from `store` in {path}.")
     address = site_store or of_repository
     if address is None:
         return ChosenStore(base=base, site_key=site_key)

@@ -45,7 +45,7 @@ def check_store(objects: Objects, *, rounds: int = 5) -> CheckedStore:
     try:
         began_at = time.time()
         tag = objects.put(key, b"0", expect=ABSENT)
-        _must_conflict(objects, key, ABSENT, "a write that expects nothing")
+        _must_conflict(objects, key, ABSENT, "the creation of an object that exists")
         for number in range(1, rounds + 1):
             old, began = tag, time.perf_counter()
             tag = objects.put(key, str(number).encode(), expect=tag)
@@ -54,18 +54,18 @@ def check_store(objects: Objects, *, rounds: int = 5) -> CheckedStore:
             stored = objects.get(key)
             reads.append(time.perf_counter() - began)
             if stored is None or stored.data != str(number).encode():
-                raise StoreUnsafeError("A read did not return what was written just before.")
-            _must_conflict(objects, key, old, "a write over an older version")
+                raise StoreUnsafeError("A read right after a write did not return the new content.")
+            _must_conflict(objects, key, old, "a write that was based on an older version")
         listed = [one for one in objects.list(key) if one.key == key]
         if len(listed) != 1:
-            raise StoreUnsafeError("A list did not contain what was written just before.")
+            raise StoreUnsafeError("A list right after a write did not contain the object.")
         # Written between these two times by our clock.
         middle = (began_at + time.time()) / 2
         ahead_s = listed[0].modified_at - middle
     finally:
         objects.delete(key)
     if objects.get(key) is not None:
-        raise StoreUnsafeError("An object that was removed is still there.")
+        raise StoreUnsafeError("An object that was deleted can still be read.")
     return CheckedStore(
         write_s=sorted(writes)[len(writes) // 2], read_s=sorted(reads)[len(reads) // 2], clock_ahead_s=ahead_s
     )
@@ -76,4 +76,4 @@ def _must_conflict(objects: Objects, key: str, expect: Expect, what: str) -> Non
         objects.put(key, b"not expected", expect=expect)
     except ConflictError:
         return
-    raise StoreUnsafeError(f"The store took {what}, although something else was there.")
+    raise StoreUnsafeError(f"The store accepted {what}, and must refuse it.")

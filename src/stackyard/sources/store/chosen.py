@@ -188,9 +188,7 @@ class ChosenStore:
         """Refuse a shared store of another site, before anything of it is read or written."""
         if not self.is_shared or identity is None or not identity.keys:
             return
-        from stackyard.sources.store.keys import (
-            require_own,  # lazy: cryptography; an embedded store needs none
-        )
+        from stackyard.sources.store.keys import require_own  # lazy: cryptography, for shared stores alone
 
         require_own(self, identity, is_key_needed=is_key_needed)
 

@@ -37,7 +37,7 @@ class StoreMovedError(InvalidInputError):
 
     code = "E-STORE-MOVED"
     summary = "The store was moved"
-    default_remedy = "Name the new store in site.yaml or stackyard.yaml (`store`), or in STACKYARD_STORE."
+    default_remedy = "Set the new address: `store` in site.yaml or stackyard.yaml, or STACKYARD_STORE."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class StoreIdentity:
             StoreMovedError: It was.
         """
         if self.moved_to:
-            raise StoreMovedError(f"Everything in this store was moved to {self.moved_to}.")
+            raise StoreMovedError(f"This store was moved to {self.moved_to}.")
 
     def require_here(self) -> None:
         """Refuse a store that was moved, or is being moved.
@@ -81,7 +81,7 @@ class StoreIdentity:
         if self.moving_to:
             raise StoreMovedError(
                 f"This store is being moved to {self.moving_to}.",
-                remedy="Wait until `stackyard store move` is done. If it was killed, run it again.",
+                remedy="Wait until `stackyard store move` has ended. If it was killed, run it again.",
             )
 
 
@@ -130,10 +130,10 @@ def _load(data: bytes) -> StoreIdentity:
         document: dict[str, Any] = parse_json(data, SMALL)
         if document["format"] > _FORMAT:
             raise StoreDamagedError(
-                "The store was set up by a newer stackyard.", remedy="Use the newer stackyard for it."
+                "The store was set up by a newer stackyard.", remedy="Update stackyard on this machine."
             )
         known = {item.name for item in dataclasses.fields(StoreIdentity)}
         found = {name: value for name, value in document.items() if name in known}
         return StoreIdentity(**{**found, "keys": tuple(found.get("keys", ()))})
     except (JsonError, KeyError, TypeError, AttributeError) as err:
-        raise StoreDamagedError(f"{IDENTITY} is damaged.") from err
+        raise StoreDamagedError(f"The object {IDENTITY} is damaged.") from err

@@ -49,24 +49,24 @@ _INNER = b"stackyard inner store "
 
 
 class SiteKeyMissingError(InvalidInputError):
-    """A store was used with a key that this machine does not have."""
+    """The store belongs to a site whose key this machine does not have."""
 
     code = "E-SITE-KEY-MISSING"
-    summary = "The key of the site is missing"
+    summary = "The site key is missing"
     default_remedy = (
-        f"Put the key into the site's secrets as `{KEY_WORD}`, or name its file in {KEY_FILE_VARIABLE}."
-        " `stackyard store key show` prints it on a machine that has it."
+        f"Add the key to the site's secrets as `{KEY_WORD}`, or set {KEY_FILE_VARIABLE} to its file."
+        " `stackyard store key show` prints it on a machine that has it. On a new site, the first run creates"
+        " the key."
     )
 
 
 class OtherSiteError(InvalidInputError):
-    """The store belongs to a site with other keys."""
+    """The store belongs to a site with another key."""
 
     code = "E-STORE-OTHER-SITE"
     summary = "The store belongs to another site"
     default_remedy = (
-        "Give this site a store of its own: another bucket, prefix or schema. If it is the same site, give"
-        " it the same key."
+        "Use another bucket, prefix or schema for this site. If it is the same site, use the same site key."
     )
 
 
@@ -171,8 +171,8 @@ def require_own(store: ChosenStore, identity: StoreIdentity, *, is_key_needed: b
 def _require_known(known: tuple[str, ...], found: SiteKeys) -> None:
     if not set(known) & set(found.ids):
         raise OtherSiteError(
-            f"The store was used with the key {known[0]};"
-            f" the key of this site is {found.ids[0]}, from {found.where}."
+            f"The store needs the site key {known[0]}."
+            f" The key of this site is {found.ids[0]}, from {found.where}."
         )
 
 
@@ -203,7 +203,7 @@ def read_keys(store: ChosenStore) -> SiteKeys | None:
         return _read(Path(named), f"{named} ({KEY_FILE_VARIABLE})")
     if store.site_key:
         return SiteKeys(
-            ring=_parse(store.site_key, KEY_WORD, None), where=f"`{KEY_WORD}` of the site's secrets"
+            ring=_parse(store.site_key, KEY_WORD, None), where=f"`{KEY_WORD}` in the site's secrets"
         )
     made = made_key_file(store)
     return _read(made, str(made)) if made.exists() else None
@@ -227,9 +227,9 @@ def _read(path: Path, where: str) -> SiteKeys:
         raise FileError.from_os_error(err, "read", path) from err
     if mode & 0o077:
         raise FileError(
-            f"Others can read {path}, the key of the site.",
+            f"Other users can read {path}, which holds the site key.",
             where=Location(str(path)),
-            remedy=f"Make it readable to yourself alone: chmod 600 {path}",
+            remedy=f"Remove their access: chmod 600 {path}",
         )
     return SiteKeys(ring=_parse(files.read_text(path), where, path), where=where, path=path)
 
@@ -239,13 +239,13 @@ def _parse(text: str, where: str, path: Path | None) -> KeyRing:
         return KeyRing.from_text(text)
     except MasterKeyError as err:
         raise MasterKeyError(
-            f"{where} is no key of a site: {err.detail}",
+            f"{where} is not a site key: {err.detail}",
             where=None if path is None else Location(str(path)),
-            remedy="Put back the key from a copy; `stackyard store key new` prints a new one.",
+            remedy="Restore the key from a copy. For a new site, `stackyard store key new` prints a key.",
         ) from err
 
 
 def _missing(known: tuple[str, ...]) -> SiteKeyMissingError:
     if not known:
         return SiteKeyMissingError("This site has no key yet.")
-    return SiteKeyMissingError(f"The store was used with the key {known[0]}, and this machine has no key.")
+    return SiteKeyMissingError(f"The store needs the site key {known[0]}. This machine has no site key.")

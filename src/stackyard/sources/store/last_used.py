@@ -27,7 +27,7 @@ _STATES = "heads/"
 
 
 class StoreSwitchedError(InvalidInputError):
-    """Another store than before was chosen, and the one before still holds the states."""
+    """The store of the site was changed, and the earlier one still holds the states."""
 
     code = "E-STORE-SWITCHED"
     summary = "The states are in another store"
@@ -74,8 +74,8 @@ def require_nothing_elsewhere(store: ChosenStore, last: str, own_id: str) -> Non
             return
         except StoreError as err:
             raise StoreSwitchedError(
-                f"{last} was used here before, and cannot be asked whether it holds states: {err.detail}",
-                remedy=f"Make it reachable. If it is gone for good, remove {store.base / _FILE}.",
+                f"The site used {last} before, and it is unknown whether it still holds states: {err.detail}",
+                remedy=f"Make that store reachable. If it no longer exists, delete {store.base / _FILE}.",
             ) from err
 
 
@@ -85,7 +85,7 @@ def _require_left(store: ChosenStore, objects: Objects, label: str, own_id: str)
         return
     if objects.list(_STATES, limit=1):
         raise StoreSwitchedError(
-            f"The store that is chosen is {store.label} ({store.chosen_by}),"
-            f" and the states of this site are in {label}.",
+            f"The store is now {store.label} (set by {store.chosen_by}), but the states of this site are in"
+            f" {label}.",
             remedy=f"Move them: {shlex.join(['stackyard', 'store', 'move', label, store.label])}",
         )

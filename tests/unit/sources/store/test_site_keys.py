@@ -117,10 +117,10 @@ def test_a_key_that_others_can_read_or_that_is_none_is_refused(
             site_keys(store, objects)
         path.write_text(make_master_key())
         path.chmod(0o644)
-        with pytest.raises(FileError, match="Others can read"):
+        with pytest.raises(FileError, match="Other users can read"):
             site_keys(store, objects)
         path.chmod(0o600)
         assert site_keys(store, objects).path == path
         path.write_text("no key")
-        with pytest.raises(MasterKeyError, match="is no key of a site"):
+        with pytest.raises(MasterKeyError, match="is not a site key"):
             site_keys(store, objects)

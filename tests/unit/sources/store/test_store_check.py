@@ -67,10 +67,10 @@ class Hoarding(MemoryObjects):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (Careless, "a write that expects nothing"),
-        (Forgetful, "did not return what was written"),
-        (Blind, "did not contain what was written"),
-        (Hoarding, "still there"),
+        (Careless, "the creation of an object that exists"),
+        (Forgetful, "did not return the new content"),
+        (Blind, "did not contain the object"),
+        (Hoarding, "can still be read"),
     ],
 )
 def test_a_store_that_does_not_keep_its_word_is_refused(

@@ -10,28 +10,28 @@ _LATER = {
     "discard": LazyCommand(
         module="stackyard.cli.commands.plans.discard",
         name="discard",
-        help="Remove saved plans: each of PLANS is an id or the start of one.",
+        help="Remove saved plans from the store.",
     ),
     "list": LazyCommand(
         module="stackyard.cli.commands.plans.list",
         name="list_saved",
-        help="Show the saved plans, and which of them can still be applied.",
+        help="List the saved plans, and show which of them can still be applied.",
     ),
     "show": LazyCommand(
         module="stackyard.cli.commands.plans.show",
         name="show",
-        help="Show what PLAN does, with secrets masked.",
+        help="Show the changes of a saved plan, with secrets masked.",
     ),
 }
 
 
 @group("plans", later=_LATER)
 def plans() -> None:
-    """Look at the plans that `stackyard plan --out store:` saved in the store of the site.
+    """List, show and remove the plans that `stackyard plan --out store:` saved in the store.
 
-    A saved plan is encrypted with the site's key. Every machine that has the key can show and apply it, from
-    any checkout. It applies only while the input, the state, stackyard, the engine and the provider are the
-    same as when it was saved.
+    A saved plan is encrypted with the site key. Every machine that has the key can show and apply the plan,
+    from any checkout. A plan can be applied only while the input, the version of the state, and the versions
+    of stackyard, the engine and the provider are the same as when it was saved.
 
     \b
     stackyard plan dev --out store:        save a plan

@@ -17,9 +17,9 @@ __all__ = ["discard"]
 @click.option("--all", "is_all", is_flag=True, help="Remove every saved plan of the site.")
 @site_option
 def discard(plans: tuple[str, ...], is_all: bool, site: str | None) -> Result:
-    """Remove saved plans.
+    """Remove saved plans from the store.
 
-    Each of PLANS is an id, or the start of one. Nothing else changes.
+    Each of PLANS is an id, or the start of one. Guests and states are not changed.
     """
     from stackyard.path.saved_plans import find_plan, list_plans  # lazy: only when this verb runs
 
@@ -31,5 +31,5 @@ def discard(plans: tuple[str, ...], is_all: bool, site: str | None) -> Result:
         for one in found:
             objects.delete(one.key)
     ids = [one.id for one in found]
-    text = f"Removed: {', '.join(ids)}." if ids else "There was nothing to remove."
+    text = f"Removed: {', '.join(ids)}." if ids else "No plans are saved in the store."
     return Result(document={"discarded": ids}, show=lambda writer: writer.line(text))

@@ -23,10 +23,10 @@ __all__ = ["list_saved"]
 @click.command("list", cls=Command)
 @site_option
 def list_saved(site: str | None) -> Result:
-    """Show the saved plans, and which of them can still be applied.
+    """List the saved plans, and show which of them can still be applied.
 
-    A plan is `outdated` when its state has another version than when the plan was saved. What else a plan is
-    bound to is compared when it is applied.
+    `outdated` means that the state has changed since the plan was saved. `locked` means that this machine
+    does not have the key of the plan. The input and the versions of programs are compared by `apply`.
     """
     from stackyard.path.saved_plans import list_plans  # lazy: only when this verb runs
 
@@ -73,4 +73,4 @@ def _show(writer: TextWriter, rows: list[tuple[StoredPlan, dict[str, Any]]], mis
     ]
     writer.table(("plan", "target", "saved", "status"), table)
     if missing is not None:
-        writer.line(f"They cannot be opened here: {missing}", style="yellow")
+        writer.line(f"Plans that are `locked` cannot be decrypted here: {missing}", style="yellow")

@@ -22,7 +22,7 @@ __all__ = ["show"]
 @click.argument("plan")
 @site_option
 def show(plan: str, site: str | None) -> Result:
-    """Show what a saved plan does, with secrets masked.
+    """Show the changes of a saved plan, with secrets masked.
 
     PLAN is an id, or the start of one.
     """

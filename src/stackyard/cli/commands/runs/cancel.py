@@ -16,10 +16,10 @@ __all__ = ["cancel"]
 @click.command("cancel", cls=Command)
 @click.argument("run")
 def cancel(run: str) -> Result:
-    """Ask a run on any machine to stop cleanly.
+    """Stop a run on any machine, as Ctrl-C on that machine does.
 
-    RUN is an id, or the start of one. It is as if someone pressed Ctrl-C there: the run finishes what it is
-    in the middle of, stores its state and releases its lock. `stackyard runs follow` shows when it has ended.
+    RUN is an id, or the start of one. The run finishes the step in progress, stores its state and releases
+    its lock. The command does not wait for that; `stackyard runs follow` shows when the run has ended.
     """
     from stackyard.state.run_records import Outcome, RunRecords  # lazy: only when this verb runs
 

@@ -28,8 +28,8 @@ _LOOK_EVERY_S = 2.0
 def follow(session: Session, /, run: str) -> Result:
     """Show the events of a run on any machine as they happen, until it ends.
 
-    RUN is an id, the start of an id, or `last`. The exit status is 0 if the run ended well, and 1 otherwise.
-    Ctrl-C stops showing, and not the run.
+    RUN is an id, the start of an id, or `last`. The exit status is 0 if the run succeeded, and 1 otherwise.
+    Ctrl-C ends this command, not the run.
 
     \b
     stackyard runs follow

@@ -22,16 +22,21 @@ _OUTCOMES = ("running", "done", "failed", "refused", "stopped", "lost", "unreada
 
 @click.command("list", cls=Command)
 @click.option("--state", default="", metavar="PREFIX", help="Only runs on this state, or on states below it.")
-@click.option("--verb", default="", metavar="VERB", help="Only runs of this verb, such as `apply`.")
-@click.option("--outcome", type=click.Choice(_OUTCOMES), help="Only runs that ended so.")
+@click.option("--verb", default="", metavar="VERB", help="Only runs of this command, such as `apply`.")
+@click.option("--outcome", type=click.Choice(_OUTCOMES), help="Only runs with this outcome.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many runs."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="The largest number of runs to list.",
 )
 def list_runs(state: str, verb: str, outcome: str | None, limit: int) -> Result:
-    """Show the newest runs, the newest first.
+    """List runs, the newest first.
 
-    `lost` is a run that neither ended nor lives: it was killed, or its machine was. The next run on the same
-    target completes what it began.
+    The outcome `lost` means that the run was killed, or that its machine failed. The next run on the same
+    target completes its work. `refused` means that the guard refused the plan.
 
     \b
     stackyard runs list

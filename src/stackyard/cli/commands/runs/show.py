@@ -23,7 +23,7 @@ __all__ = ["show"]
 @click.command("show", cls=Command)
 @click.argument("run")
 def show(run: str) -> Result:
-    """Show the record of a run: who, where, on which input, and its outcome.
+    """Show the record of a run: who started it, where, with which input, and its outcome.
 
     RUN is an id, the start of an id, or `last`. With --json, the output includes all events of the run.
 

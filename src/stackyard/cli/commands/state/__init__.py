@@ -100,7 +100,7 @@ _LATER = {
     "token": LazyCommand(
         module="stackyard.cli.commands.state.token",
         name="token",
-        help="Manage the principals of a service, each with a token and rights by prefix.",
+        help="Manage the principals of a state service, with their tokens and their rights.",
     ),
     "unfreeze": LazyCommand(
         module="stackyard.cli.commands.state.freeze",

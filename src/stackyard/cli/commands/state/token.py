@@ -21,15 +21,15 @@ __all__ = ["token"]
 
 @group("token")
 def token() -> None:
-    """Manage the principals of a service, each with a token and rights by prefix.
+    """Manage the principals of a state service, with their tokens and their rights.
 
-    The rights are read, write, lock, break (remove locks), store (the stored objects) and admin
-    (everything). The token of a principal is its password: TF_HTTP_USERNAME is its name, TF_HTTP_PASSWORD
-    its token.
+    A right is for all states, or for those below a prefix. The rights are read, write, lock, break (remove
+    locks), store (direct access to the stored objects) and admin (everything). An engine logs in with the
+    name of a principal (TF_HTTP_USERNAME) and its token (TF_HTTP_PASSWORD).
 
-    The right store is for machines that run stackyard with --store https://...: STACKYARD_STORE_TOKEN is
-    their token. Its holder can bypass every rule of the state protocol below its prefix: locks, history,
-    the audit log and the other rights. Do not give it to an engine.
+    The right store is for machines that run stackyard with --store https://... and have their token in
+    STACKYARD_STORE_TOKEN. Below its prefix, it bypasses locks, history, the audit log and the other rights.
+    Do not give it to an engine.
 
     \b
     stackyard state token create ci --allow read,write,lock

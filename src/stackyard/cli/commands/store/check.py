@@ -26,9 +26,10 @@ _LARGEST_SKEW_S = 30.0
 @click.argument("store", required=False)
 @site_option
 def check(store: str | None, site: str | None) -> Result:
-    """Prove that a store can be read and written, and honours conditional writes.
+    """Check that a store can be read and written, and supports conditional writes.
 
-    It is the store of the site, or STORE. The command writes one object below system/checks/ and removes it.
+    STORE is an address or a folder (default: the store of the site). The command writes one object below
+    system/checks/ and deletes it.
 
     \b
     stackyard store check
@@ -52,10 +53,10 @@ def check(store: str | None, site: str | None) -> Result:
 
 def _show(writer: TextWriter, document: Mapping[str, Any]) -> None:
     writer.line(
-        f"{document['store']} can be read and written, and honours conditional writes.", style="green"
+        f"{document['store']} can be read and written, and supports conditional writes.", style="green"
     )
     writer.line(f"  a write takes {document['write_ms']} ms, a read {document['read_ms']} ms")
     if document["is_clock_off"]:
         ahead = document["clock_ahead_s"]
         text = f"{ahead:g} s ahead of" if ahead > 0 else f"{-ahead:g} s behind"
-        writer.line(f"  its clock is {text} the clock of this machine: set one of them right", style="yellow")
+        writer.line(f"  its clock is {text} the clock of this machine; correct one of them", style="yellow")

@@ -32,27 +32,33 @@ __all__ = ["move"]
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for runs that are at work.",
+    help="How long to wait for runs in progress.",
 )
-@click.option("--abort", is_flag=True, help="Let runs use FROM again, after a move that was given up.")
+@click.option(
+    "--abort",
+    is_flag=True,
+    help="Cancel a move that is not complete: runs can use FROM again. TO is not needed.",
+)
 @site_option
 @pass_session
 def move(session: Session, /, **values: Any) -> Result:
     """Move everything from one store to another.
 
-    FROM and TO are addresses, or folders. Most is copied while runs go on. Then no new run begins, the
-    command waits for those at work, copies what changed since, compares both stores, and marks FROM as moved:
-    from then on, every run that still names FROM is refused with the address of TO. Nothing in FROM is
-    removed. If the command is stopped, run it again; --abort gives the move up.
+    FROM and TO are addresses or folders. TO must be empty. The command copies most objects while runs
+    continue. Then no new run starts: the command waits for the runs in progress, copies what changed since,
+    compares both stores, and marks FROM as moved. After that, a run that still uses FROM fails, and the error
+    shows the address of TO. Nothing in FROM is deleted. If the command is interrupted, run it again, or
+    cancel the move with --abort.
 
     \b
     stackyard store move .stackyard/state s3://bucket/site
     stackyard store move s3://bucket/site postgresql://me@db/stackyard
+    stackyard store move s3://bucket/site --abort
     """  # noqa: D301 - click reads the control character
     if values["abort"]:
         return _abort(values["origin"])
     if values["destination"] is None:
-        raise UsageError("Name the store to move to.")
+        raise UsageError("The destination store is missing.")
     if values["origin"] == values["destination"]:
         raise UsageError(f"{values['origin']} is both the source and the destination.")
     import asyncio  # lazy: only when this verb runs
@@ -99,7 +105,7 @@ def _abort(origin: str) -> Result:
 
     with contextlib.closing(open_named(origin, create=False)) as objects:
         count = abort_move(objects, current_actor())
-    text = f"Runs may use {origin} again; {count} states are no longer frozen."
+    text = f"The move is cancelled. Runs can use {origin} again; {count} states are no longer frozen."
     return Result(document={"from": origin, "thawed": count}, show=lambda writer: writer.line(text))
 
 
@@ -142,12 +148,12 @@ def _carry_key(chosen: ChosenStore, origin: str, destination: str) -> Path | Non
 
 def _show(writer: Any, document: dict[str, Any]) -> None:
     writer.line(
-        f"Moved {document['objects']} objects, {document['states']} of them states, to {document['to']};"
-        f" no run could begin for {document['stopped_s']:.1f} s.",
+        f"Moved {document['objects']} objects, {document['states']} of them states, to {document['to']}."
+        f" No run could start for {document['stopped_s']:.1f} s.",
         style="green",
     )
     if document["key_file"]:
-        writer.line(f"The key of the site is now in {document['key_file']}. Other machines need it too:")
+        writer.line(f"The site key is now in {document['key_file']}. Other machines need it. To print it:")
         writer.line("  stackyard store key show")
     if not document["is_chosen"]:
-        writer.line(f"Name the new store: `store: {document['to']}` in site.yaml.", style="yellow")
+        writer.line(f"Now set the new store in site.yaml: `store: {document['to']}`", style="yellow")

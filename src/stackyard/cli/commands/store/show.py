@@ -27,27 +27,27 @@ _TITLES = {
     "data": "versions of states",
     "targets": "applied targets",
     "journal": "guests that are being created",
-    "guests": "first-boot and host keys, sealed",
+    "guests": "host keys and first-boot tokens of guests, encrypted",
     "operator": "nodes of manifests",
     "operator-locks": "leases of manifests",
     "inventory": "inventories",
     "plans": "saved plans, encrypted",
     "records": "records of runs",
     "run-events": "events of runs",
-    "runs": "runs at work",
-    "run-control": "requests to stop",
-    "controller": "certificate and tokens of the controller, sealed",
-    "ssh": "SSH key and host keys",
-    "system": "the store itself",
+    "runs": "runs in progress",
+    "run-control": "requests to cancel a run",
+    "controller": "certificate, key and tokens of the controller, encrypted",
+    "ssh": "SSH key of the site, encrypted, and host keys of nodes",
+    "system": "identity of the store, principals of the state service",
 }
 
 
 @click.command("show", cls=Command)
 @site_option
 def show(site: str | None) -> Result:
-    """Show which store the site uses, and what is in it.
+    """Show which store the site uses, what it holds, and whether this machine has the site key.
 
-    The command also shows what chose the store, and whether this machine has the key of the site.
+    It also shows where the store is set: site.yaml, stackyard.yaml, STACKYARD_STORE, or the default.
     """
     from stackyard.sources.store.identity import read_identity  # lazy: only when this verb runs
 
@@ -108,24 +108,22 @@ def _describe_key(chosen: ChosenStore, identity: StoreIdentity | None) -> dict[s
 
 
 def _show(writer: TextWriter, document: Mapping[str, Any]) -> None:
-    writer.line(f"The store is {document['store']} (chosen by {document['chosen_by']}).")
+    writer.line(f"The store is {document['store']} (set by {document['chosen_by']}).")
     if document["moved_to"]:
-        writer.line(f"Everything in it was moved to {document['moved_to']}.", style="red")
+        writer.line(f"It was moved to {document['moved_to']}.", style="red")
     if document["moving_to"]:
         writer.line(f"It is being moved to {document['moving_to']}.", style="yellow")
     key = document["key_here"]
     if key["error"]:
-        writer.line(f"The key of the site cannot be used: {key['error']}", style="red")
+        writer.line(f"The site key cannot be used: {key['error']}", style="red")
     elif key["id"] is None:
-        text = (
-            "There is no key of the site yet." if key["fits"] else "This machine lacks the key of the site:"
-        )
+        text = "The site has no key yet." if key["fits"] else "This machine does not have the site key"
         writer.line(f"{text} {', '.join(document['keys'])}".rstrip(), style=None if key["fits"] else "red")
     else:
-        fits = "" if key["fits"] else f"; the store was used with {', '.join(document['keys'])}"
-        writer.line(f"The key of the site is {key['id']}, from {key['where']}{fits}.")
+        fits = "" if key["fits"] else f", but the store needs {', '.join(document['keys'])}"
+        writer.line(f"The site key is {key['id']}, from {key['where']}{fits}.")
     if not document["contents"]:
-        writer.line("There is nothing in it yet.")
+        writer.line("The store is empty.")
         return
     rows = [
         (f"{one['kind']}/", one["what"], str(one["objects"]), size(one["bytes"]))

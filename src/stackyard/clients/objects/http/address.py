@@ -53,15 +53,15 @@ class HttpAddress:
         parts, query = _split(address)
         host, path = parts.hostname or "", parts.path.rstrip("/")
         if not host or parts.scheme not in _SCHEMES or parts.fragment or not _PATH.fullmatch(path):
-            raise UsageError(f"The address of a store behind HTTPS is {_FORM}.")
+            raise UsageError(f"The address of a state service must be {_FORM}.")
         is_tls = parts.scheme == "https"
         if not is_tls and not is_loopback(host):
             raise UsageError(
-                f"Plain HTTP to {host} would show the token and every state to the network.",
-                remedy="Use https://, or a service on this machine.",
+                f"Plain HTTP to {host} would send the token and the states unencrypted.",
+                remedy="Use https://. Plain HTTP works only with a service on this machine.",
             )
         if not is_tls and query:
-            raise UsageError("A certificate is checked with https:// only.")
+            raise UsageError("fingerprint and ca need an https:// address.")
         return cls(
             host=host,
             port=parts.port or _SCHEMES[parts.scheme],
@@ -102,10 +102,10 @@ def _split(address: str) -> tuple[urllib.parse.SplitResult, Mapping[str, str]]:
         pairs = urllib.parse.parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         _ = parts.port
     except ValueError as err:
-        raise UsageError(f"The address of a store behind HTTPS is {_FORM}.") from err
+        raise UsageError(f"The address of a state service must be {_FORM}.") from err
     query = dict(pairs)
     if len(query) != len(pairs) or not query.keys() <= {"fingerprint", "ca"} or len(query) > 1:
-        raise UsageError(f"The address of a store behind HTTPS takes fingerprint or ca: {_FORM}.")
+        raise UsageError(f"The address of a state service takes one parameter, fingerprint or ca: {_FORM}.")
     return parts, query
 
 
@@ -113,9 +113,9 @@ def _refuse_password(address: str) -> None:
     head = address.partition("?")[0]
     if "@" in head.partition("://")[2]:
         raise UsageError(
-            "The address of the store holds a user or a password. It was not used.",
-            remedy="Give the token in STACKYARD_STORE_TOKEN or STACKYARD_STORE_TOKEN_FILE, and change it: it"
-            " may have been recorded.",
+            "The address of the store holds a user name or a password. It was not used.",
+            remedy="Remove it from the address, and replace it, since it may be in logs. Put the token into"
+            " STACKYARD_STORE_TOKEN, or into a file that STACKYARD_STORE_TOKEN_FILE names.",
         )
 
 
@@ -123,6 +123,7 @@ def _read_fingerprint(text: str) -> str:
     digits = text.replace(":", "").upper()
     if digits and not _SHA256.fullmatch(digits):
         raise UsageError(
-            "fingerprint is the SHA-256 of a certificate, as `stackyard state serve` prints it: AB:CD:..."
+            "fingerprint must be the SHA-256 of a certificate, as in the output of"
+            " `stackyard state serve`: AB:CD:..."
         )
     return digits

@@ -172,23 +172,23 @@ class ConnectionPool:
             raise StoreError(
                 f"The certificate of {self._address.label} has the fingerprint {_with_colons(found)},"
                 f" not {_with_colons(wanted)}.",
-                remedy="Check with the operator of the service that its certificate was replaced, and change"
-                " ?fingerprint= in the address. Nothing was sent.",
+                remedy="Nothing was sent. Ask the operator of the service whether its certificate was"
+                " replaced. If so, change ?fingerprint= in the address.",
             )
 
     def _refuse_wrong_certificate(self, err: Exception) -> None:
         if isinstance(err, ssl.SSLCertVerificationError):
             raise StoreError(
                 f"The certificate of {self._address.label} cannot be verified: {err.verify_message}.",
-                remedy="Give its authority with ?ca=FILE, or its fingerprint with ?fingerprint=AB:CD:..., as"
-                " `stackyard state serve` prints it.",
+                remedy="Name its CA certificate with ?ca=FILE, or its fingerprint with ?fingerprint=AB:CD:..."
+                " as `stackyard state serve` prints it.",
             ) from err
 
     def _read(self, response: http.client.HTTPResponse) -> bytes:
         if response.length is not None and response.length > _LARGEST_BYTES:
             raise StoreDamagedError(
-                f"{self._address.label} sends {response.length} bytes, more than the {_LARGEST_BYTES} that"
-                " are read."
+                f"The answer of {self._address.label} has {response.length} bytes;"
+                f" the limit is {_LARGEST_BYTES}."
             )
         if response.length is None and not response.chunked:
             # Its end would be taken for the whole.
@@ -203,9 +203,9 @@ class ConnectionPool:
 def _describe(err: Exception) -> str:
     """Say why a request failed, without a full stop."""
     if isinstance(err, http.client.IncompleteRead | http.client.RemoteDisconnected):
-        return "the connection broke before the whole answer was there"
+        return "the connection closed before the answer was complete"
     if isinstance(err, TimeoutError):
-        return "no answer came in time"
+        return "the request timed out"
     if isinstance(err, OSError) and err.strerror:
         return str(err.strerror)
     return f"the answer is not HTTP ({type(err).__name__})"

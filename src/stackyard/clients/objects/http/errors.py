@@ -54,19 +54,18 @@ def make_error(reply: Reply, label: str, *, is_write: bool) -> StackyardError:
     said = _text(error, "detail")
     if reply.status == _FORBIDDEN:
         kind = StoreReadOnlyError if is_write else StoreDeniedError
-        remedy = (
-            "Have an administrator give the token the right `store` on what it needs (stackyard state token)."
-        )
-        return kind(f"{label} refuses: {said or 'no reason given'}", remedy=remedy)
+        remedy = "Ask an administrator to give the token the right `store` (`stackyard state token`)."
+        return kind(f"{label} refused the request: {said or 'no reason given'}", remedy=remedy)
     if MARK not in reply.headers and reply.status not in MAY_PASS:
         return StoreError(
-            f"{label} answers {reply.status} in a way that no state service does.",
-            remedy="Check the address: that of a controller ends with /state. The service must not be older"
-            " than this stackyard.",
+            f"The answer of {label} (HTTP status {reply.status}) is not that of a state service.",
+            remedy="Check the address; the address of a controller ends with /state. An older service must be"
+            " updated first.",
         )
     found = _KINDS.get(_text(error, "code"), StoreError)
     return found(
-        f"{label} answers {reply.status}: {said or 'no reason given'}", remedy=_text(error, "remedy") or None
+        f"{label} answered with HTTP status {reply.status}: {said or 'no reason given'}",
+        remedy=_text(error, "remedy") or None,
     )
 
 
@@ -77,16 +76,14 @@ def may_pass(err: StackyardError) -> bool:
 
 def token_refused(label: str, remedy: str) -> StoreDeniedError:
     """Return the error for a token that is wrong, expired or revoked."""
-    return StoreDeniedError(
-        f"{label} does not accept the token: it is wrong, expired or revoked.", remedy=remedy
-    )
+    return StoreDeniedError(f"{label} refused the token: it is wrong, expired or revoked.", remedy=remedy)
 
 
 def not_understood(label: str) -> StoreError:
     """Return the error for an answer in a form that no service has."""
     return StoreError(
-        f"The answer of {label} is not understood.",
-        remedy="Use the same version of stackyard on both sides, and look for a proxy that changes answers.",
+        f"The answer of {label} is not valid.",
+        remedy="Use the same version of stackyard on both sides, and check for a proxy that changes answers.",
     )
 
 

@@ -36,7 +36,7 @@ class StoreToken:
         self._text = given.get(TOKEN_VARIABLE, "").strip()
         self._path = "" if self._text else given.get(TOKEN_FILE_VARIABLE, "")
         if not self._text and not self._path:
-            raise StoreDeniedError("A store behind HTTPS needs a token, and none is set.", remedy=self.remedy)
+            raise StoreDeniedError("The state service needs a token, and none is set.", remedy=self.remedy)
         self._secret = self._read()
 
     @property
@@ -44,8 +44,8 @@ class StoreToken:
         """How to give a token that works."""
         where = f"the file {self._path} ({TOKEN_FILE_VARIABLE})" if self._path else TOKEN_VARIABLE
         return (
-            f"Put a valid token into {where}; `stackyard state token create NAME --allow store`, run where"
-            " the service has its store, makes one."
+            f"Put a valid token into {where}. `stackyard state token create NAME --allow store`, run where"
+            " the service has its store, creates one."
         )
 
     @property
@@ -66,5 +66,7 @@ class StoreToken:
     def _read(self) -> str:
         text = self._text or files.read_text(Path(self._path)).strip()
         if not _TOKEN.fullmatch(text):
-            raise StoreDeniedError("The token of the store is empty or not a token.", remedy=self.remedy)
+            raise StoreDeniedError(
+                "The token of the state service is empty or malformed.", remedy=self.remedy
+            )
         return text
