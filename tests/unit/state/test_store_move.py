@@ -180,3 +180,53 @@ async def test_a_run_at_work_is_waited_for() -> None:
         with pytest.raises(StoreInUseError, match="run 0123456789ab"):
             move(origin, destination)
     move(origin, destination)
+
+
+def test_a_move_back_to_where_it_came_from_is_refused() -> None:
+    old, new = MemoryObjects(), MemoryObjects()
+    fill(old)
+    lock = lock_body("held")
+    StateService(old).locks.lock("env/a/lab", lock, ME)
+    with pytest.raises(StoreInUseError):
+        move_store(old, new, NEW, actor=ME, note=lambda _: None, wait_s=0.0)
+    before = {one.key for one in old.list("")}
+    with pytest.raises(StoreTakenError):
+        move_store(new, old, "s3://bucket/old", actor=ME, note=lambda _: None, wait_s=0.0)
+    assert {one.key for one in old.list("")} == before
+
+
+def test_a_move_that_was_given_up_while_it_worked_does_not_end() -> None:
+    old, new = MemoryObjects(), MemoryObjects()
+    fill(old)
+
+    def note(text: str) -> None:
+        if "no run in progress" in text:
+            abort_move(old, ME)
+
+    with pytest.raises(StoreInUseError, match="cancelled"):
+        move_store(old, new, NEW, actor=ME, note=note, wait_s=0.0)
+    identity = read_identity(old)
+    assert identity is not None
+    identity.require_here()
+    there = read_identity(new)
+    assert there is not None
+    with pytest.raises(StoreMovedError):
+        there.require_here()
+
+
+def test_what_changes_between_the_two_copies_arrives() -> None:
+    old, new = MemoryObjects(), MemoryObjects()
+    fill(old)
+
+    def note(text: str) -> None:
+        if "while runs continue" in text:
+            states = StateService(old)
+            states.contents.write("env/a/lab", state_body(3), ME)
+            old.put("journal/env!a!lab/t2", b"late", expect=ABSENT)
+            old.delete("journal/env!a!lab/t1")
+
+    move_store(old, new, NEW, actor=ME, note=note, wait_s=0.0)
+    content = StateService(new).contents.read("env/a/lab")
+    assert content is not None
+    assert content.version.serial == 3
+    assert [one.key for one in new.list("journal/")] == ["journal/env!a!lab/t2"]

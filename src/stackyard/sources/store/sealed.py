@@ -71,11 +71,11 @@ def _reseal(objects: Objects, ring: KeyRing, *, forget_old: bool) -> int:
         # Runs on inner hosts seal with keys of their own, which come from those of the site.
         count += _reseal(ScopedObjects(objects, scope), derive_ring(ring, scope), forget_old=forget_old)
     if read_identity(objects) is not None:
-        own = tuple(key.id for key in ring.keys[: 1 if forget_old else None])
+        first = ring.keys[0].id
         change_identity(
             objects,
             lambda now: dataclasses.replace(
-                now, keys=own if forget_old else tuple(dict.fromkeys((*own, *now.keys)))
+                now, keys=(first,) if forget_old else tuple(dict.fromkeys((first, *now.keys)))
             ),
         )
     return count

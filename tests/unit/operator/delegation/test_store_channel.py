@@ -14,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.channel_store import SCOPE, open_channel_store
 
-from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, MemoryObjects, StoreError
+from stackyard.clients.objects import ABSENT, ANYTHING, ConflictError, MemoryObjects, StoreError, check_key
+from stackyard.clients.objects.sealed import make_master_key
 from stackyard.operator.delegation.offer import forget_inner, offer_store
+from stackyard.operator.delegation.protocol import BrokenRecordsError
 from stackyard.operator.delegation.store_channel import ChannelObjects, OfferedStore, StoreAnswers
 from stackyard.sources.store import ChosenStore
 from stackyard.sources.store.keys import site_keys
+from stackyard.sources.store.pool import lend_store
 
 
 def answer(objects: MemoryObjects, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,3 +153,28 @@ def test_the_key_of_an_inner_host_is_its_own_and_the_same_on_every_machine(tmp_p
     forget_inner(store, "m", "lab", ["one"])
     with offer_store(store, "m", "lab", "one") as offered:
         assert [one.key for one in offered.objects.list("inner/")] == ["inner/manifest!m!lab/two/heads/x"]
+
+
+async def test_an_inner_host_that_asks_without_end_ends_its_own_run() -> None:
+    async def never(_line: bytes) -> None:
+        await asyncio.Event().wait()
+
+    answers = StoreAnswers(OfferedStore(objects=MemoryObjects(), scope=SCOPE, site_key=""), never)
+    for number in range(256):
+        answers.take({"id": number, "op": "get", "key": "x"})
+    with pytest.raises(BrokenRecordsError, match="at once"):
+        answers.take({"id": 257, "op": "get", "key": "x"})
+    await answers.close()
+
+
+def test_keys_stay_within_limits_at_every_depth(tmp_path: Path) -> None:
+    long, store = "n" * 63, ChosenStore(base=tmp_path / ".stackyard")
+    with offer_store(store, long, long, long) as offered:
+        scope = offered.scope
+    key = make_master_key()
+    with lend_store("outer://run", MemoryObjects(), key):
+        inner = ChosenStore(base=tmp_path / "inner", address="outer://run", site_key=key)
+        for _ in range(5):
+            with offer_store(inner, long, long, long) as offered:
+                scope += offered.scope
+    check_key(f"{scope}data/manifest!{long}!{long}/bodies/{'a' * 64}-1")
