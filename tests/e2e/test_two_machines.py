@@ -132,7 +132,8 @@ def test_the_second_of_two_on_one_target_waits_visibly_and_then_works(pair: TwoM
 
 def test_a_run_of_the_other_machine_is_shown_followed_and_cancelled(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
-    pair.slow_down(5.0)
+    # A bucket is looked at now and then: the request must come before the end.
+    pair.slow_down(15.0)
     with a.start("apply", "t", "--no-verify") as running:
         which = wait_for_run(b, "apply")["id"]
         with b.start("--events", "runs", "follow", which) as following:

@@ -168,9 +168,9 @@ def has_ended(pid: int) -> bool:
         return True
 
 
-def wait_until(is_true: Any) -> None:
+def wait_until(is_true: Any, within_s: float = START_S) -> None:
     """Wait for what reports nothing."""
-    end = time.monotonic() + START_S
+    end = time.monotonic() + within_s
     while not is_true():
         assert time.monotonic() < end
         time.sleep(0.02)

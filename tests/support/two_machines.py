@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import select
 import shutil
 import signal
 import socket
@@ -172,6 +173,12 @@ class Started:
         if self.status is None:
             self.status = self.forked.wait()
         return self.status
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end for so long, and tell whether it came."""
+        if self.status is None and select.select([self.forked.told], [], [], seconds)[0]:
+            self.wait()
+        return self.status is not None
 
     def kill(self) -> None:
         """Kill it as a power cut does, and wait for the end of the engines that it leaves."""

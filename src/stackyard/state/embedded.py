@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["Embedded", "backend_environment", "serve_embedded"]
 
 _RIGHTS = (Right.READ, Right.WRITE, Right.LOCK, Right.BREAK)
-# Loopback answers at once; only a store that is away for a moment makes a retry worth its while.
-_RETRIES = 5
+# Loopback answers at once; only a store that is away makes a retry worth its while, and the clients of most
+# stores wait for half a minute themselves before they give up.
+_RETRIES = 2
 _MIB = 1024 * 1024
 
 

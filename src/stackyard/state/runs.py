@@ -84,12 +84,9 @@ def _end(objects: Objects, key: str) -> None:
 
     A run whose object is gone has ended. No one takes the lease of a run over, so that no one replaces it.
     """
-    try:
-        listed = objects.list(layout.RUNS)
-    finally:
-        objects.delete(key)
+    own = [entry.modified_at for entry in objects.list(key, limit=1) if entry.key == key]
+    objects.delete(key)
     # Our last heartbeat tells the time by the clock of the store; that of this machine may be days ahead.
-    own = [entry.modified_at for entry in listed if entry.key == key]
-    for entry in listed if own else ():
+    for entry in objects.list(layout.RUNS) if own else ():
         if entry.modified_at < own[0] - _FORGOTTEN_AFTER_S:
             objects.delete(entry.key)
