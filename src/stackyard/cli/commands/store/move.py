@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,15 @@ def move(session: Session, /, **values: Any) -> Result:
         "is_chosen": chosen.label == values["destination"],
     }
     return Result(document=document, show=lambda writer: _show(writer, document))
+
+
+def _is_nested(one: str, other: str) -> bool:
+    """Return whether two stores are in one bucket, one of them below the prefix of the other."""
+    first, second = (urllib.parse.urlsplit(address) for address in (one, other))
+    if first.scheme != "s3" or (first.scheme, first.netloc) != (second.scheme, second.netloc):
+        return False
+    shorter, longer = sorted((f"/{part.path.strip('/')}/" for part in (first, second)), key=len)
+    return longer.startswith(shorter.replace("//", "/"))
 
 
 def _move(session: Session, values: dict[str, Any]) -> MovedStore:

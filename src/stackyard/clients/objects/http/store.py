@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["HttpObjects"]
 
 _PAUSES = Backoff(first_s=0.05, longest_s=1.0)
+# For so long a token that was refused is not shown again, unless its file holds another one.
+_REFUSED_S = 5.0
 
 
 class HttpObjects:
@@ -73,6 +75,7 @@ class HttpObjects:
     ) -> None:
         self._address = address
         self._token = StoreToken() if token is None else token
+        self._refused_until = 0.0
         self._patience_s = patience_s
         self._answer_timeout_s = answer_timeout_s
         self._pool = ConnectionPool(address)
@@ -197,6 +200,9 @@ class HttpObjects:
         raise AssertionError("pauses have no end")
 
     def _exchange(self, request: Request, held_s: float) -> Reply:
+        if time.monotonic() < self._refused_until and not self._token.renew():
+            # Each refusal counts against everyone at this address: a run that was cut off asks less often.
+            raise errors.token_refused(self._address.label, self._token.remedy)
         timeout_s = self._answer_timeout_s + held_s
         reply = self._pool.exchange(self._signed(request), timeout_s=timeout_s)
         if reply.status == 401 and self._token.renew():
@@ -220,5 +226,6 @@ class HttpObjects:
             if reply.status == 412:
                 raise ConflictError(key)
         if reply.status == 401:
+            self._refused_until = time.monotonic() + _REFUSED_S
             raise errors.token_refused(self._address.label, self._token.remedy)
         raise errors.make_error(reply, self._address.label, is_write=request.method != "GET")
