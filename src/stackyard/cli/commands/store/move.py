@@ -62,6 +62,8 @@ def move(session: Session, /, **values: Any) -> Result:
         raise UsageError("The destination store is missing.")
     if values["origin"] == values["destination"]:
         raise UsageError(f"{values['origin']} is both the source and the destination.")
+    if _is_nested(values["origin"], values["destination"]):
+        raise UsageError("One of the two stores is inside the other: choose prefixes side by side.")
     import asyncio  # lazy: only when this verb runs
 
     chosen = store_here(values["site"])
