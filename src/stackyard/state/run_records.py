@@ -7,6 +7,7 @@ records that no one asked for.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import itertools
@@ -21,7 +22,7 @@ import orjson
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import InvalidInputError
-from stackyard.clients.objects import ANYTHING, StoreDamagedError
+from stackyard.clients.objects import ANYTHING, StoreDamagedError, StoreReadOnlyError
 from stackyard.clients.objects.clock import read_store_clock
 from stackyard.clients.objects.holders import is_process_gone
 from stackyard.clients.objects.leases import read_lease
@@ -36,7 +37,15 @@ if TYPE_CHECKING:
 
     Redact: TypeAlias = Callable[[str], str]
 
-__all__ = ["Outcome", "RecordedRun", "RunRecords", "RunUnknownError", "StopRequest"]
+__all__ = [
+    "ListedRecord",
+    "Outcome",
+    "RecordedRun",
+    "RunRecords",
+    "RunUnknownError",
+    "StopRequest",
+    "parse_record_key",
+]
 
 _FORMAT = 1
 _RECORDS = "records/"
@@ -135,7 +144,7 @@ class StopRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class ListedRecord:
     """A record in a list, as its name tells it."""
 
     key: str
@@ -177,7 +186,7 @@ class RunRecords:
             RunUnknownError: There is none, or more than one.
             StoreError: The store cannot be read.
         """
-        found: list[_Listed] = []
+        found: list[ListedRecord] = []
         for one in self._listed():
             if which == "last" or one.id.startswith(which):
                 found.append(one)
@@ -216,19 +225,18 @@ class RunRecords:
                 kept += [run for run in known if outcome is None or run.outcome is outcome]
         return tuple(kept[:limit])
 
-    def _listed(self) -> Iterator[_Listed]:
+    def _listed(self) -> Iterator[ListedRecord]:
         after, page = "", _FIRST_PAGE
         while entries := self._objects.list(_RECORDS, after=after, limit=page):
             # Most ask for the newest few; who goes on wants many.
             page = min(4 * page, _PAGE)
             for entry in entries:
-                match = _KEY.fullmatch(entry.key)
-                if match is not None:
-                    started_at = (_FAR - int(match[1])) / 1_000_000
-                    yield _Listed(entry.key, started_at, match[2], match[3], name_of(match[4]))
+                record = parse_record_key(entry.key)
+                if record is not None:
+                    yield record
             after = entries[-1].key
 
-    def _read(self, listed: _Listed) -> RecordedRun | None:
+    def _read(self, listed: ListedRecord) -> RecordedRun | None:
         stored = self._objects.get(listed.key)
         return None if stored is None else _load(stored.data, listed.key)
 
@@ -332,20 +340,37 @@ class RunRecords:
         count = 0
         while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
             for entry in entries:
-                match = _KEY.fullmatch(entry.key)
-                if match is not None:
-                    self._remove_events(match[2])
-                # Last: a record that is left says which events are.
-                self._objects.delete(entry.key)
-                count += 1
+                # Someone else removes what is of others alone.
+                with contextlib.suppress(StoreReadOnlyError):
+                    self._remove(entry.key)
+                    count += 1
             after = entries[-1].key
         return count
+
+    def _remove(self, key: str) -> None:
+        record = parse_record_key(key)
+        if record is not None:
+            self._remove_events(record.id)
+            # A service does that itself.
+            with contextlib.suppress(StoreReadOnlyError):
+                self._objects.delete(layout.run_owner(record.id))
+        # Last: a record that is left says which events are.
+        self._objects.delete(key)
 
     def _remove_events(self, run_id: str) -> None:
         self._objects.delete(control_key(run_id))
         while entries := self._objects.list(events_prefix(run_id), limit=_PAGE):
             for entry in entries:
                 self._objects.delete(entry.key)
+
+
+def parse_record_key(key: str) -> ListedRecord | None:
+    """Return what the name of a record tells; None where it is not one."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return None
+    started_at = (_FAR - int(match[1])) / 1_000_000
+    return ListedRecord(key, started_at, match[2], match[3], name_of(match[4]))
 
 
 def events_prefix(run_id: str) -> str:
@@ -363,12 +388,12 @@ def _begun_before(at: float) -> str:
     return f"{_RECORDS}{_FAR - int(at * 1_000_000):017d}"
 
 
-def _fits(one: _Listed, state: str, verb: str) -> bool:
+def _fits(one: ListedRecord, state: str, verb: str) -> bool:
     is_state = not state or one.state == state or one.state.startswith(f"{state.rstrip('/')}/")
     return is_state and verb in ("", one.verb)
 
 
-def _take(listed: Iterator[_Listed], count: int) -> list[_Listed]:
+def _take(listed: Iterator[ListedRecord], count: int) -> list[ListedRecord]:
     return list(itertools.islice(listed, count))
 
 

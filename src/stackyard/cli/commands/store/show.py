@@ -36,6 +36,7 @@ _TITLES = {
     "run-events": "events of runs",
     "runs": "runs at work",
     "run-control": "requests to stop",
+    "run-owners": "who started a run",
     "controller": "certificate and tokens of the controller, sealed",
     "ssh": "SSH key and host keys",
     "system": "the store itself",
