@@ -1,8 +1,6 @@
 """What is remembered of runs: who ran what, where, on which input, with which outcome, and their events.
 
-The name of a record begins with the time that is left until a day in the far future, so that the newest comes
-first in a list of the store; it also says what the run was and on which state, so that a list need not open
-records that no one asked for.
+What the name of a record tells is in `stackyard.state.record_keys`.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import contextlib
 import dataclasses
 import enum
 import itertools
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,33 +24,23 @@ from stackyard.clients.objects.clock import read_store_clock
 from stackyard.clients.objects.holders import is_process_gone
 from stackyard.clients.objects.leases import read_lease
 from stackyard.state import layout
-from stackyard.state.names import name_of, object_part
+from stackyard.state.names import object_part
+from stackyard.state.record_keys import RECORDS, begin_record_key, parse_record_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from stackyard.clients.objects import Objects
+    from stackyard.state.record_keys import ListedRecord
 
     Redact: TypeAlias = Callable[[str], str]
 
-__all__ = [
-    "ListedRecord",
-    "Outcome",
-    "RecordedRun",
-    "RunRecords",
-    "RunUnknownError",
-    "StopRequest",
-    "parse_record_key",
-]
+__all__ = ["Outcome", "RecordedRun", "RunRecords", "RunUnknownError", "StopRequest"]
 
 _FORMAT = 1
-_RECORDS = "records/"
 _EVENTS = "run-events/"
 _CONTROL = "run-control/"
-# Microseconds since 1970 of a day in the year 5138.
-_FAR = 10**17
-_KEY = re.compile(r"records/(\d{17})-([0-9a-f]{12}),([a-z]+),(.+)")
 _PAGE = 1000
 _FIRST_PAGE = 25
 _DAY_S = 86_400.0
@@ -126,8 +113,7 @@ class RecordedRun:
     @property
     def key(self) -> str:
         """Its object."""
-        left = _FAR - int(self.started_at * 1_000_000)
-        return f"{_RECORDS}{left:017d}-{self.id},{self.verb},{object_part(self.state)}"
+        return f"{begin_record_key(self.started_at)}-{self.id},{self.verb},{object_part(self.state)}"
 
     @property
     def duration_s(self) -> float | None:
@@ -141,17 +127,6 @@ class StopRequest:
 
     by: str
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRecord:
-    """A record in a list, as its name tells it."""
-
-    key: str
-    started_at: float
-    id: str
-    verb: str
-    state: str
 
 
 class RunRecords:
@@ -227,7 +202,7 @@ class RunRecords:
 
     def _listed(self) -> Iterator[ListedRecord]:
         after, page = "", _FIRST_PAGE
-        while entries := self._objects.list(_RECORDS, after=after, limit=page):
+        while entries := self._objects.list(RECORDS, after=after, limit=page):
             # Most ask for the newest few; who goes on wants many.
             page = min(4 * page, _PAGE)
             for entry in entries:
@@ -333,12 +308,12 @@ class RunRecords:
         Raises:
             StoreError: The store cannot be used.
         """
-        after = _begun_before((time.time() if now is None else now) - older_than_days * _DAY_S)
-        if now is None and self._objects.list(_RECORDS, after=after, limit=1):
+        after = begin_record_key((time.time() if now is None else now) - older_than_days * _DAY_S)
+        if now is None and self._objects.list(RECORDS, after=after, limit=1):
             # Our own clock may be ahead, and history is not worth its word.
-            after = _begun_before(self._now() - older_than_days * _DAY_S)
+            after = begin_record_key(self._now() - older_than_days * _DAY_S)
         count = 0
-        while entries := self._objects.list(_RECORDS, after=after, limit=_PAGE):
+        while entries := self._objects.list(RECORDS, after=after, limit=_PAGE):
             for entry in entries:
                 # Someone else removes what is of others alone.
                 with contextlib.suppress(StoreReadOnlyError):
@@ -364,15 +339,6 @@ class RunRecords:
                 self._objects.delete(entry.key)
 
 
-def parse_record_key(key: str) -> ListedRecord | None:
-    """Return what the name of a record tells; None where it is not one."""
-    match = _KEY.fullmatch(key)
-    if match is None:
-        return None
-    started_at = (_FAR - int(match[1])) / 1_000_000
-    return ListedRecord(key, started_at, match[2], match[3], name_of(match[4]))
-
-
 def events_prefix(run_id: str) -> str:
     """Return what the objects with the events of a run begin with."""
     return f"{_EVENTS}{run_id}/"
@@ -381,11 +347,6 @@ def events_prefix(run_id: str) -> str:
 def control_key(run_id: str) -> str:
     """Return the object that says that a run is to stop."""
     return f"{_CONTROL}{run_id}"
-
-
-def _begun_before(at: float) -> str:
-    """Return what comes before the records of runs that began before a time."""
-    return f"{_RECORDS}{_FAR - int(at * 1_000_000):017d}"
 
 
 def _fits(one: ListedRecord, state: str, verb: str) -> bool:

@@ -26,7 +26,7 @@ from stackyard.sources.store.identity import IDENTITY
 from stackyard.state import layout
 from stackyard.state.names import name_of
 from stackyard.state.principals import Right
-from stackyard.state.run_records import parse_record_key
+from stackyard.state.record_keys import parse_record_key
 
 if TYPE_CHECKING:
     from stackyard.state.principals import Principal

@@ -21,7 +21,8 @@ from stackyard.clients.objects import (
 from stackyard.clients.objects.clock import read_store_clock
 from stackyard.sources.store.identity import change_identity, read_identity
 from stackyard.state import Access, Actor, Right, StateService
-from stackyard.state.run_records import Outcome, RecordedRun, RunRecords, parse_record_key
+from stackyard.state.record_keys import parse_record_key
+from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
 from stackyard.state.runs import RunWatch, hold_run
 
 ME = Actor(principal="tests")

@@ -26,7 +26,8 @@ from stackyard.clients.objects import ABSENT, ConflictError
 from stackyard.state import layout, store_rights
 from stackyard.state.http.answers import RightMissingError
 from stackyard.state.principals import Right
-from stackyard.state.run_records import events_prefix, parse_record_key
+from stackyard.state.record_keys import parse_record_key
+from stackyard.state.run_records import events_prefix
 
 if TYPE_CHECKING:
     from stackyard.clients.objects import Expect, Objects, Stored
