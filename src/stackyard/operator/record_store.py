@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from typing import TYPE_CHECKING
 
@@ -12,20 +13,31 @@ import orjson
 from stackyard.base import events
 from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.errors import BusyError, InvalidInputError
-from stackyard.clients.objects import ANYTHING, LeaseWatch, StoreError, acquire, read_lease, watch
+from stackyard.clients.objects import (
+    ABSENT,
+    ConflictError,
+    LeaseLostError,
+    LeaseWatch,
+    StoreError,
+    acquire,
+    read_lease,
+    watch,
+)
 from stackyard.clients.objects.base import StoreBusyError
-from stackyard.clients.objects.heartbeat import Heartbeat
+from stackyard.clients.objects.heartbeat import keep_alive
 from stackyard.clients.objects.holders import describe_process
 from stackyard.operator.record import RunRecord
 from stackyard.path.manifests import KIND
 from stackyard.path.target import Target
 from stackyard.state import layout
+from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import PROMISE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
-    from stackyard.clients.objects import Lease, Objects
+    from stackyard.clients.objects import Expect, Lease, Objects, Tag
+    from stackyard.clients.objects.heartbeat import Heartbeat
     from stackyard.sources.store import ChosenStore
 
 __all__ = ["RecordBrokenError", "RecordStore", "RunBusyError"]
@@ -66,10 +78,18 @@ class RecordStore:
         state = Target(kind=KIND, name=manifest, node=host).state_name
         self.key = layout.operator(state)
         self._lock_key = layout.operator_lock(state)
+        self._heartbeat: Heartbeat | None = None
+        # What the record was when we last read or wrote it.
+        self._known: Expect = ABSENT
 
     @contextlib.asynccontextmanager
     async def hold(
-        self, holder: str, *, wait_s: float = 0.0, emit: events.Emit = events.ignore
+        self,
+        holder: str,
+        *,
+        wait_s: float = 0.0,
+        emit: events.Emit = events.ignore,
+        on_loss: Callable[[str], None] | None = None,
     ) -> AsyncIterator[bool]:
         """Hold the record for the length of the block, and tell whether another run had to be waited for.
 
@@ -79,6 +99,7 @@ class RecordStore:
             holder: Who holds it, for other runs.
             wait_s: How long to wait for another run.
             emit: Told for whom is waited.
+            on_loss: Told why others may hold the record; without it, the run stops as Ctrl-C does.
 
         Raises:
             RunBusyError: Another run holds it for longer than that.
@@ -87,11 +108,12 @@ class RecordStore:
         objects = await asyncio.to_thread(self._store.open)
         with contextlib.closing(objects):
             lease, has_waited = await self._acquire(objects, holder, wait_s, emit)
-            heartbeat = Heartbeat(lease)
             try:
-                yield has_waited
+                async with keep_alive(lease, on_loss or functools.partial(stop_run, emit=emit)) as heartbeat:
+                    self._heartbeat = heartbeat
+                    yield has_waited
             finally:
-                await asyncio.to_thread(heartbeat.stop)
+                self._heartbeat = None
                 # One that cannot be given back is taken over once it was silent for long enough.
                 with contextlib.suppress(StoreError, StoreBusyError):
                     await asyncio.to_thread(lease.release)
@@ -134,17 +156,36 @@ class RecordStore:
         """
         with contextlib.closing(self._store.read()) as objects:
             stored = objects.get(self.key)
+        self._known = ABSENT if stored is None else stored.tag
         return None if stored is None else decode_record(stored.data, self.key)
 
     def write(self, record: RunRecord) -> None:
-        """Write the record so that it is the old one or the new one, whatever happens.
+        """Replace the record that was read or written last.
 
         Raises:
+            LeaseLostError: Another run may hold the record, or has written it.
             StoreError: It cannot be stored.
         """
+        reason = None if self._heartbeat is None else self._heartbeat.explain_loss()
+        if reason is not None:
+            raise LeaseLostError(reason)
+        data = encode_record(record)
         with contextlib.closing(self._store.open()) as objects:
-            # Only the run that holds it writes it.
-            objects.put(self.key, encode_record(record), expect=ANYTHING)
+            try:
+                self._known = objects.put(self.key, data, expect=self._known)
+            except ConflictError as err:
+                self._known = self._replace(objects, data, err)
+
+    def _replace(self, objects: Objects, data: bytes, err: ConflictError) -> Tag:
+        """Write over what another run left in the record, if the lease is ours.
+
+        The answer to our own last write may be lost, or a run that lost the lease wrote once more.
+        """
+        stored = objects.get(self.key)
+        if self._heartbeat is not None and self._heartbeat.beat():
+            with contextlib.suppress(ConflictError):
+                return objects.put(self.key, data, expect=ABSENT if stored is None else stored.tag)
+        raise LeaseLostError(f"Another run has written {self.key}.") from err
 
 
 def encode_record(record: RunRecord) -> bytes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base import events
 from stackyard.base.diagnostics import in_full
 from stackyard.base.errors import StackyardError
-from stackyard.clients.objects import StoreError
+from stackyard.clients.objects import LeaseLostError, StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, RunOutcome, Verb
 from stackyard.operator.progress import Tracker
@@ -159,14 +159,19 @@ class RunRecorder:
 
     def _save(self, nodes: tuple[NodeOutcome, ...]) -> None:
         for host, book in self.subject.books.items():
-            book.write(self._record(host, nodes, RunState.RUNNING))
+            # A run that lost a record is being stopped; the record is that of another run.
+            with contextlib.suppress(LeaseLostError):
+                book.write(self._record(host, nodes, RunState.RUNNING))
 
     def _close(self, nodes: tuple[NodeOutcome, ...], state: RunState, error: str | None) -> None:
         if state is RunState.DONE and error is not None:
             state = RunState.FAILED
         for host, book in self.subject.books.items():
-            ended = self._record(host, nodes, state)
-            book.write(dataclasses.replace(ended, finished_at=now(), error=error))
+            ended = dataclasses.replace(self._record(host, nodes, state), finished_at=now(), error=error)
+            # One that stops has reported why.
+            is_stopped = state is RunState.STOPPED
+            with contextlib.suppress(LeaseLostError) if is_stopped else contextlib.nullcontext():
+                book.write(ended)
 
     def _record(self, host: str, nodes: tuple[NodeOutcome, ...], state: RunState) -> RunRecord:
         by_name = {node.name: node for node in nodes}

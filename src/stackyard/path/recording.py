@@ -12,7 +12,6 @@ import dataclasses
 import datetime
 import getpass
 import os
-import signal
 import socket
 import threading
 import time
@@ -33,6 +32,7 @@ from stackyard.path.run import state_version
 from stackyard.path.ssh_files import push_known_hosts
 from stackyard.state import StateService
 from stackyard.state.run_records import Outcome, RecordedRun, RunRecords
+from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import hold_run
 
 if TYPE_CHECKING:
@@ -166,6 +166,11 @@ class Recording:
         """Listen from now on, until the end."""
         self._listening.start()
 
+    def stop(self, reason: str) -> None:
+        """Stop the run as Ctrl-C does, unless it has ended."""
+        if not self._ended.is_set():
+            stop_run(reason, self.emit)
+
     def _listen(self) -> None:
         """Store events while the run works, and stop it cleanly when someone asks for that."""
         is_asked, began_s, pause_s = False, time.monotonic(), _FLUSH_EVERY_S
@@ -177,14 +182,8 @@ class Recording:
                 found = None if is_asked else self._records.read_stop_request(self.run.id)
                 if found is not None:
                     is_asked = True
-                    self._loop.call_soon_threadsafe(self._stop, found.by)
-
-    def _stop(self, by: str) -> None:
-        """Stop as Ctrl-C does: the engine saves its state, and everything is released."""
-        if not self._ended.is_set():
-            text = f"{by} asked this run to stop."
-            self.emit(events.LogLine(level=events.LogLevel.WARNING, source="runs", text=text))
-            os.kill(os.getpid(), signal.SIGTERM)
+                    reason = f"{found.by} asked this run to stop."
+                    self._loop.call_soon_threadsafe(self.stop, reason)
 
 
 @contextlib.asynccontextmanager
@@ -202,11 +201,12 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
     objects = await asyncio.to_thread(subject.store.open)
     with contextlib.closing(objects), contextlib.ExitStack() as stack:
         begun = _begin(subject)
-        async with hold_run(objects, begun.id, owner=f"{begun.by}@{begun.machine}"):
+        recording = Recording(begun, objects, subject, emit)
+        owner = f"{begun.by}@{begun.machine}"
+        async with hold_run(objects, begun.id, owner=owner, on_loss=recording.stop):
             await asyncio.to_thread(subject.store.require_here, objects)
             # From here on a move of the store waits for this run.
             stack.enter_context(subject.store.at_work())
-            recording = Recording(begun, objects, subject, emit)
             before = await asyncio.to_thread(_version, objects, subject.state)
             recording.change(before=before, after=before)
             await asyncio.to_thread(recording.write)

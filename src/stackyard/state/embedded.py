@@ -7,6 +7,7 @@ that the run takes carries its lease: once the run is dead, the next client take
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import socket
 import time
@@ -23,6 +24,7 @@ from stackyard.state.model import Actor
 from stackyard.state.names import check_name
 from stackyard.state.principals import Access, Principal, Right, hash_token, make_token
 from stackyard.state.run_lock import hold_state
+from stackyard.state.run_stop import stop_run
 from stackyard.state.runs import PROMISE_S, hold_run
 
 if TYPE_CHECKING:
@@ -132,7 +134,8 @@ async def serve_embedded(
         token_sha256=hash_token(token),
         note=who,
     )
-    async with hold_run(service.objects, run_id, owner=who, promise_s=promise_s) as lease:
+    on_loss = functools.partial(stop_run, emit=emit)
+    async with hold_run(service.objects, run_id, owner=who, promise_s=promise_s, on_loss=on_loss) as lease:
         app = StateApp(
             service,
             Authenticator(service.principals, own=own),

@@ -10,6 +10,7 @@
     system/...                          the principals and the audit log of the service itself, and what it
                                         writes to find out whether the store takes writes
     runs/<id>                           the lease of a run that stackyard started
+    run-owners/<id>                     which principal of the service started a run, on which state
     targets/<state>                     what was applied into a state, and from where
     journal/<state>/<token>             a guest that is being created, or may not be in the state yet
     guests/<state>                      what was made for the first boots of guests, sealed
@@ -36,6 +37,7 @@ __all__ = [
     "HEALTH",
     "PRINCIPALS",
     "RUNS",
+    "RUN_OWNERS",
     "SYSTEM_AUDIT",
     "TARGETS",
     "audit_segment",
@@ -52,6 +54,7 @@ __all__ = [
     "plans",
     "quarantine",
     "quarantine_key",
+    "run_owner",
     "state_of",
     "system_segment",
     "target",
@@ -61,6 +64,7 @@ __all__ = [
 
 HEADS = "heads/"
 RUNS = "runs/"
+RUN_OWNERS = "run-owners/"
 TARGETS = "targets/"
 PRINCIPALS = "system/principals"
 SYSTEM_AUDIT = "system/audit"
@@ -115,6 +119,11 @@ def quarantine(name: str) -> str:
 def quarantine_key(name: str, which: str) -> str:
     """Return the object of a refused write."""
     return quarantine(name) + which
+
+
+def run_owner(run_id: str) -> str:
+    """Return the object that says which principal started a run."""
+    return RUN_OWNERS + run_id
 
 
 def target(name: str) -> str:

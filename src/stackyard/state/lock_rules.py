@@ -20,9 +20,16 @@ from stackyard.state.refusals import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
     from stackyard.state.heads import Edit
 
+    # For how long each entry of the queue was seen unchanged, by the id of its lock.
+    Silent: TypeAlias = Mapping[str, float]
+
 __all__ = [
+    "LONGEST_PROMISE_S",
     "POLLS_OF_A_WAITER",
     "break_lock",
     "describe_holder",
@@ -31,6 +38,7 @@ __all__ = [
     "find_spent_lock",
     "grant_lock",
     "leave_queue",
+    "list_waiters",
     "make_frozen_holder",
     "refuse_deleted",
     "refuse_locked",
@@ -43,8 +51,12 @@ _WAITERS_KEPT = 64
 # The engines ask again after 1, 2, 4, 8 and from then on 16 seconds, a little more on a busy machine.
 _LONGEST_PAUSE_S = 16.0
 _SLACK_S = 3.0
+# A client in the queue that is silent for longer is gone.
+LONGEST_PROMISE_S = _LONGEST_PAUSE_S + _SLACK_S
 # A client that asks faster than this is not written down each time.
 _NOTED_EVERY_S = 0.5
+# No clock is wrong by so much: an entry that is further from our time is left over from long ago.
+_PLAUSIBLE_S = 86_400.0
 # Who asks once may have gone with the answer; who asks twice waits.
 POLLS_OF_A_WAITER = 2
 
@@ -73,8 +85,17 @@ def find_spent_lock(head: StateHead, lock_id: str) -> SpentLock | None:
     return next((one for one in reversed(head.spent) if one.id == lock_id), None)
 
 
-def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = None) -> HeldLock:
+def grant_lock(
+    edit: Edit, info: LockInfo, actor: Actor, silent: Silent, *, lease: str | None = None
+) -> HeldLock:
     """Give the lock to the caller, if no one has a better claim.
+
+    Args:
+        edit: The head.
+        info: The lock.
+        actor: Who asks.
+        silent: For how long those in the queue were seen to be silent.
+        lease: The lease of the run that asks.
 
     Raises:
         StateLockedError: Someone holds it, waits for it longer, or froze the state.
@@ -98,12 +119,7 @@ def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = 
             f"{head.name} was frozen by {head.freeze.by}: {head.freeze.reason}.",
             holder=make_frozen_holder(head),
         )
-    first = _first_waiter(head, edit.now)
-    if first is not None and first.info.id != info.id:
-        holder = HeldLock(
-            info=first.info, epoch=head.epoch, principal="", address="", since_at=first.since_at
-        )
-        raise StateLockedError(f"{first.info.who} waits for {head.name} longer.", holder=holder)
+    _refuse_behind_others(edit, info, silent)
     held = HeldLock(
         info=info,
         epoch=head.epoch + 1,
@@ -112,7 +128,8 @@ def grant_lock(edit: Edit, info: LockInfo, actor: Actor, *, lease: str | None = 
         since_at=edit.now,
         lease=lease,
     )
-    edit.set(lock=held, epoch=held.epoch, waiting=_without(head, info.id))
+    left = tuple(one for one in list_waiters(head, silent, edit.now) if one.info.id != info.id)
+    edit.set(lock=held, epoch=held.epoch, waiting=left)
     edit.audit(actor, AuditAction.LOCKED, lock_id=info.id, epoch=held.epoch, detail=info.operation)
     return held
 
@@ -176,7 +193,9 @@ def withdraw_lock(edit: Edit, lock_id: str, actor: Actor) -> bool:
     return True
 
 
-def enqueue(edit: Edit, info: LockInfo, *, is_waiting: bool = False) -> tuple[int | None, int]:
+def enqueue(
+    edit: Edit, info: LockInfo, silent: Silent, *, is_waiting: bool = False
+) -> tuple[int | None, int]:
     """Write down that a client waits; return its place, from one, and how often it has asked.
 
     The place is None where too many wait already.
@@ -184,10 +203,11 @@ def enqueue(edit: Edit, info: LockInfo, *, is_waiting: bool = False) -> tuple[in
     Args:
         edit: The head.
         info: The lock that the client asks for.
+        silent: For how long those in the queue were seen to be silent.
         is_waiting: Whether it is certain that the client waits, however often it has asked.
     """
-    head, now = edit.head, edit.now
-    alive = [waiter for waiter in head.waiting if waiter.due_at > now or waiter.info.id == info.id]
+    now = edit.now
+    alive = list_waiters(edit.head, silent, now, asking_id=info.id)
     ids = [waiter.info.id for waiter in alive]
     if info.id not in ids:
         if len(alive) >= _WAITERS_KEPT:
@@ -203,7 +223,7 @@ def enqueue(edit: Edit, info: LockInfo, *, is_waiting: bool = False) -> tuple[in
         return len(alive) + 1, polls
     place = ids.index(info.id)
     was = alive[place]
-    if now - was.seen_at >= _NOTED_EVERY_S or was.polls < POLLS_OF_A_WAITER:
+    if _is_to_be_noted(was, silent, now):
         pause_s = _LONGEST_PAUSE_S if is_waiting else min(2.0**was.polls, _LONGEST_PAUSE_S)
         alive[place] = dataclasses.replace(
             was, seen_at=now, polls=was.polls + 1, due_at=now + pause_s + _SLACK_S
@@ -212,16 +232,25 @@ def enqueue(edit: Edit, info: LockInfo, *, is_waiting: bool = False) -> tuple[in
     return place + 1, alive[place].polls
 
 
-def find_place(head: StateHead, lock_id: str, now: float) -> tuple[int | None, float]:
-    """Return the place of a client in the queue, and when it must ask again to keep it.
+def find_place(head: StateHead, lock_id: str, silent: Silent, now: float) -> tuple[int | None, bool]:
+    """Return the place of a client in the queue, and whether it must ask again now to keep it.
 
     Without a place it may ask at once.
     """
-    alive = [waiter for waiter in head.waiting if waiter.due_at > now]
-    for place, waiter in enumerate(alive, start=1):
+    for place, waiter in enumerate(list_waiters(head, silent, now), start=1):
         if waiter.info.id == lock_id:
-            return place, waiter.due_at - _SLACK_S
-    return None, now
+            return place, silent.get(lock_id, 0.0) >= _promise_s(waiter) - _SLACK_S
+    return None, True
+
+
+def list_waiters(head: StateHead, silent: Silent, now: float, *, asking_id: str = "") -> list[Waiter]:
+    """Return those in the queue who are not proven gone; who asks is certainly there."""
+    return [
+        waiter
+        for waiter in head.waiting
+        if waiter.info.id == asking_id
+        or (silent.get(waiter.info.id, 0.0) < _promise_s(waiter) and abs(now - waiter.seen_at) < _PLAUSIBLE_S)
+    ]
 
 
 def leave_queue(edit: Edit, lock_id: str) -> None:
@@ -252,15 +281,36 @@ def _spend(edit: Edit, spent: SpentLock) -> None:
     edit.set(lock=None, spent=(*edit.head.spent, spent)[-_SPENT_KEPT:])
 
 
-def _first_waiter(head: StateHead, now: float) -> Waiter | None:
-    """Return who is to have the lock next: the first of those who have shown that they wait, and are due.
+def _refuse_behind_others(edit: Edit, info: LockInfo, silent: Silent) -> None:
+    """Stop where someone waits longer."""
+    head = edit.head
+    first = _first_waiter(head, silent, edit.now)
+    if first is None or first.info.id == info.id:
+        return
+    holder = HeldLock(info=first.info, epoch=head.epoch, principal="", address="", since_at=first.since_at)
+    refusal = StateLockedError(f"{first.info.who} waits for {head.name} longer.", holder=holder)
+    refusal.is_free = True
+    raise refusal
 
-    One that is due later than any client asks again has a clock that is ahead of ours. It loses its place:
-    if it was killed, everyone would wait for it until our clock is there.
-    """
-    latest = now + _LONGEST_PAUSE_S + _SLACK_S
-    waiting = (one for one in head.waiting if one.polls >= POLLS_OF_A_WAITER and now < one.due_at <= latest)
-    return next(waiting, None)
+
+def _first_waiter(head: StateHead, silent: Silent, now: float) -> Waiter | None:
+    """Return who is to have the lock next: the first who has shown that it waits, and is there."""
+    alive = list_waiters(head, silent, now)
+    return next((one for one in alive if one.polls >= POLLS_OF_A_WAITER), None)
+
+
+def _promise_s(waiter: Waiter) -> float:
+    """Return how long an entry may stay unchanged: both times are by the clock of the one who wrote it."""
+    return min(max(0.0, waiter.due_at - waiter.seen_at), LONGEST_PROMISE_S)
+
+
+def _is_to_be_noted(was: Waiter, silent: Silent, now: float) -> bool:
+    """Return whether others must see that a client asked again."""
+    # A client that asked another service before: the times of its entry are by the clock of that one.
+    is_from_elsewhere = abs(now - was.seen_at) >= _NOTED_EVERY_S
+    return (
+        was.polls < POLLS_OF_A_WAITER or is_from_elsewhere or silent.get(was.info.id, 0.0) >= _NOTED_EVERY_S
+    )
 
 
 def _without(head: StateHead, lock_id: str) -> tuple[Waiter, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from stackyard.clients.objects import StoreBusyError, StoreError, watch
 from stackyard.clients.objects.watch import PollingWatch
 from stackyard.state import layout
+from stackyard.state.lock_rules import POLLS_OF_A_WAITER
 from stackyard.state.refusals import StateLockedError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class LockWait:
                 self.name, self._info, self._actor, lease=self._lease, is_waiting=self._is_patient
             )
         except StateLockedError as err:
-            self._refusal, self._is_queued = err, self._is_patient
+            self._refusal, self._is_queued = err, self._is_patient or err.polls >= POLLS_OF_A_WAITER
             raise
         self._is_queued = False
         return held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from stackyard.state.heads import Core, Decision, Edit
 from stackyard.state.lockinfo import LockInfo, parse_lock_info
 from stackyard.state.model import Actor, AuditAction, Freeze, HeldLock, StateHead, Waiter
 from stackyard.state.names import check_name, is_below
+from stackyard.state.queue_watch import QueueWatch
 from stackyard.state.refusals import NotHolderError, StateLockedError, StateRefusedError
 from stackyard.state.runs import RunWatch
 
@@ -59,6 +61,8 @@ class Locks:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._runs = RunWatch(core.objects)
+        # A time of day may be set back; the clock of a test is the only one that it has.
+        self._queue = QueueWatch(time.monotonic if core.clock is time.time else core.clock)
 
     def report(self, prefix: str = "") -> Iterator[LockReport]:
         """Yield the states at or below a prefix that are locked or frozen."""
@@ -78,7 +82,7 @@ class Locks:
             age_s=max(0.0, now - since_at),
             is_stale=held is not None and now - active_at > self._core.policy.stale_after_s,
             freeze=freeze,
-            waiting=tuple(waiter for waiter in head.waiting if waiter.due_at > now),
+            waiting=tuple(lock_rules.list_waiters(head, self._queue.look(head), now)),
         )
 
     def lock(
@@ -114,13 +118,14 @@ class Locks:
 
         def decide(head: StateHead | None, now: float) -> Decision[HeldLock | StateLockedError]:
             edit = self._core.edit(name, head, now)
-            before = edit.head
+            before, silent = edit.head, self._queue.look(edit.head)
             result: HeldLock | StateLockedError
             try:
                 self._take_over_dead(edit, lock.id)
-                result = lock_rules.grant_lock(edit, lock, actor, lease=lease)
+                result = lock_rules.grant_lock(edit, lock, actor, silent, lease=lease)
             except StateLockedError as err:
-                err.place, err.polls = lock_rules.enqueue(edit, lock, is_waiting=is_waiting)
+                err.place, err.polls = lock_rules.enqueue(edit, lock, silent, is_waiting=is_waiting)
+                self._queue.note(edit.head, lock.id)
                 result = err
             return Decision(result, edit if edit.head is not before else None)
 
@@ -134,13 +139,13 @@ class Locks:
         head, now = self._core.heads.read(check_name(name)), self._core.clock()
         if head is None:
             return LockTurn(refusal=None, should_ask=True)
-        edit = Edit(head, now)
+        edit, silent = Edit(head, now), self._queue.look(head)
         try:
             self._take_over_dead(edit, info.id)
-            lock_rules.grant_lock(edit, info, actor)
+            lock_rules.grant_lock(edit, info, actor, silent)
         except StateLockedError as err:
-            err.place, ask_again_at = lock_rules.find_place(head, info.id, now)
-            return LockTurn(refusal=err, should_ask=now >= ask_again_at)
+            err.place, should_ask = lock_rules.find_place(head, info.id, silent, now)
+            return LockTurn(refusal=err, should_ask=should_ask)
         except StateRefusedError:
             # Asking says why.
             pass

@@ -123,10 +123,11 @@ class Waiter:
 
     Attributes:
         info: What it said.
-        since_at: When it asked first.
+        since_at: When it asked first, by the clock of the machine that wrote the entry, as all times here.
         seen_at: When it asked last.
         polls: How often it asked; one that asked twice waits, and will ask again.
-        due_at: Its place is kept until then.
+        due_at: When it will have asked again. Who has seen the entry unchanged for as long as from `seen_at`
+            to `due_at` knows that it is gone.
     """
 
     info: LockInfo

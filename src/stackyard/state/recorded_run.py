@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stackyard.state.names import object_part
+from stackyard.state.record_keys import begin_record_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FAR", "RECORDS", "Outcome", "RecordedRun"]
-
-RECORDS = "records/"
-# Microseconds since 1970 of a day in the year 5138.
-FAR = 10**17
+__all__ = ["Outcome", "RecordedRun"]
 
 
 class Outcome(enum.StrEnum):
@@ -75,8 +72,7 @@ class RecordedRun:
     @property
     def key(self) -> str:
         """Its object."""
-        left = FAR - int(self.started_at * 1_000_000)
-        return f"{RECORDS}{left:017d}-{self.id},{self.verb},{object_part(self.state)}"
+        return f"{begin_record_key(self.started_at)}-{self.id},{self.verb},{object_part(self.state)}"
 
     @property
     def duration_s(self) -> float | None:

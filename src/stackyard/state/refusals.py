@@ -119,6 +119,7 @@ class StateLockedError(BusyError):
 
     Attributes:
         polls: How often we have asked.
+        is_free: Whether no one holds it, and only those who wait longer are before us.
     """
 
     code = "E-STATE-HELD"
@@ -133,3 +134,4 @@ class StateLockedError(BusyError):
         self.is_frozen = holder.info.id.startswith(FROZEN)
         self.place = place
         self.polls = 0
+        self.is_free = False

@@ -19,6 +19,7 @@ from stackyard.clients.objects import StoreError
 from stackyard.clients.objects.base import StoreBusyError
 from stackyard.sources.store.identity import read_identity
 from stackyard.state.http.workers import Workers
+from stackyard.state.lock_rules import LONGEST_PROMISE_S
 from stackyard.state.lock_wait import LockWait
 from stackyard.state.lockinfo import LockInfo, make_lock_info
 from stackyard.state.refusals import NotHolderError, StateLockedError
@@ -34,6 +35,8 @@ __all__ = ["RunLock", "hold_state"]
 
 # How long a thread waits for the lock at a time: it cannot be interrupted.
 _WAIT_S = 0.5
+# How long a run that does not wait looks whether those in the queue of a free lock are alive.
+_PROOF_S = LONGEST_PROMISE_S + 2.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,7 +141,7 @@ async def _take_lock(
     waiting: LockWait, wait_s: float, on_wait: Callable[[str, StateLockedError], None]
 ) -> bool:
     """Take a lock; return whether we had to wait for it."""
-    until, has_waited = time.monotonic() + wait_s, False
+    began, has_waited = time.monotonic(), False
     # A thread of its own: runs that wait must not take those with which others of this process work.
     thread = Workers(1)
     try:
@@ -149,7 +152,9 @@ async def _take_lock(
             except StateLockedError as err:
                 refusal: StateLockedError | None = err
             while refusal is not None:
-                left_s = until - time.monotonic()
+                # Whether those before us are alive shows only while one looks.
+                patience_s = max(wait_s, _PROOF_S) if refusal.is_free else wait_s
+                left_s = began + patience_s - time.monotonic()
                 if refusal.is_frozen:
                     # Frozen because everything is moved: then the error says where to.
                     await thread.call(functools.partial(_require_not_moving, waiting.objects))

@@ -1,8 +1,6 @@
 """What is remembered of runs: who ran what, where, on which input, with which outcome, and their events.
 
-The name of a record begins with the time that is left until a day in the far future, so that the newest comes
-first in a list of the store; it also says what the run was and on which state, so that a list need not open
-records that no one asked for.
+What the name of a record tells is in `stackyard.state.record_keys`.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,19 +18,20 @@ import orjson
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import InvalidInputError
-from stackyard.clients.objects import ANYTHING, StoreDamagedError
+from stackyard.clients.objects import ANYTHING, StoreDamagedError, StoreReadOnlyError
 from stackyard.clients.objects.clock import read_store_clock
 from stackyard.clients.objects.holders import is_process_gone
 from stackyard.clients.objects.leases import read_lease
 from stackyard.state import layout
-from stackyard.state.names import name_of
-from stackyard.state.recorded_run import FAR, RECORDS, Outcome, RecordedRun
+from stackyard.state.record_keys import RECORDS, begin_record_key, parse_record_key
+from stackyard.state.recorded_run import Outcome, RecordedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from stackyard.clients.objects import Objects
+    from stackyard.state.record_keys import ListedRecord
 
     Redact: TypeAlias = Callable[[str], str]
 
@@ -42,7 +40,6 @@ __all__ = ["Outcome", "RecordedRun", "RunRecords", "RunUnknownError", "StopReque
 _FORMAT = 1
 _EVENTS = "run-events/"
 _CONTROL = "run-control/"
-_KEY = re.compile(r"records/(\d{17})-([0-9a-f]{12}),([a-z]+),(.+)")
 _PAGE = 1000
 _FIRST_PAGE = 25
 _DAY_S = 86_400.0
@@ -66,17 +63,6 @@ class StopRequest:
 
     by: str
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A record in a list, as its name tells it."""
-
-    key: str
-    started_at: float
-    id: str
-    verb: str
-    state: str
 
 
 class RunRecords:
@@ -111,7 +97,7 @@ class RunRecords:
             RunUnknownError: There is none, or more than one.
             StoreError: The store cannot be read.
         """
-        found: list[_Listed] = []
+        found: list[ListedRecord] = []
         for one in self._listed():
             if which == "last" or one.id.startswith(which):
                 found.append(one)
@@ -154,19 +140,18 @@ class RunRecords:
                 kept += [run for run in known if outcome is None or run.outcome is outcome]
         return tuple(kept[:limit])
 
-    def _listed(self) -> Iterator[_Listed]:
+    def _listed(self) -> Iterator[ListedRecord]:
         after, page = "", _FIRST_PAGE
         while entries := self._objects.list(RECORDS, after=after, limit=page):
             # Most ask for the newest few; who goes on wants many.
             page = min(4 * page, _PAGE)
             for entry in entries:
-                match = _KEY.fullmatch(entry.key)
-                if match is not None:
-                    started_at = (FAR - int(match[1])) / 1_000_000
-                    yield _Listed(entry.key, started_at, match[2], match[3], name_of(match[4]))
+                record = parse_record_key(entry.key)
+                if record is not None:
+                    yield record
             after = entries[-1].key
 
-    def _read(self, listed: _Listed) -> RecordedRun | None:
+    def _read(self, listed: ListedRecord) -> RecordedRun | None:
         stored = self._objects.get(listed.key)
         if stored is None:
             return None
@@ -281,21 +266,29 @@ class RunRecords:
         Raises:
             StoreError: The store cannot be used.
         """
-        after = _begun_before((time.time() if now is None else now) - older_than_days * _DAY_S)
+        after = begin_record_key((time.time() if now is None else now) - older_than_days * _DAY_S)
         if now is None and self._objects.list(RECORDS, after=after, limit=1):
             # Our own clock may be ahead, and history is not worth its word.
-            after = _begun_before(self._now() - older_than_days * _DAY_S)
+            after = begin_record_key(self._now() - older_than_days * _DAY_S)
         count = 0
         while entries := self._objects.list(RECORDS, after=after, limit=_PAGE):
             for entry in entries:
-                match = _KEY.fullmatch(entry.key)
-                if match is not None:
-                    self._remove_events(match[2])
-                # Last: a record that is left says which events are.
-                self._objects.delete(entry.key)
-                count += 1
+                # Someone else removes what is of others alone.
+                with contextlib.suppress(StoreReadOnlyError):
+                    self._remove(entry.key)
+                    count += 1
             after = entries[-1].key
         return count
+
+    def _remove(self, key: str) -> None:
+        record = parse_record_key(key)
+        if record is not None:
+            self._remove_events(record.id)
+            # A service does that itself.
+            with contextlib.suppress(StoreReadOnlyError):
+                self._objects.delete(layout.run_owner(record.id))
+        # Last: a record that is left says which events are.
+        self._objects.delete(key)
 
     def _remove_events(self, run_id: str) -> None:
         self._objects.delete(control_key(run_id))
@@ -314,17 +307,12 @@ def control_key(run_id: str) -> str:
     return f"{_CONTROL}{run_id}"
 
 
-def _begun_before(at: float) -> str:
-    """Return what comes before the records of runs that began before a time."""
-    return f"{RECORDS}{FAR - int(at * 1_000_000):017d}"
-
-
-def _fits(one: _Listed, state: str, verb: str) -> bool:
+def _fits(one: ListedRecord, state: str, verb: str) -> bool:
     is_state = not state or one.state == state or one.state.startswith(f"{state.rstrip('/')}/")
     return is_state and verb in ("", one.verb)
 
 
-def _take(listed: Iterator[_Listed], count: int) -> list[_Listed]:
+def _take(listed: Iterator[ListedRecord], count: int) -> list[ListedRecord]:
     return list(itertools.islice(listed, count))
 
 

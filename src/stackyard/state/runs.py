@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from typing import TYPE_CHECKING
 
+from stackyard.base import events
 from stackyard.clients.objects import LeaseLostError, LeaseWatch, StoreError, acquire, read_lease
 from stackyard.clients.objects.base import StoreBusyError
-from stackyard.clients.objects.heartbeat import Heartbeat
+from stackyard.clients.objects.heartbeat import keep_alive
 from stackyard.clients.objects.holders import describe_process, is_process_gone
 from stackyard.state import layout
+from stackyard.state.run_stop import stop_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from stackyard.clients.objects import Objects
 
@@ -55,9 +58,21 @@ class RunWatch:
 
 @contextlib.asynccontextmanager
 async def hold_run(
-    objects: Objects, run_id: str, *, owner: str, promise_s: float = PROMISE_S
+    objects: Objects,
+    run_id: str,
+    *,
+    owner: str,
+    promise_s: float = PROMISE_S,
+    on_loss: Callable[[str], None] | None = None,
 ) -> AsyncIterator[str]:
     """Prove this process alive for the length of the block, and give the name of its lease.
+
+    Args:
+        objects: The store.
+        run_id: The run.
+        owner: Who runs it.
+        promise_s: How long the run may be silent before others take over what it holds.
+        on_loss: Told why others may do that already; without it, the run stops as Ctrl-C does.
 
     Raises:
         StoreError: The store cannot be used.
@@ -68,13 +83,10 @@ async def hold_run(
     )
     if lease is None:
         raise LeaseLostError(f"The run {run_id} exists already.")
-    # Whoever takes it over has also broken our locks: what we write then is refused, which is the right end.
-    heartbeat = Heartbeat(lease)
     try:
-        yield key
+        async with keep_alive(lease, on_loss or functools.partial(stop_run, emit=events.ignore)):
+            yield key
     finally:
-        # A heartbeat that is on its way must have arrived: one behind the removal would bring us back.
-        await asyncio.to_thread(heartbeat.stop)
         with contextlib.suppress(StoreError, StoreBusyError):
             await asyncio.to_thread(_end, objects, key)
 

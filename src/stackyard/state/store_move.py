@@ -176,6 +176,8 @@ def move_store(
     """
     move = _Move(origin=origin, destination=destination, label=label, actor=actor, note=note)
     began = time.monotonic()
+    # A service shows its principals to administrators alone: without them, the move would be incomplete.
+    origin.get(layout.PRINCIPALS)
     if not _is_decided(move):
         _require_free(origin, destination)
         own = change_identity(origin, lambda now: now).id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from tests.support.state_proxy import Fault, Proxy, proxy_thread
 from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.clients.objects import (
     ABSENT,
+    ANYTHING,
     ConflictError,
     StoreError,
     StoreReadOnlyError,
@@ -153,10 +155,15 @@ class Careless(http.server.BaseHTTPRequestHandler):
     """Keeps what it is sent and never looks at a condition, as some stores do."""
 
     kept: dict[str, tuple[bytes, str]]
+    # How the path of objects ends that it refuses.
+    refused: str
     protocol_version = "HTTP/1.1"
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.refused and self.path.endswith(self.refused):
+            self._reply(409, b"", "")
+            return
         etag = f'"{hash(body) & 0xFFFFFFFF:032x}"'
         self.kept[self.path] = (body, etag)
         self._reply(200, b"", etag)
@@ -179,15 +186,35 @@ class Careless(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_store_that_ignores_conditions_is_refused(seaweed: Seaweed) -> None:
-    del seaweed
-    handler = type("Handler", (Careless,), {"kept": {}})
+@contextlib.contextmanager
+def serve_carelessly(refused: str = "") -> Iterator[tuple[str, dict[str, tuple[bytes, str]]]]:
+    """Give the address of a store that ignores conditions, and what it keeps."""
+    kept: dict[str, tuple[bytes, str]] = {}
+    handler = type("Handler", (Careless,), {"kept": kept, "refused": refused})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            with pytest.raises(StoreUnsafeError, match="If-None-Match"):
-                open_objects(f"s3://bucket/x?endpoint=http://127.0.0.1:{server.server_address[1]}")
+            yield f"http://127.0.0.1:{server.server_address[1]}", kept
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_store_that_ignores_conditions_is_refused(seaweed: Seaweed) -> None:
+    del seaweed
+    with serve_carelessly() as (url, _), pytest.raises(StoreUnsafeError, match="If-None-Match"):
+        open_objects(f"s3://bucket/x?endpoint={url}")
+
+
+@pytest.mark.parametrize("refused", ["body-0", "body-1", "body-2"])
+def test_an_object_is_not_written_when_one_that_comes_before_it_is_refused(
+    seaweed: Seaweed, connect: Connect, refused: str
+) -> None:
+    """S3 may answer 409 to a write without a condition, when two of them meet."""
+    del seaweed
+    with serve_carelessly(refused) as (url, kept):
+        objects = connect(url, is_checked=False, prefix="x")
+        with pytest.raises(ConflictError, match=refused):
+            objects.put("head", b"1", expect=ANYTHING, before={f"body-{number}": b"2" for number in range(3)})
+    assert not [path for path in kept if path.endswith("/head")]

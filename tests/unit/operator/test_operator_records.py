@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.support.site_store import overwrite
 
 from stackyard.base import events
+from stackyard.clients.objects import LeaseLostError
 from stackyard.operator.outcome import NodeOutcome, NodeStatus, Phase, PhaseStatus, RunOutcome, Verb
 from stackyard.operator.record import RunRecord, RunState
 from stackyard.operator.record_store import RecordBrokenError, RecordStore, RunBusyError
@@ -149,3 +152,59 @@ def test_the_published_form_has_an_error_only_where_there_is_one() -> None:
         "provisioned_vms": [{"name": "web", "vmid": 100}, {"name": "db", "vmid": 101}],
     }
     assert result_document(dataclasses.replace(outcome, error="x"))["error"] == "x"
+
+
+# --- A run that loses the record
+
+
+@contextlib.asynccontextmanager
+async def lose(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[RecordStore, list[str]]]:
+    """Give a record that was held and is taken over, and what its holder was told."""
+    monkeypatch.setattr("stackyard.operator.record_store.PROMISE_S", 0.3)
+    told: list[str] = []
+    book = RecordStore(ChosenStore(base=folder), "m", "pve1")
+    async with book.hold("first", on_loss=told.append):
+        assert book.read() is None
+        book.write(RECORD)
+        # Another process, which saw the first one silent.
+        overwrite(folder, "operator-locks/manifest!m!pve1", b'{"owner": "second"}')
+        async with asyncio.timeout(30):
+            while not told:
+                await asyncio.sleep(0.01)
+        yield book, told
+
+
+async def test_a_run_whose_record_was_taken_over_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lose(tmp_path, monkeypatch) as (_, told):
+        await asyncio.sleep(0.5)
+        assert told == ["Another run took over the lease operator-locks/manifest!m!pve1."]
+
+
+async def test_a_run_whose_record_was_taken_over_can_no_longer_write_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with lose(tmp_path, monkeypatch) as (book, _):
+        with pytest.raises(LeaseLostError):
+            book.write(dataclasses.replace(RECORD, state=RunState.STOPPED))
+    assert book.read() == RECORD
+
+
+def test_a_record_that_another_run_wrote_is_not_overwritten(tmp_path: Path) -> None:
+    ours, theirs = (RecordStore(ChosenStore(base=tmp_path), "m", "pve1") for _ in range(2))
+    assert (ours.read(), theirs.read()) == (None, None)
+    theirs.write(RECORD)
+    with pytest.raises(LeaseLostError, match="operator/manifest!m!pve1"):
+        ours.write(dataclasses.replace(RECORD, pid=8))
+    assert ours.read() == RECORD
+
+
+async def test_the_holder_writes_over_the_last_word_of_a_run_that_lost_the_record(tmp_path: Path) -> None:
+    ours, theirs = (RecordStore(ChosenStore(base=tmp_path), "m", "pve1") for _ in range(2))
+    async with ours.hold("ours"):
+        assert ours.read() is None
+        theirs.write(RECORD)
+        new = dataclasses.replace(RECORD, pid=8)
+        ours.write(new)
+        assert ours.read() == new

@@ -254,7 +254,7 @@ def test_a_run_that_ends_while_it_gives_a_sign_of_life_is_removed_behind_that() 
     objects = Slow()
 
     async def run() -> None:
-        async with hold_run(objects, "one", owner="me", promise_s=0.03):
+        async with hold_run(objects, "one", owner="me", promise_s=0.03, on_loss=lambda reason: None):
             await asyncio.to_thread(objects.begun.wait)
             asyncio.get_running_loop().call_later(0.1, objects.let.set)
 

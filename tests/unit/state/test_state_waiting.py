@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+import pytest
 from tests.support.state_client import Client, lock_body, lock_id_of, served, state_body
 
-from stackyard.clients.objects import MemoryObjects
+from stackyard.clients.objects import MemoryObjects, acquire
 from stackyard.state import Actor, StateService
 from stackyard.state.refusals import StateLockedError
+from stackyard.state.run_lock import RunLock, hold_state
 
 PATIENCE_S = 60.0
 ME = Actor(principal="tests")
@@ -110,15 +112,96 @@ async def until_waiting(client: Client, count: int = 1) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_dead_waiter_whose_clock_was_ahead_keeps_no_one_from_the_lock() -> None:
+# --- Machines whose clocks differ
+
+
+def ask(service: StateService, lock: bytes, *, is_waiting: bool = True) -> bool:
+    """Return whether a machine gets the lock."""
+    try:
+        service.locks.lock("a", lock, ME, is_waiting=is_waiting)
+    except StateLockedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, -900.0, 0.0, 900.0, 3600.0])
+def test_a_waiter_that_died_keeps_the_next_waiting_no_longer_if_its_clock_was_wrong(ahead_s: float) -> None:
     objects, clock = MemoryObjects(), Clock()
     ours = StateService(objects, clock=clock)
-    theirs = StateService(objects, clock=lambda: clock.now + 3600.0)
-    holder, gone = lock_body(who="holder"), lock_body(who="gone")
+    theirs = StateService(objects, clock=lambda: clock.now + ahead_s)
+    holder, gone, after = (lock_body(who=who) for who in ("holder", "gone", "next"))
     ours.locks.lock("a", holder, ME)
-    for _ in range(3):
-        with contextlib.suppress(StateLockedError):
-            theirs.locks.lock("a", gone, ME)
-        clock.now += 1.0
+    assert not ask(theirs, gone)
     ours.locks.unlock("a", lock_id_of(holder), ME)
-    assert ours.locks.lock("a", lock_body(who="next"), ME).info.who == "next"
+    assert not ask(ours, after)
+    clock.now += 18.0
+    assert not ask(ours, after)
+    clock.now += 2.0
+    assert ask(ours, after)
+
+
+@pytest.mark.parametrize("ahead_s", [-3600.0, -900.0, 900.0, 3600.0])
+def test_a_waiter_that_lives_keeps_its_place_if_its_clock_is_wrong(ahead_s: float) -> None:
+    objects, clock = MemoryObjects(), Clock()
+    ours = StateService(objects, clock=clock)
+    theirs = StateService(objects, clock=lambda: clock.now + ahead_s)
+    holder, first, second = (lock_body(who=who) for who in ("holder", "first", "second"))
+    ours.locks.lock("a", holder, ME)
+    for _ in range(4):
+        assert not ask(theirs, first)
+        assert not ask(ours, second)
+        clock.now += 16.0
+    assert [waiter.info.who for waiter in ours.head("a").waiting] == ["first", "second"]
+    ours.locks.unlock("a", lock_id_of(holder), ME)
+    assert not ask(ours, second)
+    assert ask(theirs, first)
+
+
+def test_a_client_that_goes_to_a_service_with_another_clock_keeps_its_place() -> None:
+    objects, clock = MemoryObjects(), Clock()
+    services = [StateService(objects, clock=clock), StateService(objects, clock=lambda: clock.now + 900.0)]
+    watcher = StateService(objects, clock=clock)
+    holder, wanderer, after = (lock_body(who=who) for who in ("holder", "wanderer", "next"))
+    watcher.locks.lock("a", holder, ME)
+    for number in range(6):
+        assert not ask(services[number % 2], wanderer)
+        assert not ask(watcher, after)
+        clock.now += 16.0
+    watcher.locks.unlock("a", lock_id_of(holder), ME)
+    assert not ask(watcher, after)
+    assert ask(services[0], wanderer)
+
+
+def test_an_entry_that_is_left_over_from_another_day_keeps_no_one_waiting() -> None:
+    objects, clock = MemoryObjects(), Clock()
+    holder, gone = lock_body(who="holder"), lock_body(who="gone")
+    service = StateService(objects, clock=clock)
+    service.locks.lock("a", holder, ME)
+    assert not ask(service, gone)
+    service.locks.unlock("a", lock_id_of(holder), ME)
+    clock.now += 100_000.0
+    assert ask(StateService(objects, clock=clock), lock_body(who="next"), is_waiting=False)
+
+
+async def test_a_run_that_does_not_wait_finds_out_that_those_in_the_queue_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stackyard.state.lock_rules.LONGEST_PROMISE_S", 1.0)
+    objects = MemoryObjects()
+    holder, gone = lock_body(who="holder"), lock_body(who="gone")
+    service = StateService(objects)
+    service.locks.lock("a", holder, ME)
+    assert not ask(service, gone)
+    acquire(objects, "runs/1", owner="me", promise_s=PATIENCE_S)
+
+    def hold() -> contextlib.AbstractAsyncContextManager[RunLock]:
+        return hold_state(
+            StateService(objects), "a", ME, lease="runs/1", wait_s=0.0, on_wait=lambda name, err: None
+        )
+
+    with pytest.raises(StateLockedError, match="holder"):
+        await hold().__aenter__()
+    service.locks.unlock("a", lock_id_of(holder), ME)
+    async with hold() as held:
+        assert held.has_waited
+    assert service.head("a").waiting == ()

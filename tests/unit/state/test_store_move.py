@@ -6,11 +6,20 @@ import dataclasses
 from collections.abc import Mapping
 
 import pytest
+from tests.support.object_service import object_service
 from tests.support.state_client import lock_body, state_body
 
-from stackyard.clients.objects import ABSENT, Expect, ListedObject, MemoryObjects, Stored, Tag
+from stackyard.clients.objects import (
+    ABSENT,
+    Expect,
+    ListedObject,
+    MemoryObjects,
+    Stored,
+    StoreDeniedError,
+    Tag,
+)
 from stackyard.sources.store.identity import StoreMovedError, change_identity, read_identity
-from stackyard.state import Actor, StateService
+from stackyard.state import Access, Actor, Right, StateService
 from stackyard.state.runs import hold_run
 from stackyard.state.store_move import (
     MovedStore,
@@ -230,3 +239,16 @@ def test_what_changes_between_the_two_copies_arrives() -> None:
     assert content is not None
     assert content.version.serial == 3
     assert [one.key for one in new.list("journal/")] == ["journal/env!a!lab/t2"]
+
+
+def test_a_move_from_a_service_that_would_leave_its_principals_behind_is_refused() -> None:
+    origin, destination = MemoryObjects(), MemoryObjects()
+    fill(origin)
+    with object_service(origin) as service:
+        access = [Access(rights=(Right.STORE,))]
+        client = service.open(service.service.principals.add("machine", access, ME)[1])
+        with pytest.raises(StoreDeniedError, match="machine lacks the right admin on all states"):
+            move_store(client, destination, NEW, actor=ME, note=lambda _: None, wait_s=0.0)
+        assert destination.list("") == ()
+        move_store(service.open(), destination, NEW, actor=ME, note=lambda _: None, wait_s=0.0)
+    assert destination.get("system/principals") == origin.get("system/principals")

@@ -16,10 +16,15 @@ from stackyard.clients.objects import (
     StoreReadOnlyError,
 )
 from stackyard.state import Access, Actor, Principal, Right
-from stackyard.state.store_rights import may_use, may_watch
+from stackyard.state.store_rights import may_read, may_watch, may_write
 
 ME = Actor(principal="tests")
-OF_A_STATE = ("heads", "data", "targets", "journal", "operator", "guests", "inventory", "plans")
+OF_A_STATE = (
+    *("heads", "data", "targets", "journal", "operator", "operator-locks", "guests", "inventory", "plans"),
+    "inner",
+)
+RUN = "0123456789ab"
+RECORD = f"records/98205065599999999-{RUN},apply,"
 HASH = "0" * 64
 
 
@@ -32,24 +37,39 @@ KEYS = {
     **{f"{first}/prod!web/bodies/{HASH}": "prod/web" for first in OF_A_STATE},
     **{f"{first}/production": "production" for first in OF_A_STATE},
     **{f"{first}/prod": "prod" for first in OF_A_STATE},
-    "records/2026-01-02,apply,prod!web": "prod/web",
-    "records/2026,01/x,production": "production",
+    f"{RECORD}prod!web": "prod/web",
+    f"{RECORD}production": "production",
+    # A comma may be in the name of a state.
+    f"{RECORD}blue,prod!web": "blue,prod/web",
+    f"{RECORD}prod!blue,green": "prod/blue,green",
 }
 # What the right on all states is needed for.
 OF_THE_STORE = (
-    "system/principals",
-    "system/audit-log/00000001",
     "controller/jobs/1",
     "controller",
     "heads",
     "runs",
     "records/no-comma",
     "records/comma-at-the-end,",
+    "records/2026-01-02,apply,prod!web",
+    RECORD,
+    "system",
     "checks/1",
     "headsX/prod!web",
     "Heads/prod!web",
 )
-OF_EVERYONE = ("runs/0123", "run-events/0123/1", "run-control/0123")
+OF_EVERYONE = ("runs/0123", "run-events/0123/1", "run-control/0123", "ssh/known_hosts", "system/checks/1")
+OF_ADMINISTRATORS = (
+    *("system/principals", "system/audit", "system/audit-log/00000001", "system/health", "system/other"),
+    "run-owners/0123",
+)
+SITE = "system/site"
+
+
+def may_use(who: Principal, key: str) -> bool:
+    """Return whether a principal may read and write an object."""
+    assert may_read(who, key) == may_write(who, key)
+    return may_read(who, key)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -58,7 +78,7 @@ def test_an_object_of_a_state_is_for_those_above_the_state(key: str) -> None:
     assert may_use(principal(""), key)
     assert may_use(principal(state), key)
     assert may_use(principal("other", state), key)
-    assert may_use(principal("prod"), key) == (state in ("prod", "prod/web"))
+    assert may_use(principal("prod"), key) == (f"{state}/".startswith("prod/"))
     for other in ("pro", f"{state}/below", "web", "other"):
         assert not may_use(principal(other), key), other
 
@@ -77,9 +97,25 @@ def test_every_other_object_needs_the_right_on_all_states(key: str) -> None:
         assert not may_use(principal(prefix), key)
 
 
+@pytest.mark.parametrize("key", OF_ADMINISTRATORS)
+def test_who_may_do_what_and_what_was_done_is_for_administrators_of_all_states(key: str) -> None:
+    assert may_use(principal("", right=Right.ADMIN), key)
+    assert not may_use(principal(""), key)
+    assert not may_use(principal("system", right=Right.ADMIN), key)
+    assert not may_watch(principal(""), key)
+
+
+def test_whose_store_it_is_is_read_by_everyone_and_written_with_the_right_on_all_states() -> None:
+    assert may_read(principal("prod"), SITE)
+    assert may_watch(principal("prod"), SITE)
+    assert not may_write(principal("prod"), SITE)
+    assert may_use(principal(""), SITE)
+    assert not may_read(principal("", right=Right.WRITE), SITE)
+
+
 @pytest.mark.parametrize("right", [one for one in Right if one not in (Right.STORE, Right.ADMIN)])
 def test_no_other_right_opens_an_object_but_that_of_the_administrator(right: Right) -> None:
-    for key in (*KEYS, *OF_EVERYONE, *OF_THE_STORE):
+    for key in (*KEYS, *OF_EVERYONE, *OF_THE_STORE, *OF_ADMINISTRATORS, SITE):
         assert not may_use(principal("", right=right), key)
         assert may_use(principal("", right=Right.ADMIN), key)
 
@@ -117,8 +153,8 @@ def test_a_watch_is_for_those_who_may_use_what_could_be_there(prefix: str, expec
 @pytest.fixture
 def service() -> Iterator[ObjectService]:
     with object_service(MemoryObjects()) as made:
-        for key in (*KEYS, *OF_EVERYONE, *OF_THE_STORE):
-            if key != "system/principals":
+        for key in (*KEYS, *OF_EVERYONE, *OF_THE_STORE, *OF_ADMINISTRATORS, SITE):
+            if key not in ("system/principals", "system/audit", "system", "runs", "heads", "controller"):
                 made.service.objects.put(key, key.encode(), expect=ABSENT)
         yield made
 
@@ -129,14 +165,37 @@ def token_for(service: ObjectService, *access: Access) -> str:
 
 def test_a_list_holds_only_what_the_reader_may_see(service: ObjectService) -> None:
     objects = service.open(token_for(service, Access(prefix="prod/web", rights=(Right.STORE,))))
-    expected = {key for key, state in KEYS.items() if state == "prod/web"} | set(OF_EVERYONE)
+    expected = {key for key, state in KEYS.items() if state == "prod/web"} | {*OF_EVERYONE, SITE}
     assert {one.key for one in objects.list("")} == expected
     paged: list[str] = []
     while page := objects.list("", after=paged[-1] if paged else "", limit=3):
         assert len(page) <= 3
         paged += [one.key for one in page]
     assert (len(paged), set(paged)) == (len(expected), expected)
-    assert objects.list("system/") == ()
+    assert [one.key for one in objects.list("system/")] == ["system/checks/1", SITE]
+
+
+def test_a_list_for_all_states_holds_nothing_of_administrators(service: ObjectService) -> None:
+    objects = service.open(token_for(service, Access(rights=(Right.STORE,))))
+    listed = {one.key for one in objects.list("")}
+    assert listed >= {*KEYS, *OF_EVERYONE, SITE}
+    assert not listed & {*OF_ADMINISTRATORS}
+
+
+def test_a_token_with_the_right_on_all_states_cannot_make_itself_an_administrator(
+    service: ObjectService,
+) -> None:
+    objects = service.open(token_for(service, Access(rights=(Right.STORE,))))
+    for key in OF_ADMINISTRATORS:
+        for action in (
+            lambda key=key: objects.put(key, b"", expect=ANYTHING),
+            lambda key=key: objects.put("heads/x", b"", expect=ANYTHING, before={key: b""}),
+            lambda key=key: objects.delete(key),
+        ):
+            with pytest.raises(StoreReadOnlyError, match="machine lacks the right admin on all states"):
+                action()
+        with pytest.raises(StoreDeniedError, match="machine lacks the right admin on all states"):
+            objects.get(key)
 
 
 def test_a_list_of_many_objects_of_others_ends(service: ObjectService) -> None:
@@ -154,7 +213,7 @@ def test_what_is_refused_is_an_error_that_names_who_lacks_what(service: ObjectSe
     objects = service.open(token_for(service, Access(prefix="prod/web", rights=(Right.STORE,))))
     inner = service.service.objects
     tag = inner.get("heads/production").tag  # type: ignore[union-attr]
-    for key, owner in (("heads/production", "the state production"), ("system/audit", "all states")):
+    for key, owner in (("heads/production", "the state production"), ("controller/jobs/1", "all states")):
         with pytest.raises(StoreDeniedError, match=f"machine lacks the right store on {owner}"):
             objects.get(key)
         for action in (

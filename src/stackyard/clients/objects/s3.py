@@ -232,13 +232,14 @@ class S3Objects:
         return data
 
     def _put_all(self, bodies: Mapping[str, bytes]) -> None:
-        """Write several at once: each is a round trip of its own."""
+        """Write several at once, because each is a round trip of its own; raise what any of them raised."""
         failures: list[BaseException] = []
 
         def write(key: str, data: bytes) -> None:
             try:
                 self._put(key, data, ANYTHING)
-            except StoreError as err:
+            # An exception that ends a thread is lost.
+            except BaseException as err:
                 failures.append(err)
 
         (first, data), *rest = bodies.items()

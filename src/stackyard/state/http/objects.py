@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import urllib.parse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stackyard.base import serving
@@ -26,6 +27,7 @@ from stackyard.clients.objects.wire import (
 from stackyard.state import store_rights
 from stackyard.state.http.answers import RightMissingError
 from stackyard.state.http.bodies import read_body
+from stackyard.state.http.run_owners import RunOwners
 
 if TYPE_CHECKING:
     import asyncio
@@ -50,6 +52,17 @@ _PAGES = 10
 _LARGE_BYTES = 1024 * 1024
 _LISTED = frozenset({"prefix", "after", "limit"})
 _WATCHED = frozenset({"watch", "cursor", "wait"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """An object to write, and those that come before it."""
+
+    key: str
+    data: bytes
+    expect: Expect
+    before: Mapping[str, bytes]
+    id: str
 
 
 class ObjectRequests:
@@ -77,6 +90,7 @@ class ObjectRequests:
         self._max_body_bytes = max_body_bytes
         self._large = large
         self._feeds = feeds
+        self._owners = RunOwners(objects)
 
     async def answer(self, request: web.BaseRequest, raw: str, principal: Principal) -> web.Response:
         """Answer one request.
@@ -102,12 +116,14 @@ class ObjectRequests:
             return await self._answer_query(_read_query(query), principal)
         if query:
             raise WireError("A request for one object has no query.")
-        _require(principal, check_key(key))
+        check_key(key)
         if request.method == "GET":
+            _require_read(principal, key)
             return await self._get(key)
+        _require_write(principal, key)
         if request.method == "PUT":
             return await self._put(request, key, principal)
-        await self._call(functools.partial(self._objects.delete, key))
+        await self._call(functools.partial(self._delete, key, principal))
         return serving.respond(200)
 
     async def _get(self, key: str) -> web.Response:
@@ -130,17 +146,29 @@ class ObjectRequests:
             if request.headers.get("Content-Type", "") == PACKED:
                 data, before = unpack_objects(sent.data)
             for other in before:
-                _require(principal, other)
-            put = functools.partial(self._write, key, data, expect, before, write_id)
-            tag = await self._call(put)
+                _require_write(principal, other)
+            write = _Write(key, data, expect, before, write_id)
+            tag = await self._call(functools.partial(self._write, write, principal))
         return serving.respond(200, headers={"ETag": format_tag(tag)})
 
-    def _write(
-        self, key: str, data: bytes, expect: Expect, before: Mapping[str, bytes], write_id: str
-    ) -> Tag:
-        if write_id and isinstance(self._objects, RepeatableObjects):
-            return self._objects.put_once(key, data, expect=expect, write_id=write_id, before=before)
+    def _write(self, write: _Write, principal: Principal) -> Tag:
+        self._owners.check_put(principal, write.key, write.expect)
+        for other in write.before:
+            self._owners.check_put(principal, other, ANYTHING)
+        tag = self._store(write)
+        self._owners.note_put(principal, write.key, write.expect)
+        return tag
+
+    def _store(self, write: _Write) -> Tag:
+        key, data, expect, before = write.key, write.data, write.expect, write.before
+        if write.id and isinstance(self._objects, RepeatableObjects):
+            return self._objects.put_once(key, data, expect=expect, write_id=write.id, before=before)
         return self._objects.put(key, data, expect=expect, before=before)
+
+    def _delete(self, key: str, principal: Principal) -> None:
+        if self._owners.check_delete(principal, key):
+            self._objects.delete(key)
+            self._owners.note_delete(key)
 
     async def _answer_query(self, asked: Mapping[str, str], principal: Principal) -> web.Response:
         if "watch" in asked:
@@ -157,15 +185,15 @@ class ObjectRequests:
     def _list(self, principal: Principal, prefix: str, after: str, limit: int) -> ListPage:
         """Return what a principal may see of a list, and where it continues if that is not all."""
         found: list[ListedObject] = []
-        is_filtered = not store_rights.has_every(principal)
+        is_filtered = not store_rights.is_admin(principal)
         for _ in range(_PAGES):
             asked = min(limit - len(found), _PAGE)
             page = self._objects.list(prefix, after=after, limit=asked) if asked > 0 else ()
             if not page:
                 return ListPage(tuple(found))
             after = page[-1].key
-            found += [one for one in page if not is_filtered or store_rights.may_use(principal, one.key)]
-            if len(found) >= limit or (not is_filtered and len(page) < asked):
+            found += [one for one in page if not is_filtered or store_rights.may_read(principal, one.key)]
+            if len(found) >= limit or len(page) < asked:
                 return ListPage(tuple(found))
         return ListPage(tuple(found), after)
 
@@ -180,10 +208,18 @@ class ObjectRequests:
         return serving.respond(200, report.to_json())
 
 
-def _require(principal: Principal, key: str) -> None:
-    if not store_rights.may_use(principal, key):
-        owner = store_rights.describe_owner(key)
-        raise RightMissingError(f"{principal.name} lacks the right store on {owner}, which {key} needs.")
+def _require_read(principal: Principal, key: str) -> None:
+    if not store_rights.may_read(principal, key):
+        raise _refusal(principal, key, store_rights.describe_need(key))
+
+
+def _require_write(principal: Principal, key: str) -> None:
+    if not store_rights.may_write(principal, key):
+        raise _refusal(principal, key, store_rights.describe_need(key, is_write=True))
+
+
+def _refusal(principal: Principal, key: str, need: str) -> RightMissingError:
+    return RightMissingError(f"{principal.name} lacks the right {need}, which {key} needs.")
 
 
 def _read_condition(headers: Mapping[str, str]) -> Expect:

@@ -36,6 +36,7 @@ _TITLES = {
     "run-events": "events of runs",
     "runs": "runs in progress",
     "run-control": "requests to cancel a run",
+    "run-owners": "principals that started runs",
     "controller": "certificate, key and tokens of the controller, encrypted",
     "ssh": "SSH key of the site, encrypted, and host keys of nodes",
     "system": "identity of the store, principals of the state service",
