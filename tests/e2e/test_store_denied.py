@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,7 +106,8 @@ def test_another_store_is_refused_while_the_one_before_holds_the_states(
         for verb in (("plan", "t"), ("output", "t"), ("runs", "list"), ("state", "list")):
             error = switched.json(*verb, status=REFUSED)["error"]
             assert error["code"] == "E-STORE-SWITCHED", verb
-            assert f"stackyard store move {pair.store.address} {other.address}" in error["remedy"]
+            line = shlex.join(["stackyard", "store", "move", pair.store.address, other.address])
+            assert line in error["remedy"]
     assert pair.first.json("plan", "t")["has_changes"] is False
 
 

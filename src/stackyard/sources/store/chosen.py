@@ -113,6 +113,7 @@ class ChosenStore:
         """Open the store to read it, also while it is moved, and without the key of the site.
 
         Raises:
+            StoreSwitchedError: The states of the site are in another store.
             StoreMovedError: Everything in it was moved to another store.
             StoreError: It cannot be used.
         """
@@ -126,8 +127,10 @@ class ChosenStore:
             identity = read_identity(objects)
             if identity is not None:
                 identity.require_not_left()
+            self._require_nothing_elsewhere("" if identity is None else identity.id)
         except StoreAbsentError:
             objects.close()
+            self._require_nothing_elsewhere("")
             return MemoryObjects()
         except BaseException:
             objects.close()

@@ -148,7 +148,12 @@ def _open(choice: StoreChoice, *, create: bool) -> Objects:
     if choice.is_default and choice.key_file is None:
         # As runs open it: a store that was moved is refused.
         chosen = default_store()
-        return chosen.open() if create else chosen.read()
+        objects = chosen.read_as_is()
+        if not create:
+            return objects
+        # States are not sealed: the key of the site, which may be in its secrets, is not needed.
+        objects.close()
+        return chosen.open_as_is(create=True)
     place = choice.place()
     if choice.is_default and not create and isinstance(place, Path) and not (place / DATABASE).exists():
         return MemoryObjects()
