@@ -250,3 +250,22 @@ def test_after_a_move_both_machines_work_and_the_old_store_refuses(tmp_path: Pat
         b.run("destroy", "t", *BOTH)
         assert a.guests() == {}
         assert a.json("plan", "t", "--detailed-exitcode", status=2)["has_changes"]
+
+
+def test_a_machine_whose_token_is_limited_to_an_env_works_on_that_env_alone(tmp_path: Path) -> None:
+    with share_store("https", tmp_path) as store, two_machines(store, tmp_path) as pair:
+        pair.write_env("t", [WEB])
+        pair.write_env("u", [DNS])
+        a, b = pair.first, pair.second
+        a.run("apply", "u")
+        token = a.json("state", "token", "create", "limited", "--allow", "env/t=store")["token"]
+        b = b.with_env(STACKYARD_STORE_TOKEN=token)
+        b.run("apply", "t")
+        assert [run["verb"] for run in b.json("runs", "list")["runs"]] == ["apply"]
+        refused = b.run("apply", "u", status=None)
+        assert refused.status != 0
+        assert "limited lacks the right store on the state env/u/" in refused.stderr
+        with store.open() as objects:
+            assert objects.list("runs/") == ()
+        b.run("destroy", "t", "--allow-destroy", "web")
+        assert a.json("plan", "u")["has_changes"] is False
