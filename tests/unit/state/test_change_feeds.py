@@ -110,3 +110,26 @@ async def test_a_store_that_was_away_counts_as_changed() -> None:
     put(objects, "b/x")
     assert (await feeds.wait("b/", cursor, PATIENCE_S)).has_changed
     feeds.close()
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_client_that_is_cancelled_together_with_a_change_stops(steps: int) -> None:
+    objects = MemoryObjects()
+    feeds = ChangeFeeds(objects)
+    cursor = (await feeds.wait("a", "", 0.0)).cursor
+
+    async def follow() -> None:
+        seen = cursor
+        while seen:
+            seen = (await feeds.wait("a", seen, 30.0)).cursor
+
+    following = asyncio.create_task(follow())
+    await asyncio.sleep(0.05)
+    feeds._feeds["a"]._note_change()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    following.cancel()
+    done, _ = await asyncio.wait({following}, timeout=5)
+    feeds.close()
+    assert done, "the cancellation was lost"
+    following.cancel()

@@ -84,7 +84,8 @@ class ChangeFeeds:
             self._end_later()
 
     def close(self) -> None:
-        """Let all threads end, and wait for those that can."""
+        """Let all threads end, and wait for those that can; from now on nothing is watched."""
+        self._most = 0
         if self._ending is not None:
             self._ending.cancel()
         ending = list(self._feeds.items())
@@ -161,8 +162,10 @@ class _Feed:
             if cursor and name != self._name:
                 return ChangeReport(has_changed=True, cursor=self._cursor)
             if cursor and number == str(self._number):
+                # Not `wait_for`: it loses a cancellation that comes together with the change.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), wait_s)
+                    async with asyncio.timeout(wait_s):
+                        await self._changed.wait()
             return ChangeReport(has_changed=bool(cursor) and number != str(self._number), cursor=self._cursor)
         finally:
             self._waiting -= 1

@@ -137,8 +137,10 @@ class LockWaits:
         feed = asyncio.create_task(self._follow(layout.head(asked.name), woken))
         try:
             while (left_s := until - time.monotonic()) > 0 and not asked.is_gone():
+                # Not `wait_for`: it loses a cancellation that comes together with the wake-up.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), min(left_s, _LOOK_EVERY_S))
+                    async with asyncio.timeout(min(left_s, _LOOK_EVERY_S)):
+                        await woken.wait()
                 woken.clear()
                 if (await self._call(look)).should_ask:
                     return
