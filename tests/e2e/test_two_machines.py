@@ -96,6 +96,12 @@ def settle(pair: TwoMachines, machine: Machine) -> None:
     assert pair.creations() == {500: 1, 501: 1}
 
 
+@pytest.mark.parametrize(
+    "pair",
+    # Each waits for half a minute until the killed run counts as dead.
+    [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])],
+    indirect=True,
+)
 def test_what_a_killed_run_left_half_made_is_completed_on_the_other_machine(pair: TwoMachines) -> None:
     assert pair.kill_at(pair.first, HALF_MADE, "apply", "t", "--no-verify")
     pair.first.forget()
