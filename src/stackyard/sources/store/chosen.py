@@ -16,7 +16,7 @@ from stackyard.sources.store.last_used import note_last, read_last, require_noth
 from stackyard.sources.store.pool import open_pooled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from stackyard.clients.objects import Objects
@@ -91,23 +91,9 @@ class ChosenStore:
         """
         if earlier_files.are_there(self.base) and os.access(self.base, os.W_OK):
             return self.open()
-        if self.address is None and not (self.folder / DATABASE).exists():
-            return MemoryObjects()
-        try:
-            objects = self._open(create=False)
-        except StoreAbsentError:
-            self._require_nothing_elsewhere("")
-            return MemoryObjects()
-        try:
-            self._require_own(self._require_settled(objects), is_key_needed=False)
-        except StoreAbsentError:
-            objects.close()
-            self._require_nothing_elsewhere("")
-            return MemoryObjects()
-        except BaseException:
-            objects.close()
-            raise
-        return objects
+        return self._read(
+            lambda objects: self._require_own(self._require_settled(objects), is_key_needed=False)
+        )
 
     def read_as_is(self) -> Objects:
         """Open the store to read it, also while it is moved, and without the key of the site.
@@ -117,24 +103,29 @@ class ChosenStore:
             StoreMovedError: Everything in it was moved to another store.
             StoreError: It cannot be used.
         """
-        if self.address is None and not (self.folder / DATABASE).exists():
-            return MemoryObjects()
-        try:
-            objects = self._open(create=False)
-        except StoreAbsentError:
-            return MemoryObjects()
-        try:
+
+        def check(objects: Objects) -> None:
             identity = read_identity(objects)
             if identity is not None:
                 identity.require_not_left()
             self._require_nothing_elsewhere("" if identity is None else identity.id)
+
+        return self._read(check)
+
+    def _read(self, check: Callable[[Objects], None]) -> Objects:
+        """Open the store without creating anything, and check it; one that is not there yet is empty."""
+        if self.address is None and not (self.folder / DATABASE).exists():
+            return MemoryObjects()
+        try:
+            objects = self._open(create=False)
+            try:
+                check(objects)
+            except BaseException:
+                objects.close()
+                raise
         except StoreAbsentError:
-            objects.close()
             self._require_nothing_elsewhere("")
             return MemoryObjects()
-        except BaseException:
-            objects.close()
-            raise
         return objects
 
     def open_as_is(self, *, create: bool = False) -> Objects:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from stackyard.cli.commands.store.open_site import site_option, store_here
 from stackyard.cli.unstored import warn_of_unstored_states
 
 if TYPE_CHECKING:
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from stackyard.sources.store import ChosenStore
 
 __all__ = ["OpenedStore", "open_store", "plan_row", "site_option"]
-
-site_option = click.option(
-    "--site", metavar="DIR", help="The folder of the site (default: search from the current folder upwards)."
-)
 
 
 class OpenedStore:
@@ -55,21 +50,8 @@ def open_store(site: str | None) -> Iterator[OpenedStore]:
     Raises:
         StoreError: The store cannot be used.
     """
-    from stackyard.base.errors import StackyardError  # lazy: only when a verb runs
-    from stackyard.sources.site.discovery import SiteNotFoundError  # lazy: as above
-    from stackyard.sources.site.load import Site  # lazy: as above
-    from stackyard.sources.site.store_choice import find_store  # lazy: as above
-
-    try:
-        # Its secrets may hold the key.
-        store = Site.open(site).store
-    except SiteNotFoundError as err:
-        if site is not None:
-            raise
-        try:
-            store = find_store()
-        except StackyardError as other:
-            raise other from err
+    # With its secrets, which may hold the key.
+    store = store_here(site)
     warn_of_unstored_states(store.base)
     with contextlib.closing(store.read()) as objects:
         yield OpenedStore(store, objects)
