@@ -47,7 +47,7 @@ def offer_store(store: ChosenStore, manifest: str, host: str, node: str) -> Iter
 
 
 def forget_inner(store: ChosenStore, manifest: str, host: str, nodes: Iterable[str]) -> None:
-    """Remove what runs on inner hosts left that are no more: a new host of the same name begins anew.
+    """Remove what runs stored for inner hosts that were destroyed: a new host of the same name starts empty.
 
     Raises:
         StoreError: The store cannot be used.

@@ -225,7 +225,7 @@ class _Input:
 async def _listen(
     lines: asyncio.StreamReader, order: InnerRequest, gone: asyncio.Event, objects: ChannelObjects
 ) -> None:
-    """Wait until the other side is gone; once it says stop, or nothing, the run is told.
+    """Read the input until it ends; a request to stop, or silence, sets `gone`.
 
     What the run stores while it stops is still answered.
     """

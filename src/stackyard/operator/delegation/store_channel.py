@@ -215,7 +215,7 @@ class StoreAnswers:
         try:
             said: dict[str, Any] = {"ok": await loop.run_in_executor(self._threads, self._do, request)}
         except StackyardError as err:
-            # What is wrong with a store of ours is told by its kind: its address is no matter of a guest.
+            # Only the kind of error is sent: a guest must not learn the address of the store.
             detail = err.summary if isinstance(err, StoreError) else err.detail
             said = {"error": {"code": err.code, "detail": detail}}
         except (KeyError, TypeError, ValueError, AttributeError):
