@@ -58,6 +58,11 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS last_tag (tag INTEGER NOT NULL)",
     "INSERT INTO last_tag SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM last_tag)",
 )
+# One statement, so that all of it is from before or after the transaction of another process that makes the tables.
+_IDENTIFY = (
+    "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),"
+    " (SELECT count(*) FROM sqlite_master)"
+)
 _WRITE = (
     "INSERT INTO objects (key, tag, modified_at, data) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
     " tag = excluded.tag, modified_at = excluded.modified_at, data = excluded.data"
@@ -368,9 +373,7 @@ class SqliteObjects:
         Raises:
             StoreDamagedError: The file is something else, or of a newer stackyard.
         """
-        run = connection.execute
-        version, owner = (run(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id"))
-        tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version, owner, tables = connection.execute(_IDENTIFY).fetchone()
         if (version or tables) and owner != _APPLICATION:
             raise self._make_damaged_error("is a database of something else")
         if version > _FORMAT:

@@ -59,6 +59,35 @@ def test_a_database_of_something_else_and_one_of_a_newer_stackyard_are_refused(t
         SqliteObjects(tmp_path / "newer.sqlite")
 
 
+def test_a_store_that_another_process_makes_meanwhile_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.sqlite"
+    connect = SqliteObjects._connect
+    others: list[SqliteObjects] = []
+
+    def make_meanwhile(statement: str) -> None:
+        # The last look at what the file holds: the tables of another appear just before it.
+        if "count(*)" in statement and not others:
+            monkeypatch.setattr(SqliteObjects, "_connect", connect)
+            others.append(SqliteObjects(path))
+
+    def connect_and_watch(self: SqliteObjects) -> sqlite3.Connection:
+        connection = connect(self)
+        connection.set_trace_callback(make_meanwhile)
+        return connection
+
+    monkeypatch.setattr(SqliteObjects, "_connect", connect_and_watch)
+    objects = SqliteObjects(path)
+    assert len(others) == 1
+    others[0].put("x", b"1", expect=ABSENT)
+    stored = objects.get("x")
+    assert stored is not None
+    assert stored.data == b"1"
+    for store in (objects, *others):
+        store.close()
+
+
 def test_a_store_that_must_exist_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         open_objects(tmp_path / "missing", create=False)
