@@ -17,7 +17,7 @@ LAYERS: tuple[Sequence[str], ...] = (
     (
         "base.errors base.diagnostics base.suggestions base.visible base.redaction base.events base.files "
         "base.locks base.names base.backoff base.documents base.addresses base.yamledit base.directories "
-        "base.http_failures base.process base.dag base.schedule base.serving"
+        "base.http_failures base.process base.dag base.schedule base.serving base.extras"
     ).split(),
     ("clients.objects", "clients.ssh", "clients.git", "clients.proxmox"),
     ("secrets", "desired", "fields"),
@@ -48,7 +48,7 @@ DOORS = {
     "boto3": {"clients.objects"},
     "psycopg": {"clients.objects"},
     "proxmoxer": {"clients.proxmox"},
-    "grpc": {"provider"},
+    "grpclib": {"provider"},
 }
 # Programs that run inside guests of the lab, each in a world of its own: they are not stackyard, and start
 # programs, wait and end as any program does.
@@ -163,7 +163,7 @@ def test_a_package_imports_only_from_its_left() -> None:
 
 def test_a_package_that_exists_is_in_the_design() -> None:
     groups = {f"{group}.__init__" for group in GROUPS}
-    known = {*KNOWN, *groups, "__init__", "__main__"}
+    known = {*KNOWN, *groups, "__init__", "__main__", "_version"}
     assert {package_of(path) for path in sources()} <= known
 
 

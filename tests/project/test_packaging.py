@@ -8,12 +8,15 @@ import sys
 import tomllib
 from pathlib import Path
 
+from stackyard.base.extras import EXTRAS
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 # What a distribution is called where that is not what it is imported as.
 IMPORTED_AS = {
     "grpcio": "grpc",
+    "protobuf": "google",
     "jsonschema-rs": "jsonschema_rs",
     "pydantic-core": "pydantic_core",
     "pyyaml": "yaml",
@@ -27,7 +30,11 @@ def distributions(requirements: list[str]) -> set[str]:
 
 
 def test_every_library_that_is_imported_is_declared() -> None:
-    declared = {IMPORTED_AS.get(name, name) for name in distributions(PROJECT["dependencies"])}
+    wanted = [
+        *PROJECT["dependencies"],
+        *(one for name in EXTRAS for one in PROJECT["optional-dependencies"][name]),
+    ]
+    declared = {IMPORTED_AS.get(name, name) for name in distributions(wanted)}
     used = set()
     for path in (ROOT / "src").rglob("*.py"):
         if path.name == "testing.py":
@@ -39,6 +46,12 @@ def test_every_library_that_is_imported_is_declared() -> None:
             elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
                 used.add(node.module.split(".")[0])
     assert used - declared - sys.stdlib_module_names - {"stackyard", "pvelab"} == set()
+
+
+def test_every_extra_that_an_error_can_name_exists_and_all_of_them_are_in_all() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert extras.keys() - {"all", "dev"} == EXTRAS.keys()
+    assert extras["all"] == [f"stackyard[{','.join(EXTRAS)}]"]
 
 
 def test_no_archive_is_unpacked_by_python() -> None:
@@ -56,7 +69,8 @@ def test_no_archive_is_unpacked_by_python() -> None:
 
 
 def test_the_lock_has_every_dependency_with_hashes_and_no_index_address() -> None:
-    wanted = distributions([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]])
+    extras = [one for name in (*EXTRAS, "dev") for one in PROJECT["optional-dependencies"][name]]
+    wanted = distributions([*PROJECT["dependencies"], *extras])
     locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.MULTILINE))
     assert wanted - locked == set()
     assert LOCK.count("--hash=sha256:") >= len(locked)

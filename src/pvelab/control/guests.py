@@ -1,4 +1,4 @@
-"""`/_lab/guests`: where guests can be reached, and who can log in."""
+"""`/_lab/guests`, `/_lab/nodes`: where guests and nodes can be reached, and who can log in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pvelab.world.store import Document
     from pvelab.world.world import World
 
-__all__ = ["add_owner_key", "list_guests"]
+__all__ = ["add_owner_key", "list_guests", "list_nodes"]
 
 _SSH_PORT = 22
 _MORE_PORTS = (8006,)
@@ -34,9 +34,31 @@ async def list_guests(call: ControlCall) -> Any:
     return {"kind": str(await world.machines.kind()), "guests": guests}
 
 
+@control("GET /nodes")
+def list_nodes(call: ControlCall) -> Any:
+    """List nodes: status, SSH port, users, host key."""
+    world = call.world
+    rows = []
+    for name in world.cluster.nodes():
+        is_online = world.cluster.is_online(name)
+        port = world.nest.ssh_ports.get(name) if is_online else None
+        rows.append(
+            {
+                "name": name,
+                "status": "running" if is_online else "offline",
+                "users": ["root"],
+                "host": None if port is None else world.machines.forwards.host,
+                "port": port,
+                "host_key": world.nest.host_key,
+                "takes_owner_key": True,
+            }
+        )
+    return {"nodes": rows}
+
+
 @control("POST /owner-keys")
 def add_owner_key(call: ControlCall) -> Any:
-    """Let who has a key (`key`: its public half) log in to every guest, as root or as a user of the guest."""
+    """Let who has a key (`key`: its public half) log in to every node as root, and to every guest."""
     key = str(call.params.get("key", "")).strip()
     if not _KEY.fullmatch(key):
         raise PveError("'key' must be a public key, as a line of authorized_keys has it", status=400)

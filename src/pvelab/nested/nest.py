@@ -33,6 +33,7 @@ class NestedLabs:
         worlds: The labs that run inside guests, by the number of the guest.
         api_port: Where the API of this lab listens; None until it does.
         ssh_ports: Where the SSH server of each node listens.
+        host_key: The public host key of those servers; None without an SSH side.
         answer_guest: Answers port 22 of guests without an SSH server of their own; None without an SSH side.
         run_command: Runs a command as a user on the first node; None without an SSH side.
         take_in: Takes files over that programs of a nested node made; None for a lab that is in no guest.
@@ -43,6 +44,7 @@ class NestedLabs:
     worlds: dict[int, World] = field(default_factory=dict, repr=False)
     api_port: int | None = None
     ssh_ports: dict[str, int] = field(default_factory=dict)
+    host_key: str | None = None
     answer_guest: AnswerGuest | None = None
     run_command: RunCommand | None = None
     take_in: Callable[[], Coroutine[Any, Any, None]] | None = None

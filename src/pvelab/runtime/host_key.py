@@ -14,7 +14,7 @@ from stackyard.base.files import replace_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["HostKeyError", "openssh", "read_or_create_host_key"]
+__all__ = ["HostKeyError", "openssh", "public_half", "read_or_create_host_key"]
 
 KEY_FILE = "ssh_host_ed25519_key"
 
@@ -55,6 +55,17 @@ def openssh(key: ed25519.Ed25519PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )
+
+
+def public_half(private: bytes) -> str:
+    """Return the public half of a private key in OpenSSH's form, as a line of known_hosts has it.
+
+    Raises:
+        ValueError: That is no key.
+    """
+    key = serialization.load_ssh_private_key(private, password=None).public_key()
+    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return key.public_bytes(*form).decode()
 
 
 def _new_key(folder: Path) -> bytes:

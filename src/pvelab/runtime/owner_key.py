@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from pvelab.runtime.host_key import openssh
+from pvelab.runtime.host_key import openssh, public_half
 from stackyard.base import directories, files
 from stackyard.base.errors import FileError
 
@@ -51,6 +50,4 @@ def read_or_create_owner_key(folder: Path) -> OwnerKey:
 
 
 def _public_half(private: bytes) -> str:
-    key = serialization.load_ssh_private_key(private, password=None).public_key()
-    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    return f"{key.public_bytes(*form).decode()} owner of the lab"
+    return f"{public_half(private)} owner of the lab"

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from pvelab.runtime.host_key import read_or_create_host_key
+from pvelab.runtime.host_key import public_half, read_or_create_host_key
 from pvelab.server.problems import defect
 from stackyard.base.serving.sockets import listen
 
@@ -50,6 +50,7 @@ async def open_ssh_ports(
         HostKeyError: The host key is damaged.
     """
     host_key = read_or_create_host_key(keys)
+    world.nest.host_key = public_half(host_key)
     bind, first = where
     listening: dict[str, socket.socket] = {}
 

@@ -222,7 +222,7 @@ class _NodeLogin(asyncssh.SSHServer):
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         kept = self._world.store.get("authorized_keys", username) or {"lines": ()}
-        given = self._side.authorized if username == "root" else ()
+        given = (*self._side.authorized, *self._world.owner_keys) if username == "root" else ()
         return is_authorized(key, (*given, *kept["lines"]))
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:

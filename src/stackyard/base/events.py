@@ -30,6 +30,7 @@ __all__ = [
     "PlanCounted",
     "ResourceApplied",
     "ResourcePlanned",
+    "ResourceWaiting",
     "RunFinished",
     "RunReady",
     "RunStarted",
@@ -185,13 +186,23 @@ class ResourcePlanned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceApplied(Event):
-    """The change of one resource began, continues or ended."""
+    """The change of one resource began, continues or ended; `reason` says why it failed, if known."""
 
     type: ClassVar[str] = "resource.applied"
     address: str
     action: str
     phase: ApplyPhase
     elapsed_s: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceWaiting(Event):
+    """The change of one resource waits for something: another resource, a task of Proxmox, a guest."""
+
+    type: ClassVar[str] = "resource.waiting"
+    address: str
+    waiting_for: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +229,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     DiagnosticFound,
     ResourcePlanned,
     ResourceApplied,
+    ResourceWaiting,
     PlanCounted,
 )
 

@@ -19,8 +19,12 @@ _PARAMETERS = {
 }
 
 
-def openapi() -> dict[str, Any]:
-    """Return the document."""
+def openapi(version: str = stackyard.__version__) -> dict[str, Any]:
+    """Return the document.
+
+    Args:
+        version: The version that it says it is of.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths[route.path] = {
@@ -30,7 +34,7 @@ def openapi() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "stackyard controller",
-            "version": stackyard.__version__,
+            "version": version,
             "summary": "Specs, repositories and state over one HTTPS endpoint",
             "description": (
                 "`HEAD` is answered wherever `GET` is. Below `/state/` is the state service, with a protocol "

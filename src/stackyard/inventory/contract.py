@@ -17,6 +17,7 @@ from stackyard.base.addresses import parse_interface
 from stackyard.base.diagnostics import Diagnostics, Kind
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
+from stackyard.base.documents.schemacheck import SchemaChecker
 from stackyard.base.errors import InvalidInputError
 from stackyard.desired import Container
 from stackyard.render.references import address_of
@@ -202,11 +203,14 @@ def schema() -> dict[str, Any]:
     return document
 
 
-def _check(document: Mapping[str, Any], found: Diagnostics) -> None:
-    import jsonschema_rs  # lazy: only those who render or read an inventory pay for it
+@functools.cache
+def _make_checker() -> SchemaChecker:
+    return SchemaChecker(schema())
 
-    for error in jsonschema_rs.validator_for(schema()).iter_errors(document):
-        path = ".".join(str(part) for part in error.instance_path)
+
+def _check(document: Mapping[str, Any], found: Diagnostics) -> None:
+    for error in _make_checker().findings(document):
+        path = ".".join(str(part) for part in error.path)
         found.add(NOT_VALID, f"`{path}`: {error.message}.")
 
 

@@ -122,9 +122,17 @@ class Operations:
         result = Result(problems=work.warnings)
         with self._report_errors(result):
             work.kept = await self._perform(known, work, prior, planned)
+        self._report_failure(work.kept or planned or {}, result)
         if work.kept is not None:
             result.state = _without_unknown(known.schema.block.complete(work.kept))
         return result
+
+    def _report_failure(self, values: Object, result: Result) -> None:
+        """Tell why a guest failed at once: the engine tells its errors when it has ended."""
+        vm_id = values.get("vm_id")
+        problem = next((one for one in result.problems if one.is_error), None)
+        if problem is not None and isinstance(vm_id, int):
+            self._session.waits.report_failure(vm_id, problem.detail.partition("\n")[0])
 
     async def _perform(
         self, known: KnownResource, work: Work, prior: Object | None, planned: Object | None

@@ -1,38 +1,121 @@
-"""The services that an engine expects beside the provider's own: those of every plugin."""
+"""The server that an engine talks to: the provider's service, and those of every plugin, over HTTP/2."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import weakref
 from typing import TYPE_CHECKING, Any
 
-from tf.gen import grpc_controller_pb2 as controller_pb  # type: ignore[import-untyped]
-from tf.gen import grpc_controller_pb2_grpc as controller_rpc
-from tf.gen import grpc_stdio_pb2_grpc as stdio_rpc
-from tf.gen import tfplugin_pb2_grpc as rpc
+from grpclib.config import Configuration
+from grpclib.const import Cardinality, Handler
+from grpclib.protocol import H2Protocol
+from grpclib.server import Server
+from h2.settings import SettingCodes
+
+from stackyard.provider.messages import PACKAGE, pb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from stackyard.provider.servicer import Servicer
 
-__all__ = ["add_plugin_services"]
+__all__ = ["listen"]
+
+# How much an engine may send before we have read it; a message can be larger.
+_WINDOW_BYTES = 16 * 1024 * 1024
+# The usual limit is a hundred calls at once, and the call to stop would wait behind them.
+_MOST_CALLS = 2**31 - 1
+# What is no call of an engine is refused; the user has nothing to do about it.
+logging.getLogger("grpclib").addHandler(logging.NullHandler())
+_METHODS = tuple(name for name in vars(pb) if hasattr(getattr(pb, name), "Request"))
 
 
-class _Controller(controller_rpc.GRPCControllerServicer):  # type: ignore[misc]
-    async def Shutdown(self, request: Any, context: Any) -> controller_pb.Empty:  # noqa: N802
-        """Answer, and continue: we end with stackyard, not with the engine."""
-        return controller_pb.Empty()
+class _Calls:
+    """The calls of an engine, by the path of each, and how many are under way."""
+
+    def __init__(self, servicer: Servicer) -> None:
+        self._servicer = servicer
+        self._under_way: set[asyncio.Task[Any] | None] = set()
+
+    def __mapping__(self) -> dict[str, Handler]:
+        calls = {
+            f"/{PACKAGE}.Provider/{name}": self._unary(
+                getattr(self._servicer, name), getattr(pb, name).Request, getattr(pb, name).Response
+            )
+            for name in _METHODS
+        }
+        # We end with stackyard, not with the engine; and we have no output that it should show.
+        calls["/plugin.GRPCController/Shutdown"] = self._unary(_answer_nothing, pb.Empty, pb.Empty)
+        calls["/plugin.GRPCStdio/StreamStdio"] = Handler(
+            _stream_nothing, Cardinality.UNARY_STREAM, pb.Empty, pb.Empty
+        )
+        return calls
+
+    def _unary(self, answer: Callable[[Any], Awaitable[Any]], request: Any, response: Any) -> Handler:
+        async def call(stream: Any) -> None:
+            task = asyncio.current_task()
+            self._under_way.add(task)
+            try:
+                await stream.send_message(await answer(await stream.recv_message()))
+            finally:
+                self._under_way.discard(task)
+
+        return Handler(call, Cardinality.UNARY_UNARY, request, response)
+
+    async def wait(self, timeout_s: float) -> None:
+        """Wait for the calls that are under way."""
+        waiting = [task for task in self._under_way if task is not None]
+        if waiting:
+            await asyncio.wait(waiting, timeout=timeout_s)
 
 
-class _Stdio(stdio_rpc.GRPCStdioServicer):  # type: ignore[misc]
-    async def StreamStdio(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
-        """Give nothing: we have no output that the engine should show."""
-        nothing: tuple[Any, ...] = ()
-        for one in nothing:
-            yield one
+class _PluginServer(Server):
+    """A server that takes any number of calls at once, and closes its connections at the end."""
+
+    def __init__(self, calls: _Calls, config: Configuration) -> None:
+        super().__init__([calls], config=config)
+        self._protocols: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
+
+    def _protocol_factory(self) -> H2Protocol:
+        usual = super()._protocol_factory()
+        protocol = _PluginProtocol(usual.handler, usual.config, usual.h2_config)
+        self._protocols.add(protocol)
+        return protocol
+
+    async def end(self) -> None:
+        """Take no more calls, cancel those under way, and close every connection."""
+        self.close()
+        for protocol in self._protocols:
+            protocol.connection.close()
+        await self.wait_closed()
 
 
-def add_plugin_services(server: Any, servicer: Servicer) -> None:
-    """Let a server answer an engine."""
-    rpc.add_ProviderServicer_to_server(servicer, server)
-    controller_rpc.add_GRPCControllerServicer_to_server(_Controller(), server)
-    stdio_rpc.add_GRPCStdioServicer_to_server(_Stdio(), server)
+class _PluginProtocol(H2Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.connection._connection.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: _MOST_CALLS})
+        self.connection.flush()
+
+
+async def _answer_nothing(request: Any) -> Any:
+    return pb.Empty()
+
+
+async def _stream_nothing(stream: Any) -> None:
+    await stream.recv_message()
+
+
+@contextlib.asynccontextmanager
+async def listen(servicer: Servicer, path: str, *, grace_s: float) -> AsyncIterator[None]:
+    """Answer an engine on a Unix socket in the block; calls under way get some time at its end."""
+    calls = _Calls(servicer)
+    config = Configuration(http2_connection_window_size=_WINDOW_BYTES, http2_stream_window_size=_WINDOW_BYTES)
+    server = _PluginServer(calls, config)
+    await server.start(path=path)
+    try:
+        yield
+    finally:
+        await calls.wait(grace_s)
+        await server.end()

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from stackyard.provider.guest_waits import GuestWaits
 from stackyard.provider.journal import Journal
 from stackyard.provider.lazy_socket import LazySocket
 
@@ -29,8 +30,6 @@ __all__ = ["Options", "RunningProvider", "serve"]
 # Each engine reads this as an address in its own registry.
 _ADDRESS = "bpg/proxmox"
 _PROTOCOL = 6
-# A state or a file of cloud-init can be larger than the four megabytes that gRPC allows.
-_LARGEST_MESSAGE_BYTES = 256 * 1024 * 1024
 _GRACE_S = 5.0
 _LONGEST_FOLDER_BYTES = 60
 
@@ -73,6 +72,7 @@ class RunningProvider:
         registry: Gives everything that the provider has.
         expected: What the configuration says of resources that are about to be imported, by type and import
             id. Proxmox does not keep all of it: an import begins with this, and reads the rest.
+        waits: Tells what the guests that are being changed wait for.
     """
 
     reattach: str
@@ -80,6 +80,7 @@ class RunningProvider:
     begin: Callable[[], None]
     registry: Callable[[], Registry]
     expected: dict[tuple[str, str], Object] = field(default_factory=dict)
+    waits: GuestWaits = field(default_factory=GuestWaits)
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -100,6 +101,7 @@ async def serve(options: Options | None = None) -> AsyncIterator[RunningProvider
                 begin=answering.wanted.set,
                 registry=answering.registry,
                 expected=answering.expected,
+                waits=answering.waits,
             )
         finally:
             await answering.end()
@@ -118,6 +120,7 @@ class _ProviderServer:
         self.journal = Journal(options.journal, options.state, options.journal_prefix)
         self.registry = functools.cache(_load_registry)
         self.expected: dict[tuple[str, str], Object] = {}
+        self.waits = GuestWaits()
         self.wanted = asyncio.Event()
         self._ended = asyncio.Event()
         self._options = options
@@ -138,26 +141,21 @@ class _ProviderServer:
 
     @contextlib.asynccontextmanager
     async def _listen(self) -> AsyncIterator[None]:
-        import grpc.aio  # type: ignore[import-untyped]  # lazy: it costs a third of a second
-
-        from stackyard.provider.plugin import add_plugin_services  # lazy: with the messages, as above
+        from stackyard.provider.plugin import listen  # lazy: HTTP/2 and the messages cost a tenth of a second
         from stackyard.provider.servicer import Servicer  # lazy: as above
         from stackyard.provider.session import Session  # lazy: as above
 
         session = Session(self.journal, self._options.folder)
         session.logins, session.other_login = self._options.logins, self._options.other_login
-        session.expected = self.expected
-        sizes = [(f"grpc.max_{way}_message_length", _LARGEST_MESSAGE_BYTES) for way in ("send", "receive")]
-        server = grpc.aio.server(options=sizes)
+        session.expected, session.waits = self.expected, self.waits
         servicer = Servicer(self.registry(), session, self._options.environment)
-        add_plugin_services(server, servicer)
-        server.add_insecure_port(f"unix://{self._behind}")
-        await server.start()
         try:
-            yield
+            async with listen(servicer, self._behind, grace_s=_GRACE_S):
+                try:
+                    yield
+                finally:
+                    session.stop()
         finally:
-            session.stop()
-            await server.stop(_GRACE_S)
             await servicer.finish(_GRACE_S)
             await session.close()
 

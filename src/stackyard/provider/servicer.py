@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-untyped]
-from tf.gen import tfplugin_pb2_grpc as rpc
-
 from stackyard.base.errors import StackyardError
 from stackyard.provider import values, wire
+from stackyard.provider.messages import pb
 from stackyard.provider.operations import Change, Operations
 from stackyard.provider.private_data import read_private, write_private
 from stackyard.provider.problems import Problem
@@ -29,7 +27,7 @@ _CAPABILITIES = pb.ServerCapabilities(
 )
 
 
-class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
+class Servicer:
     """Answers the engine.
 
     Args:
@@ -57,7 +55,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
     def _data_source(self, name: str) -> KnownDataSource:
         return self._registry.data_sources[name]
 
-    async def GetMetadata(self, request: Any, context: Any) -> pb.GetMetadata.Response:  # noqa: N802, D102
+    async def GetMetadata(self, request: Any) -> Any:  # noqa: N802, D102
         return pb.GetMetadata.Response(
             server_capabilities=_CAPABILITIES,
             resources=[pb.GetMetadata.ResourceMetadata(type_name=name) for name in self._registry.resources],
@@ -66,7 +64,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             ],
         )
 
-    async def GetProviderSchema(self, request: Any, context: Any) -> pb.GetProviderSchema.Response:  # noqa: N802, D102
+    async def GetProviderSchema(self, request: Any) -> Any:  # noqa: N802, D102
         registry = self._registry
         return pb.GetProviderSchema.Response(
             provider=wire.schema_message(registry.provider),
@@ -79,10 +77,10 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             server_capabilities=_CAPABILITIES,
         )
 
-    async def ValidateProviderConfig(self, request: Any, context: Any) -> pb.ValidateProviderConfig.Response:  # noqa: N802, D102
+    async def ValidateProviderConfig(self, request: Any) -> Any:  # noqa: N802, D102
         return pb.ValidateProviderConfig.Response()
 
-    async def ConfigureProvider(self, request: Any, context: Any) -> pb.ConfigureProvider.Response:  # noqa: N802, D102
+    async def ConfigureProvider(self, request: Any) -> Any:  # noqa: N802, D102
         # What a killed engine left at work must have ended before the next one looks at what is there.
         await self.finish(_ORPHANS_S)
         config = wire.read_dynamic(request.config) or {}
@@ -97,19 +95,17 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             return pb.ConfigureProvider.Response(diagnostics=[wire.diagnostic(problem)])
         return pb.ConfigureProvider.Response()
 
-    async def ValidateResourceConfig(self, request: Any, context: Any) -> pb.ValidateResourceConfig.Response:  # noqa: N802, D102
+    async def ValidateResourceConfig(self, request: Any) -> Any:  # noqa: N802, D102
         config = wire.read_dynamic(request.config)
         found = self._operations.validate(self._resource(request.type_name), request.type_name, config)
         return pb.ValidateResourceConfig.Response(diagnostics=wire.diagnostics(found))
 
-    async def ValidateDataResourceConfig(  # noqa: N802, D102
-        self, request: Any, context: Any
-    ) -> pb.ValidateDataResourceConfig.Response:
+    async def ValidateDataResourceConfig(self, request: Any) -> Any:  # noqa: N802, D102
         config = wire.read_dynamic(request.config)
         found = self._operations.validate(self._data_source(request.type_name), request.type_name, config)
         return pb.ValidateDataResourceConfig.Response(diagnostics=wire.diagnostics(found))
 
-    async def UpgradeResourceState(self, request: Any, context: Any) -> pb.UpgradeResourceState.Response:  # noqa: N802, D102
+    async def UpgradeResourceState(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         if request.version > known.schema.version or not request.raw_state.json:
             problem = Problem(
@@ -120,7 +116,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         state = known.schema.block.complete(values.decode_json(request.raw_state.json))
         return pb.UpgradeResourceState.Response(upgraded_state=wire.dynamic(state))
 
-    async def ReadResource(self, request: Any, context: Any) -> pb.ReadResource.Response:  # noqa: N802, D102
+    async def ReadResource(self, request: Any) -> Any:  # noqa: N802, D102
         known, state = self._resource(request.type_name), wire.read_dynamic(request.current_state)
         result = await self._operations.read(known, request.type_name, state, read_private(request.private))
         return pb.ReadResource.Response(
@@ -130,7 +126,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             private=request.private if known.schema.sdk else write_private(result.private),
         )
 
-    async def PlanResourceChange(self, request: Any, context: Any) -> pb.PlanResourceChange.Response:  # noqa: N802, D102
+    async def PlanResourceChange(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         proposed = wire.read_dynamic(request.proposed_new_state)
         if proposed is None:
@@ -152,7 +148,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             legacy_type_system=known.schema.sdk,
         )
 
-    async def ApplyResourceChange(self, request: Any, context: Any) -> pb.ApplyResourceChange.Response:  # noqa: N802, D102
+    async def ApplyResourceChange(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         prior, planned = wire.read_dynamic(request.prior_state), wire.read_dynamic(request.planned_state)
         # The engine may go away while we work; what was begun is brought to an end that is known.
@@ -170,7 +166,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             legacy_type_system=known.schema.sdk,
         )
 
-    async def ImportResourceState(self, request: Any, context: Any) -> pb.ImportResourceState.Response:  # noqa: N802, D102
+    async def ImportResourceState(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.type_name)
         result = self._operations.identify(known, request.type_name, request.id)
         if result.state is None:
@@ -182,7 +178,7 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
         )
         return pb.ImportResourceState.Response(imported_resources=[imported])
 
-    async def MoveResourceState(self, request: Any, context: Any) -> pb.MoveResourceState.Response:  # noqa: N802, D102
+    async def MoveResourceState(self, request: Any) -> Any:  # noqa: N802, D102
         known = self._resource(request.target_type_name)
         is_same_kind = request.source_type_name in known.kind.names
         if not is_same_kind or not request.source_provider_address.endswith("/bpg/proxmox"):
@@ -196,19 +192,19 @@ class Servicer(rpc.ProviderServicer):  # type: ignore[misc]
             target_state=wire.dynamic(state), target_private=request.source_private
         )
 
-    async def ReadDataSource(self, request: Any, context: Any) -> pb.ReadDataSource.Response:  # noqa: N802, D102
+    async def ReadDataSource(self, request: Any) -> Any:  # noqa: N802, D102
         known, config = self._data_source(request.type_name), wire.read_dynamic(request.config)
         result = await self._operations.read_data(known, request.type_name, config)
         return pb.ReadDataSource.Response(
             state=wire.dynamic(result.state), diagnostics=wire.diagnostics(result.problems)
         )
 
-    async def GetFunctions(self, request: Any, context: Any) -> pb.GetFunctions.Response:  # noqa: N802, D102
+    async def GetFunctions(self, request: Any) -> Any:  # noqa: N802, D102
         return pb.GetFunctions.Response()
 
-    async def CallFunction(self, request: Any, context: Any) -> pb.CallFunction.Response:  # noqa: N802, D102
+    async def CallFunction(self, request: Any) -> Any:  # noqa: N802, D102
         return pb.CallFunction.Response(error=pb.FunctionError(text=f"there is no function {request.name}"))
 
-    async def StopProvider(self, request: Any, context: Any) -> pb.StopProvider.Response:  # noqa: N802, D102
+    async def StopProvider(self, request: Any) -> Any:  # noqa: N802, D102
         self._session.stop()
         return pb.StopProvider.Response()

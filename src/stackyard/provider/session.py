@@ -11,6 +11,7 @@ from stackyard.base.redaction import NOTHING_SECRET, Redactor
 from stackyard.clients import proxmox
 from stackyard.provider.clone_queue import CloneQueue
 from stackyard.provider.group_commit import GroupCommit
+from stackyard.provider.guest_waits import GuestWaits
 from stackyard.provider.journal import Journal
 from stackyard.provider.problems import ProviderSettingsError
 from stackyard.provider.vm_ids import VmIds
@@ -45,6 +46,8 @@ class Session:
         self.other_login: Host | None = None
         # What the configuration says of resources that are to be imported, by type and import id.
         self.expected: Mapping[tuple[str, str], Object] = {}
+        # What guests wait for.
+        self.waits = GuestWaits()
         self.stopping = asyncio.Event()
         self._configuring = asyncio.Lock()
         self.commits = GroupCommit()
@@ -81,6 +84,7 @@ class Session:
 
     async def _open(self, settings: Settings) -> None:
         client = proxmox.Client(settings.connection, stopping=self.stopping)
+        client.on_task = self.waits.report_task
         async with contextlib.AsyncExitStack() as opened:
             await opened.enter_async_context(client)
             # A wrong token, address or certificate is one error here, in place of one for each resource.

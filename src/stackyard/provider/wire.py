@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from tf.gen import tfplugin_pb2 as pb  # type: ignore[import-untyped]
 
 from stackyard.provider import values
+from stackyard.provider.messages import pb
 from stackyard.provider.schema import Attribute, Block, Nested, Nesting, Schema
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ _OBJECT_NESTING = {
 }
 
 
-def schema_message(schema: Schema) -> pb.Schema:
+def schema_message(schema: Schema) -> Any:
     """Return a schema as the engine reads it."""
     return pb.Schema(version=schema.version, block=_block(schema.block))
 
 
-def _block(block: Block) -> pb.Schema.Block:
+def _block(block: Block) -> Any:
     return pb.Schema.Block(
         attributes=[_attribute(name, attribute) for name, attribute in block.attributes.items()],
         block_types=[_encode_nested_block(name, nested) for name, nested in block.blocks.items()],
@@ -44,7 +44,7 @@ def _block(block: Block) -> pb.Schema.Block:
     )
 
 
-def _attribute(name: str, attribute: Attribute) -> pb.Schema.Attribute:
+def _attribute(name: str, attribute: Attribute) -> Any:
     nested = attribute.nested
     return pb.Schema.Attribute(
         name=name,
@@ -58,12 +58,12 @@ def _attribute(name: str, attribute: Attribute) -> pb.Schema.Attribute:
     )
 
 
-def _object(nested: Nested) -> pb.Schema.Object:
+def _object(nested: Nested) -> Any:
     attributes = [_attribute(name, inner) for name, inner in nested.block.attributes.items()]
     return pb.Schema.Object(attributes=attributes, nesting=_OBJECT_NESTING[nested.nesting])
 
 
-def _encode_nested_block(name: str, nested: Nested) -> pb.Schema.NestedBlock:
+def _encode_nested_block(name: str, nested: Nested) -> Any:
     return pb.Schema.NestedBlock(
         type_name=name,
         block=_block(nested.block),
@@ -73,19 +73,19 @@ def _encode_nested_block(name: str, nested: Nested) -> pb.Schema.NestedBlock:
     )
 
 
-def dynamic(value: Any) -> pb.DynamicValue:
+def dynamic(value: Any) -> Any:
     """Return a value as a message."""
     return pb.DynamicValue(msgpack=values.encode(value))
 
 
-def read_dynamic(message: pb.DynamicValue) -> Any:
+def read_dynamic(message: Any) -> Any:
     """Return the value in a message; an empty message is null."""
     if message.msgpack:
         return values.decode(message.msgpack)
     return values.decode_json(message.json) if message.json else None
 
 
-def path_message(path: Path) -> pb.AttributePath:
+def path_message(path: Path) -> Any:
     """Return the place of an attribute."""
     steps = [
         pb.AttributePath.Step(attribute_name=step)
@@ -96,13 +96,13 @@ def path_message(path: Path) -> pb.AttributePath:
     return pb.AttributePath(steps=steps)
 
 
-def diagnostic(problem: Problem) -> pb.Diagnostic:
+def diagnostic(problem: Problem) -> Any:
     """Return a finding as the engine shows it."""
     severity = pb.Diagnostic.ERROR if problem.is_error else pb.Diagnostic.WARNING
     place = path_message(problem.path) if problem.path else None
     return pb.Diagnostic(severity=severity, summary=problem.summary, detail=problem.detail, attribute=place)
 
 
-def diagnostics(problems: Iterable[Problem]) -> list[pb.Diagnostic]:
+def diagnostics(problems: Iterable[Problem]) -> list[Any]:
     """Return findings as the engine shows them."""
     return [diagnostic(problem) for problem in problems]

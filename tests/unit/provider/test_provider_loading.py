@@ -15,7 +15,7 @@ async def main():
     async with provider.serve() as served:
         path = json.loads(served.reattach)["bpg/proxmox"]["Addr"]["String"]
         await asyncio.sleep(0)
-        assert "grpc" not in sys.modules
+        assert "grpclib" not in sys.modules
         {then}
 
 asyncio.run(main())
@@ -23,7 +23,7 @@ asyncio.run(main())
 # As the first thing that a server of HTTP/2 says, it tells its settings.
 KNOCK = """reader, writer = await asyncio.open_unix_connection(path)
         writer.write(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
-        print((await reader.read(9))[3:4], "grpc" in sys.modules)
+        print((await reader.read(9))[3:4], "grpclib" in sys.modules)
         writer.close()"""
 TURNED_AWAY = """reader, writer = await asyncio.open_unix_connection(path)
         try:
@@ -34,7 +34,7 @@ TURNED_AWAY = """reader, writer = await asyncio.open_unix_connection(path)
 BROKEN = """import sys
 class Breaks:
     def find_spec(self, name, path=None, target=None):
-        if name == "grpc":
+        if name == "grpclib":
             raise ImportError("no gRPC here")
 sys.meta_path.insert(0, Breaks())
 """

@@ -32,7 +32,8 @@ __all__ = ["Child"]
 
 # How much is read or written in one turn of the loop.
 CHUNK_BYTES = 256 * 1024
-_LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+# Beside this file and in its form: on an inner host there is bytecode in place of sources.
+_LAUNCHER = str(Path(__file__).with_name(f"launcher{Path(__file__).suffix}"))
 
 
 class Child:

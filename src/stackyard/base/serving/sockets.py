@@ -36,7 +36,10 @@ class AddressInUseError(ListenError):
 
     code = "E-LISTEN-IN-USE"
     summary = "The port is already in use"
-    default_remedy = "Stop the other program or choose another port; port 0 takes any free one."
+    default_remedy = (
+        "Stop the other program or choose another port (`--port`; `--ssh-port` for the SSH server of a lab); "
+        "port 0 takes any free one."
+    )
 
 
 class AddressForbiddenError(ListenError):

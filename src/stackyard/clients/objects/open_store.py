@@ -9,7 +9,7 @@ import urllib.parse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stackyard.base import directories
+from stackyard.base import directories, extras
 from stackyard.base.errors import UsageError
 from stackyard.clients.objects.base import Objects, check_key
 from stackyard.clients.objects.sqlite import SqliteObjects
@@ -42,6 +42,7 @@ def open_objects(where: Path | str, *, ring: KeyRing | None = None, create: bool
 
     Raises:
         UsageError: The address makes no sense.
+        MissingExtraError: What speaks to such a store is not installed.
         StoreError: The store cannot be used.
     """
     objects = _open(where, create)
@@ -69,10 +70,11 @@ def _open_folder(folder: Path, create: bool) -> Objects:
 
 
 def _open_postgres(address: str, create: bool) -> Objects:
-    from stackyard.clients.objects.postgres import (  # lazy: only those who use PostgreSQL pay for it
-        PostgresAddress,
-        PostgresObjects,
-    )
+    with extras.needed("postgres", "A store in PostgreSQL"):
+        from stackyard.clients.objects.postgres import (  # lazy: only those who use PostgreSQL pay for it
+            PostgresAddress,
+            PostgresObjects,
+        )
 
     return PostgresObjects(PostgresAddress.parse(address), create=create)
 
@@ -84,7 +86,8 @@ def _open_http(address: str) -> Objects:
 
 
 def _open_s3(address: str, create: bool) -> Objects:
-    from stackyard.clients.objects.s3 import S3Config, S3Objects  # lazy: only those who use S3 pay for it
+    with extras.needed("s3", "A store in S3"):
+        from stackyard.clients.objects.s3 import S3Config, S3Objects  # lazy: only those who use S3 pay for it
 
     parts, query = _split_s3(address)
     place = S3Config(
@@ -127,7 +130,8 @@ def check_address(address: str) -> None:
         UsageError: It is none, or holds a password.
     """
     if address.startswith(_POSTGRES):
-        from stackyard.clients.objects.postgres import PostgresAddress  # lazy: as in _open_postgres
+        with extras.needed("postgres", "A store in PostgreSQL"):
+            from stackyard.clients.objects.postgres import PostgresAddress  # lazy: as in _open_postgres
 
         PostgresAddress.parse(address)
     elif address.startswith("s3://"):

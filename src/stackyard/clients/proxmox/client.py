@@ -36,6 +36,8 @@ from stackyard.clients.proxmox.transport import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.clients.proxmox.connection import Connection
 
 __all__ = ["Client"]
@@ -71,6 +73,8 @@ class Client:
         self._transport = Transport(connection, self.redactor)
         self._identity = Identity(connection.credentials, self._log_in)
         self._reads = SharedReads()
+        # Is given the id of each task that someone begins to wait for.
+        self.on_task: Callable[[str], None] | None = None
 
     async def __aenter__(self) -> Client:
         await self._transport.__aenter__()

@@ -67,9 +67,12 @@ async def name_origin(err: LoginRefusedError | ProxmoxUnreachableError, connecti
     else:
         err.where = origin.endpoint
         if origin.endpoint is not None:
+            # A lab listens on this machine, and ends with it.
+            is_here = urllib.parse.urlsplit(connection.endpoint).hostname in ("127.0.0.1", "::1", "localhost")
+            start = " If it is a lab, start it: `stackyard lab up`." if is_here else ""
             err.remedy = (
                 f"Check `api_endpoint` ({connection.endpoint}), the network, and that pveproxy runs there; "
-                "then run the command again."
+                f"then run the command again.{start}"
             )
 
 

@@ -52,6 +52,8 @@ async def wait_for(client: Client, upid: str, *, timeout_s: float) -> TaskEnd:
         InterruptedRunError: We were asked to stop; it continues.
     """
     path = f"/nodes/{quote(node_of(upid))}/tasks/{quote(upid)}"
+    if client.on_task is not None:
+        client.on_task(upid)
     deadline, pauses = time.monotonic() + timeout_s, iter(_BACKOFF)
     while (ended := await _exit_status(client, path)) is None:
         if time.monotonic() >= deadline:

@@ -170,6 +170,7 @@ async def _follow(work: Work, creation: Creation, left: Entry) -> Entry:
 async def _make(work: Work, creation: Creation, entry: Entry) -> Entry:
     """Send the call until it is known what came of it; the entry goes when nothing was made."""
     journal, was_lost = work.session.journal, False
+    work.session.waits.assign(entry.vm_id, entry.subject.name)
     for attempt in range(1, _ATTEMPTS + 1):
         is_last = attempt == _ATTEMPTS
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stackyard.base import extras
 from stackyard.base.errors import InvalidInputError, UsageError
 from stackyard.clients.objects import MemoryObjects, open_objects
 from stackyard.clients.objects.open_store import DATABASE
@@ -106,9 +107,10 @@ def _open_embedded(folder: Path, *, create: bool) -> EmbeddedStore:
 def _bucket(
     place: ObjectLocation, address: BucketAddress, credentials: S3Credentials, *, is_checked: bool
 ) -> BucketStore:
-    from stackyard.clients.objects.s3 import S3Config  # lazy: as above
-    from stackyard.clients.objects.versions import VersionedObjects  # lazy: as above
-    from stackyard.sources.deployment.bucket import BucketStore  # lazy: only those who use S3 pay for it
+    with extras.needed("s3", "A deployment object in a bucket"):
+        from stackyard.clients.objects.s3 import S3Config  # lazy: as above
+        from stackyard.clients.objects.versions import VersionedObjects  # lazy: as above
+        from stackyard.sources.deployment.bucket import BucketStore  # lazy: only those who use S3 pay for it
 
     del place
     where = S3Config(
@@ -122,7 +124,8 @@ def _bucket(
 
 
 def _credentials(place: ObjectLocation, prefix: str) -> S3Credentials:
-    from stackyard.clients.objects.s3 import S3Credentials  # lazy: only those who use S3 pay for it
+    with extras.needed("s3", "A deployment object in a bucket"):
+        from stackyard.clients.objects.s3 import S3Credentials  # lazy: only those who use S3 pay for it
 
     env = place.environ
     may_be_same = place.settings.same_credentials or env.get(SAME_VARIABLE, "") not in ("", "0")

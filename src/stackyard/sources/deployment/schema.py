@@ -10,10 +10,11 @@ import functools
 import importlib.resources
 from typing import TYPE_CHECKING, Any
 
-import jsonschema_rs
 import orjson
 
+from stackyard.base import extras
 from stackyard.base.diagnostics import Kind
+from stackyard.base.documents.schemacheck import SchemaChecker
 from stackyard.base.errors import InvalidInputError, Location
 from stackyard.base.files import read_text
 from stackyard.sources.deployment.text import parse
@@ -74,9 +75,13 @@ class OwnSchema:
         FileError: It cannot be read.
         ObjectSyntaxError: It is not JSON.
         SchemaFileError: It is no schema.
+        MissingExtraError: What reads it is not installed.
     """
 
     def __init__(self, path: FilePath) -> None:
+        with extras.needed("schema", f"The schema {path}"):
+            import jsonschema_rs  # lazy: only those who have a schema of their own need it
+
         self.path = path
         document = parse(read_text(path), str(path)).data
         try:
@@ -106,8 +111,8 @@ def load_shipped_schema() -> dict[str, Any]:
 
 
 @functools.cache
-def _make_shipped_validator() -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(load_shipped_schema(), offline=True)
+def _make_shipped_checker() -> SchemaChecker:
+    return SchemaChecker(load_shipped_schema())
 
 
 def check_schema(
@@ -121,9 +126,9 @@ def check_schema(
         own: The user's own schema.
         found: Takes the findings.
     """
-    for error in _make_shipped_validator().iter_errors(data):
-        path: Path = tuple(error.instance_path)
-        if error.kind.name == "not":
+    for error in _make_shipped_checker().findings(data):
+        path = error.path
+        if error.keyword == "not":
             name = ".".join(map(str, path))
             found.add(NO_ENTRY, f"`{name}` has no entry that is more than a comment.", document.place(path))
         else:

@@ -47,6 +47,8 @@ async def wait_for_addresses(work: Work, state: Object, *, patience_s: float = _
     """Return the first address of each interface by family, once those are there that are waited for."""
     wanted = {family for family in ("ipv4", "ipv6") if block(state, "wait_for_ip").get(family)}
     deadline, pauses = time.monotonic() + patience_s, iter(_BACKOFF)
+    if patience_s:
+        work.session.waits.report(int(state["id"]), "an address")
     while True:
         listed, problem = await _interfaces(work, state)
         if has_address(listed, wanted) or problem or time.monotonic() >= deadline:

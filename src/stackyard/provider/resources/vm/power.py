@@ -133,6 +133,8 @@ async def addresses(guest: Guest, state: Object, config: Mapping[str, Any], *, w
     if awaited.get("disabled"):
         return NO_ADDRESSES | {"mac_addresses": []}
     wanted = {kind for kind in ("ipv4", "ipv6") if awaited.get(kind)}
+    if wait:
+        guest.work.session.waits.report(guest.vm_id, "its guest agent")
     found, problem = await _ask(guest, wanted, agent_timeout_s(state) if wait else 0)
     if found is not None:
         return read_addresses(found)
