@@ -5,4 +5,10 @@ verifies the guests and publishes an inventory. docs/architecture.md lists the p
 direction of their imports.
 """
 
-__version__ = "0.1.0"
+try:
+    from stackyard._version import __version__
+except ImportError:
+    # Sources that were neither built nor installed.
+    __version__ = "0.1.0.dev0"
+
+__all__ = ["__version__"]

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from tests.support.cli import stackyard
 from tests.support.forking import write_forked_program
+from tests.support.pages import blocks_of
 
 from pvelab import control as controls
 from pvelab.faults.kinds import KINDS
@@ -42,9 +43,9 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 SHELL = [
-    block
+    block.script
     for page in ("lab.md", "lab-in-ci.md", "lab-nested.md")
-    for block in blocks((DOCS / "howto" / page).read_text(), "sh")
+    for block in blocks_of(f"docs/howto/{page}")
 ]
 
 
@@ -85,7 +86,7 @@ def test_the_commands_of_a_page_work(script: str, programs: dict[str, str], tmp_
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on PATH")
 def test_a_copy_is_made_and_rehearsed_on_as_the_page_says(programs: dict[str, str], tmp_path: Path) -> None:
-    page = (DOCS / "howto" / "rehearse-a-copy.md").read_text()
+    script = "".join(block.script for block in blocks_of("docs/howto/rehearse-a-copy.md"))
     real = json.loads(
         stackyard("lab", "up", "--json", "--name", "real", "--port", "0", "--seed", "homelab").stdout
     )
@@ -94,7 +95,7 @@ def test_a_copy_is_made_and_rehearsed_on_as_the_page_says(programs: dict[str, st
         "PVE_FINGERPRINT": real["fingerprint"],
         "PROXMOX_VE_API_TOKEN": real["api_token"],
     }
-    done = run(["bash", "-euc", "".join(blocks(page, "sh"))], {**programs, **env}, tmp_path)
+    done = run(["bash", "-euc", script], {**programs, **env}, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert real["api_token"] not in done.stdout
     seed = yaml.safe_load((tmp_path / "seed.yaml").read_text())

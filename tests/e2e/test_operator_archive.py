@@ -23,9 +23,9 @@ pytestmark = [pytest.mark.tofu, pytest.mark.timeout(600)]
 # All that a machine has to have: the C library with its loader, and a shell.
 LIBRARIES = "libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libresolv.so.2".split()
 EVERYTHING = (
-    "import asyncssh, bz2, boto3, cryptography.hazmat.bindings._rust, ctypes, grpc, hashlib, jsonschema_rs, "
-    "lzma, orjson, pydantic, pyrage, ruamel.yaml, sqlite3, ssl, stackyard.cli.root, "
-    "stackyard.operator.verbs, tf, uuid, yaml, zlib; print('whole')"
+    "import asyncssh, bz2, cryptography.hazmat.bindings._rust, ctypes, grpclib.server, hashlib, lzma, "
+    "orjson, pydantic, pyrage, ruamel.yaml, sqlite3, ssl, stackyard.cli.root, "
+    "stackyard.operator.verbs, stackyard.provider.plugin, uuid, yaml, zlib; print('whole')"
 )
 
 
@@ -49,8 +49,11 @@ def test_nothing_of_developers_and_nothing_of_this_machine_is_in_it(archive: Arc
     with tarfile.open(archive.path) as opened:
         names = opened.getnames()
     packages = {name.split("/site-packages/")[1].split("/")[0] for name in names if "/site-packages/" in name}
-    assert {"stackyard", "asyncssh", "pydantic", "grpc"} <= packages
-    assert not {"pytest", "mypy", "hypothesis", "ansible", "pip", "setuptools", "ruff", "_pytest"} & packages
+    assert {"stackyard", "asyncssh", "pydantic", "grpclib"} <= packages
+    assert (
+        not {"pytest", "mypy", "hypothesis", "ansible", "pip", "setuptools", "ruff", "_pytest", "boto3"}
+        & packages
+    )
     assert not [name for name in names if name.startswith("/") or "/tests/" in name or "direct_url" in name]
     assert not [name for name in names if "/site-packages/stackyard/lab/" in name]
     assert {"bin/stackyard", "bin/tofu", "python/bin/python3"} <= set(names)

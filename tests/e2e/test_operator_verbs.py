@@ -75,6 +75,17 @@ def test_create_can_be_repeated_and_configures_guests_that_are_up(ground: Ground
     assert ground.guests(above=1000, below=1010) == {}
 
 
+def test_a_destroy_touches_nothing_beyond_what_was_confirmed(ground: Ground) -> None:
+    ground.run("create", manifest_text("thinned", guest("one", 1220), guest("two", 1221)), Played())
+    fewer = manifest_text("thinned", guest("one", 1220))
+    with pytest.raises(GuardRefusedError, match="two"):
+        ground.run("destroy", fewer, confirmed=frozenset({"one"}))
+    assert ground.guests(above=1220, below=1230) == {1220: "one", 1221: "two"}
+    ended = ground.run("destroy", fewer, confirmed=frozenset({"one", "two"}))
+    assert statuses(ended) == {"one": "destroyed", "two": "destroyed"}
+    assert ground.guests(above=1220, below=1230) == {}
+
+
 def tagged(ground: Ground, *vm_ids: int) -> list[dict[str, str]]:
     return [ground.yard.guests()[vm_id]["config"] for vm_id in vm_ids]
 

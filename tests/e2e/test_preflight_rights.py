@@ -71,7 +71,9 @@ def test_without_any_one_privilege_that_is_asked_for_the_run_fails(
         for privilege in set(privileges) - {"VM.GuestAgent.Audit", "Sys.Audit"}:
             api.access.roles(roles[path]).put(privs=",".join(p for p in privileges if p != privilege))
             assert details(look(yard.folder, "n1-basic"), "E-PREFLIGHT-PRIVILEGE")
-            assert yard.run("apply", "manifest:n1-basic", "-H", "lab", status=None).status == 1, privilege
+            assert (
+                yard.run("apply", "manifest:n1-basic", "-H", "lab", "--no-verify", status=None).status == 1
+            ), privilege
             tried += 1
             api.access.roles(roles[path]).put(privs=",".join(privileges))
             clear(yard, api)

@@ -77,7 +77,7 @@ def test_a_machine_that_may_only_read_changes_nothing_and_says_so(pair: TwoMachi
     pair.first.run("apply", "t", "--no-verify")
 
 
-@pytest.mark.parametrize("ahead_s", [-86_400, 90_000])
+@pytest.mark.parametrize("ahead_s", [pytest.param(-86_400, marks=pytest.mark.soak), 90_000])
 def test_a_machine_whose_clock_is_wrong_takes_nothing_over_and_loses_nothing(
     pair: TwoMachines, ahead_s: int
 ) -> None:

@@ -23,6 +23,12 @@ BOTH = ("--allow-destroy", "web,dns")
 HALF_MADE = 22
 
 
+# Each kind of store takes its time; the contract suites hold all of them to the same.
+ON_ONE_KIND = pytest.mark.parametrize(
+    "pair", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])], indirect=True
+)
+
+
 @pytest.fixture(params=KINDS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoMachines]:
     with share_store(request.param, tmp_path) as store, two_machines(store, tmp_path) as made:
@@ -96,12 +102,8 @@ def settle(pair: TwoMachines, machine: Machine) -> None:
     assert pair.creations() == {500: 1, 501: 1}
 
 
-@pytest.mark.parametrize(
-    "pair",
-    # Each waits for half a minute until the killed run counts as dead.
-    [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])],
-    indirect=True,
-)
+# Each waits for half a minute until the killed run counts as dead.
+@ON_ONE_KIND
 def test_what_a_killed_run_left_half_made_is_completed_on_the_other_machine(pair: TwoMachines) -> None:
     assert pair.kill_at(pair.first, HALF_MADE, "apply", "t", "--no-verify")
     pair.first.forget()
@@ -122,6 +124,7 @@ def wait_for_run(machine: Machine, verb: str) -> dict[str, Any]:
     raise AssertionError("no run is seen")
 
 
+@ON_ONE_KIND
 def test_the_second_of_two_on_one_target_waits_visibly_and_then_works(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
     pair.slow_down(2.0)
@@ -157,6 +160,7 @@ def test_a_run_of_the_other_machine_is_shown_followed_and_cancelled(pair: TwoMac
     settle(pair, b)
 
 
+@ON_ONE_KIND
 def test_a_manifest_that_one_machine_created_the_other_knows_and_destroys(pair: TwoMachines) -> None:
     a, b = pair.first, pair.second
     where = ("-M", "m", "-H", "lab", "--skip-preflight")

@@ -17,7 +17,19 @@ from tests.support.cli import Ended, Program, stackyard
 from stackyard import lab
 from stackyard.sources.site.new_site import LabAccess, start_site
 
-__all__ = ["Yard", "lasting_home", "make_yard", "mirror_of"]
+__all__ = ["SMALL_GUEST", "Yard", "lasting_home", "make_yard", "mirror_of"]
+
+
+# The quickest guest to create: a container, which needs no SSH to the node.
+SMALL_GUEST: dict[str, Any] = {
+    "name": "web",
+    "vmid": 101,
+    "type": "ct",
+    "image": "debian-13-ct",
+    "cores": 1,
+    "memory": 128,
+    "disk": 1,
+}
 
 
 @dataclass(kw_only=True)

@@ -37,7 +37,8 @@ def main(argv: Sequence[str]) -> int:
     argv = translate_legacy_arguments(argv)
     settings = read_settings(argv)
     stdout, stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
-    error_writer = TextWriter(stderr, colour=wants_colour(stderr, no_color=settings.no_color))
+    colour = wants_colour(stderr, no_color=settings.no_color)
+    error_writer = TextWriter(stderr, colour=colour, is_terminal=stderr.isatty())
     output = _choose_output(settings, stdout, error_writer)
     session = Session(output, choose_progress(settings, stderr, error_writer))
     try:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from stackyard.base.errors import UsageError
+from stackyard.cli.completions import complete_hosts, complete_manifests
+from stackyard.cli.path_options import parallelism_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +34,13 @@ def manifest_options(function: Function) -> Function:
     """Add which manifest is meant."""
     return _with(
         function,
-        click.option("-M", "--manifest", metavar="NAME", help="The name of a manifest of the site."),
+        click.option(
+            "-M",
+            "--manifest",
+            metavar="NAME",
+            shell_complete=complete_manifests,
+            help="The name of a manifest of the site.",
+        ),
         click.option("--manifest-file", metavar="FILE", help="A manifest file that is not in the site."),
         click.option("--manifest-json", metavar="JSON", help="A manifest as JSON text."),
     )
@@ -42,7 +50,13 @@ def place_options(function: Function) -> Function:
     """Add where a manifest is run."""
     return _with(
         function,
-        click.option("-H", "--host", metavar="NODE", help="The node for guests that do not name one."),
+        click.option(
+            "-H",
+            "--host",
+            metavar="NODE",
+            shell_complete=complete_hosts,
+            help="The node for guests that do not name one.",
+        ),
         click.option(
             "--site",
             metavar="DIR",
@@ -56,11 +70,12 @@ def place_options(function: Function) -> Function:
             show_default=True,
             help="The Proxmox provider: the one built into stackyard, or bpg/proxmox from its registry.",
         ),
+        parallelism_option,
     )
 
 
 def run_options(function: Function) -> Function:
-    """Add how a manifest is run."""
+    """Add how a manifest is run; what the options say is for manifests alone."""
     return _with(
         function,
         click.option("--dry-run", is_flag=True, help="Show what the command would do. Change nothing."),
@@ -89,12 +104,6 @@ def run_options(function: Function) -> Function:
             help="The VM ID of a node, instead of the one in the manifest.",
         ),
         click.option(
-            "--parallel",
-            type=click.IntRange(1, 256),
-            metavar="N",
-            help="The maximum number of nodes to work on at the same time.",
-        ),
-        click.option(
             "--timeout",
             "timeouts",
             multiple=True,
@@ -108,7 +117,7 @@ def run_options(function: Function) -> Function:
             metavar="DIR",
             help="The folder for reports (default: `reports` in the site).",
         ),
-        click.option("-y", "--yes", is_flag=True, help="Do not ask before destroying guests."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation."),
     )
 
 
@@ -159,7 +168,7 @@ def request_of(values: Mapping[str, Any]) -> VerbRequest:
         targets=tuple(values["targets"]),
         vm_ids=_vm_ids(values["vm_ids"]),
         timeouts=read_timeouts(values["timeouts"]),
-        parallel=values["parallel"],
+        parallel=values["parallelism"],
         skip_preflight=values["skip_preflight"],
         report_dir=values["report_dir"],
         lock_wait_s=request.lock_wait_s if values.get("lock_wait") is None else values["lock_wait"],

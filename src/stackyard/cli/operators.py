@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from stackyard.base.errors import ExitStatus, StackyardError
+from stackyard.cli.confirmation import NotConfirmedError, can_ask, confirm
+from stackyard.cli.manifest_target import refuse_plan_options
 from stackyard.cli.operator_options import request_of
 from stackyard.cli.result import Result
 from stackyard.cli.unstored import warn_of_unstored_states
@@ -18,20 +19,15 @@ if TYPE_CHECKING:
 
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
+    from stackyard.operator.approval import Approval
     from stackyard.operator.manifest_run import ManifestRun
     from stackyard.operator.outcome import NodeOutcome, RunOutcome
+    from stackyard.path.plan import Plan
+    from stackyard.path.run import Run
 
-__all__ = ["NotConfirmedError", "operate"]
+__all__ = ["operate"]
 
 _STYLES = {"completed": "green", "destroyed": "green", "failed": "red", "skipped": "yellow"}
-
-
-class NotConfirmedError(StackyardError):
-    """Guests were to be destroyed, and no one said yes to that."""
-
-    code = "E-NOT-CONFIRMED"
-    summary = "The action was not confirmed"
-    default_remedy = "Say `y` when you are asked, or give --yes."
 
 
 def operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
@@ -45,16 +41,17 @@ def operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
     try:
         if values["dry_run"]:
             return _preview(session, verb, values)
-        if verb == "destroy" and not values["yes"]:
-            _confirm(verb, values)
-        return session.run(_operate(session, verb, values))
+        confirmed = _confirm(session, values) if verb == "destroy" and not values["yes"] else None
+        return session.run(_operate(session, verb, values, confirmed))
     except StackyardError as err:
         if not values["json_output"]:
             raise
         return _error_result(verb, err)
 
 
-async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
+async def _operate(
+    session: Session, verb: str, values: Mapping[str, Any], confirmed: frozenset[str] | None
+) -> Result:
     from stackyard.operator.outcome import Verb  # lazy: only when a verb runs
     from stackyard.operator.results import result_document  # lazy: as above
     from stackyard.operator.verbs import run_verb  # lazy: as above
@@ -63,12 +60,30 @@ async def _operate(session: Session, verb: str, values: Mapping[str, Any]) -> Re
 
     site = values["site"]
     warn_of_unstored_states(find_store(None if site is None else Path(site)).base, session)
-    outcome = await run_verb(Verb(verb), request_of(values), session.emit, install_pve=install_pve)
+    outcome = await run_verb(
+        Verb(verb),
+        dataclasses.replace(request_of(values), confirmed=confirmed),
+        session.emit,
+        install_pve=install_pve,
+        approval=_approval(session, values) if verb == "create" else None,
+    )
     return Result(
         document=result_document(outcome),
         show=lambda writer: _show(writer, outcome),
         status=ExitStatus.DONE if outcome.success else ExitStatus.FAILED,
     )
+
+
+def _approval(session: Session, values: Mapping[str, Any]) -> Approval:
+    """Return what the command line permits, and a question at a terminal."""
+    from stackyard.cli.runs.apply import require_yes  # lazy: only when a verb runs
+    from stackyard.cli.runs.plan import make_plan_request  # lazy: as above
+    from stackyard.operator.approval import Approval  # lazy: as above
+
+    async def ask(run: Run, made: Plan) -> None:
+        await require_yes(session, run, made, f"Apply this plan to {run.resolved.target}?")
+
+    return Approval(plan_request=make_plan_request(values), confirm=None if values["yes"] else ask)
 
 
 def _error_result(verb: str, err: StackyardError) -> Result:
@@ -101,6 +116,7 @@ def _manifest_run(session: Session, verb: str, values: Mapping[str, Any]) -> Man
 
 
 def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
+    refuse_plan_options(values)
     manifest_run = _manifest_run(session, verb, values)
     order = manifest_run.manifest.destroy_order if verb == "destroy" else manifest_run.manifest.create_order
     nodes: list[dict[str, Any]] = [
@@ -127,8 +143,10 @@ def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
             facts = [f"{key} {node[key]}" for key in ("preset", "image", "spec") if node[key]]
             said = f"{'  ' * node['depth']}[{node['depth']}] {node['name']}: {node['type']}"
             writer.line(f"  {said} on {node['host']} ({', '.join([str(node['where']), *facts])})")
+        for name in unlisted:
+            writer.line(f"  {name}: in the state, and no longer in the manifest", style="yellow")
 
-    document = {
+    document: dict[str, Any] = {
         "scenario": verb,
         "success": True,
         "dry_run": True,
@@ -136,22 +154,55 @@ def _preview(session: Session, verb: str, values: Mapping[str, Any]) -> Result:
         "host": manifest_run.host,
         "nodes": nodes,
     }
+    unlisted: list[str] = []
+    if verb == "destroy":
+        listed = {node["name"] for node in nodes}
+        unlisted = [name for name in _list_destroyed(session, values) if name not in listed]
+        document |= {"unlisted": unlisted} if unlisted else {}
     return Result(document=document, show=show)
 
 
-def _confirm(verb: str, values: Mapping[str, Any]) -> None:
-    """Ask whether everything may go.
+def _confirm(session: Session, values: Mapping[str, Any]) -> frozenset[str]:
+    """Ask whether everything may go, and return what was asked about.
 
     Raises:
         NotConfirmedError: It may not, or no one is there to ask.
     """
     name = values["manifest"] or values["manifest_file"] or "the manifest"
     where = f" on {values['host']}" if values["host"] else ""
-    nodes = f"{', '.join(values['targets'])} of {name}" if values["targets"] else f"every guest of {name}"
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(f"`{verb}` would remove {nodes}{where}, and there is no terminal to ask on.")
-    if not click.confirm(f"This removes {nodes}{where}. Go on?", default=False, err=True):
-        raise NotConfirmedError(f"{nodes[0].upper()}{nodes[1:]}{where} stays as it is.")
+    nodes = _list_destroyed(session, values)
+    what = f"{', '.join(nodes)} of {name}" if nodes else f"every guest of {name}"
+    if not can_ask(session):
+        raise NotConfirmedError(f"`destroy` would remove {what}{where}, and there is no terminal to ask on.")
+    question = f"This destroys {what}{where}, with all disks. Continue?"
+    if not session.run(confirm(session, question, lambda writer: None)):
+        raise NotConfirmedError(f"Nothing was destroyed: {what}{where}.")
+    return frozenset(nodes)
+
+
+def _list_destroyed(session: Session, values: Mapping[str, Any]) -> list[str]:
+    """Return the nodes that a command line means, and the guests that the manifest had before."""
+    nodes: list[str] = []
+    name, host = values["manifest"], values["host"]
+    # A manifest that cannot be read any more is destroyed by its state.
+    with contextlib.suppress(StackyardError):
+        manifest_run = _manifest_run(session, "destroy", values)
+        order = manifest_run.manifest.destroy_order
+        nodes = [node.name for node in order if node.name in manifest_run.chosen]
+        name, host = manifest_run.manifest.name, None
+    if values["targets"] or name is None:
+        return nodes or list(values["targets"])
+    return list(dict.fromkeys((*nodes, *_list_in_states(values, name, host))))
+
+
+def _list_in_states(values: Mapping[str, Any], name: str, host: str | None) -> list[str]:
+    from stackyard.cli.state_guests import list_state_guests  # lazy: only before something is destroyed
+    from stackyard.sources.site.store_choice import find_store  # lazy: as above
+    from stackyard.state import StateService  # lazy: as above
+
+    site = values["site"]
+    with contextlib.closing(find_store(None if site is None else Path(site)).read()) as objects:
+        return list_state_guests(StateService(objects), "manifest", name, host)
 
 
 def _show(writer: TextWriter, outcome: RunOutcome) -> None:

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from stackyard.cli.completions import complete_guests, complete_hosts, complete_targets
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PROVIDERS", "permit_options", "reach_options", "repair_options", "target_options"]
+__all__ = [
+    "PROVIDERS",
+    "parallelism_option",
+    "permit_options",
+    "reach_options",
+    "repair_options",
+    "target_options",
+]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -17,16 +26,30 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 PROVIDERS = ("builtin", "bpg")
 
 
+parallelism_option = click.option(
+    "--parallelism",
+    "--parallel",
+    "parallelism",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="The number of resources to work on at the same time. --parallel is an alias.",
+)
+
+
 def target_options(function: Function) -> Function:
     """Add the target, and how to reach it."""
-    return click.argument("target")(reach_options(function))
+    return click.argument("target", shell_complete=complete_targets)(reach_options(function))
 
 
 def reach_options(function: Function) -> Function:
     """Add how to reach a target."""
     options = (
         click.option(
-            "-H", "--host", metavar="NODE", help="The node to run on, if the target does not name one."
+            "-H",
+            "--host",
+            metavar="NODE",
+            shell_complete=complete_hosts,
+            help="The node to run on, if the target does not name one.",
         ),
         click.option(
             "--site",
@@ -41,12 +64,7 @@ def reach_options(function: Function) -> Function:
             show_default=True,
             help="The Proxmox provider: the one built into stackyard, or bpg/proxmox from its registry.",
         ),
-        click.option(
-            "--parallelism",
-            type=click.IntRange(1, 256),
-            metavar="N",
-            help="The number of resources to work on at the same time.",
-        ),
+        parallelism_option,
         click.option(
             "--lock-wait",
             type=click.FloatRange(0),
@@ -94,4 +112,4 @@ def repair_options(function: Function) -> Function:
 
 
 def _names(name: str, help: str) -> Callable[[Function], Function]:
-    return click.option(name, metavar="NAME,...", multiple=True, help=help)
+    return click.option(name, metavar="NAME,...", multiple=True, shell_complete=complete_guests, help=help)

@@ -29,7 +29,7 @@ _COMMANDS = {
     "create": LazyCommand(
         module="stackyard.cli.commands.create",
         name="create",
-        help="Create the guests of a manifest, configure them, and continue inside its Proxmox nodes.",
+        help="Create and configure the guests of a manifest: the same as `stackyard apply manifest:NAME`.",
     ),
     "deployment": LazyCommand(
         module="stackyard.cli.commands.deployment",
@@ -39,7 +39,12 @@ _COMMANDS = {
     "destroy": LazyCommand(
         module="stackyard.cli.commands.destroy",
         name="destroy",
-        help="Destroy everything in TARGET, or everything that a manifest (-M) created.",
+        help="Destroy everything in TARGET, a manifest included.",
+    ),
+    "doctor": LazyCommand(
+        module="stackyard.cli.commands.doctor",
+        name="doctor",
+        help="Show what is installed, reachable and outdated, with what to do about each problem.",
     ),
     "drift": LazyCommand(
         module="stackyard.cli.commands.drift",
@@ -71,6 +76,11 @@ _COMMANDS = {
         module="stackyard.cli.commands.explain",
         name="explain",
         help="Show each resolved value of ENV (`dev`, or `env:dev`), with its file and line.",
+    ),
+    "explain-error": LazyCommand(
+        module="stackyard.cli.commands.explain_error",
+        name="explain_error",
+        help="Explain an error code: what it means, why it happens, and what to do.",
     ),
     "lab": LazyCommand(
         module="stackyard.cli.commands.lab",

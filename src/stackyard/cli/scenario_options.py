@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from stackyard.base.errors import UsageError
+from stackyard.cli.completions import complete_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +31,13 @@ def _machine_options() -> tuple[Any, ...]:
             metavar="[USER@]ADDRESS[:PORT]",
             help="Run it on the machine at this address, over SSH.",
         ),
-        click.option("-H", "--host", metavar="NAME", help="Run it on a machine of the site, over SSH."),
+        click.option(
+            "-H",
+            "--host",
+            metavar="NAME",
+            shell_complete=complete_hosts,
+            help="Run it on a machine of the site, over SSH.",
+        ),
         click.option(
             "-i", "--identity", metavar="FILE", help="The private key to log in with (default: your own)."
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,7 @@ from stackyard.base.dag import Graph
 from stackyard.base.errors import StackyardError
 from stackyard.base.schedule import Failed, Mode, NotStarted, Skipped, walk
 from stackyard.guard import GuardRefusedError
+from stackyard.operator.approval import Approval
 from stackyard.operator.delegation.offer import forget_inner
 from stackyard.operator.node_work import NodeWork, StopSignal, SubtreeError
 from stackyard.operator.outcome import NodeStatus, Verb
@@ -20,7 +22,7 @@ from stackyard.operator.phase_limits import limit_phase
 from stackyard.operator.readiness import HaltedError, Readiness
 from stackyard.path.apply import apply_plan
 from stackyard.path.manifests import resolve_manifest
-from stackyard.path.plan import PlanRequest, make_plan
+from stackyard.path.plan import make_plan
 from stackyard.path.run import open_run
 from stackyard.render.references import address_of
 from stackyard.sources.manifest.model import NodeType
@@ -69,6 +71,7 @@ class Creation:
         guest_actions: Reach into the guests of each host.
         emit: Takes the events.
         errors: What failed and belongs to no node.
+        approval: What the user permits of the plans, and who is asked before they are applied.
     """
 
     manifest_run: ManifestRun
@@ -76,6 +79,7 @@ class Creation:
     guest_actions: Mapping[str, GuestActions]
     emit: events.Emit = events.ignore
     errors: list[StackyardError] = field(default_factory=list)
+    approval: Approval = field(default_factory=Approval)
     halt: StopSignal = field(default_factory=StopSignal)
     _hosts: list[_Host] = field(default_factory=list, init=False)
 
@@ -91,6 +95,7 @@ class Creation:
             hosts = [await self._plan_host(stack, host) for host in self.manifest_run.hosts]
             for host in hosts:
                 _require_permission(host)
+            await self._confirm(hosts)
             for host in hosts:
                 self._note_plan(host)
             self.tracker.flush()
@@ -100,6 +105,12 @@ class Creation:
         chosen = [node for node in self.tracker.nodes if node.name in self.manifest_run.chosen]
         return not self.errors and all(node.status is NodeStatus.COMPLETED for node in chosen)
 
+    async def _confirm(self, hosts: Iterable[_Host]) -> None:
+        if self.approval.confirm is not None:
+            for host in hosts:
+                if not host.made.is_nothing:
+                    await self.approval.confirm(host.run, host.made)
+
     async def _plan_host(self, stack: contextlib.AsyncExitStack, host: str) -> _Host:
         manifest_run = self.manifest_run
         with self.tracker.time_all("plan_guests"):
@@ -108,13 +119,15 @@ class Creation:
             wanted = guests_of(resolved.desired, roots).values()
             targets = () if manifest_run.is_whole(host) else tuple(map(address_of, wanted))
 
+            plan_request = dataclasses.replace(self.approval.plan_request, targets=targets)
+
             def reread() -> Resolved:
                 manifest_run.require_current()
                 return resolved
 
             opening = open_run(resolved, manifest_run.settings, emit=self.emit, reread=reread)
             run = await stack.enter_async_context(opening)
-            made = await stack.enter_async_context(make_plan(run, PlanRequest(targets=targets)))
+            made = await stack.enter_async_context(make_plan(run, plan_request))
             guests = guests_of(made.desired, roots)
         ready = Readiness(guests, made.changes)
         work = NodeWork(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stackyard.base import events
 from stackyard.base.errors import StackyardError
 from stackyard.operator.existing_guests import open_node_work
-from stackyard.operator.outcome import NodeStatus, Verb
+from stackyard.operator.outcome import NodeOutcome, NodeStatus, Verb
 from stackyard.operator.phase_limits import limit_phase
 from stackyard.operator.remove import Removal
 
@@ -38,6 +38,7 @@ class Destruction:
         emit: Takes the events.
         errors: What failed and belongs to no node.
         orphans: Guests with its tag that are left and in no state.
+        unlisted: Guests that were destroyed and are not in the manifest, only in its state.
     """
 
     resolver: ConfigResolver
@@ -48,8 +49,11 @@ class Destruction:
     emit: events.Emit = events.ignore
     # How long the engine may take on each host.
     limit_s: float | None = None
+    # The guests that the user agreed to destroy; all when absent.
+    confirmed: frozenset[str] | None = None
     errors: list[StackyardError] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
 
     async def all(self) -> bool:
         """Destroy everything; what is inside of a node goes with it. Return whether nothing is left.
@@ -64,6 +68,7 @@ class Destruction:
                 async with limit_phase(self.limit_s, "destroy", host):
                     removed = await self._removal(host).all()
                 self._take(removed)
+                self._note_unlisted(host, removed)
                 left |= self._list_remaining(host, removed)
             for node in self.tracker.nodes:
                 if self._root(node.name) not in left:
@@ -122,11 +127,19 @@ class Destruction:
             manifest=self.manifest,
             host=host,
             emit=self.emit,
+            confirmed=self.confirmed,
         )
 
     def _take(self, removed: Removed) -> None:
         self.errors += removed.errors
         self.orphans += [text for text in removed.orphans if text not in self.orphans]
+
+    def _note_unlisted(self, host: str, removed: Removed) -> None:
+        """Take note of guests that the state had and the manifest no longer has."""
+        for name in sorted(removed.names):
+            if name not in self.tracker:
+                self.tracker.put(NodeOutcome(name=name, status=NodeStatus.DESTROYED, host=host))
+                self.unlisted.append(name)
 
     def _list_remaining(self, host: str, removed: Removed) -> set[str]:
         """Return the nodes of a host that are still there: where nothing failed, none is."""

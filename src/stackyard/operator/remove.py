@@ -14,7 +14,7 @@ from stackyard.engine.tofu import PlanMode
 from stackyard.fields.guest import split_tags
 from stackyard.guard import Allowances, GuardRefusedError
 from stackyard.guard.destruction import ALLOW_DESTROY
-from stackyard.guard.subjects import data_files, is_guest, is_snippet, name_of, volume_of
+from stackyard.guard.subjects import data_files, describe, is_guest, is_snippet, name_of, volume_of
 from stackyard.operator.delegation.offer import forget_inner
 from stackyard.path.apply import apply_plan
 from stackyard.path.environment import resolve_on
@@ -25,6 +25,7 @@ from stackyard.path.run import open_run
 from stackyard.path.ssh_login import known_hosts
 from stackyard.path.target import Target
 from stackyard.path.unfinished import sweep_unfinished
+from stackyard.render.names import key_of
 from stackyard.render.references import data_addresses
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Removal:
         manifest: The manifest, by its name.
         host: The host.
         emit: Takes the events.
+        confirmed: The guests that may be removed; all when absent.
     """
 
     resolver: ConfigResolver
@@ -75,6 +77,7 @@ class Removal:
     manifest: str
     host: str
     emit: events.Emit = events.ignore
+    confirmed: Collection[str] | None = None
 
     async def all(self) -> Removed:
         """Remove everything that the state has, and what a killed run was making.
@@ -136,6 +139,22 @@ class Removal:
                 )
             return await self._apply(run, made)
 
+    def _require_confirmed(self, made: Plan) -> None:
+        """Refuse to remove guests that the user was not asked about.
+
+        Raises:
+            GuardRefusedError: With their names.
+        """
+        if self.confirmed is None:
+            return
+        going = [change for change in made.changes.planned if is_guest(change) and change.destroys]
+        others = [one for one in going if not {name_of(one), key_of(one.name)} & set(self.confirmed)]
+        if others:
+            names = ", ".join(sorted(describe(change) for change in others))
+            raise GuardRefusedError(
+                f"Nothing is removed: {names} would be destroyed too, and was not confirmed.", ()
+            )
+
     async def _apply(self, run: Run, made: Plan) -> Removed:
         refused = tuple(
             finding
@@ -151,6 +170,7 @@ class Removal:
         }
         if made.is_nothing:
             return Removed()
+        self._require_confirmed(made)
         gone: set[str] = set()
 
         def note_event(event: events.ResourceApplied) -> None:

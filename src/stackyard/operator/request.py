@@ -33,6 +33,8 @@ class VerbRequest:
         lock_wait_s: How long to wait for a state that another run holds.
         timeouts: Seconds by phases, in place of what the site says.
         report_dir: Where reports go; to `reports` in the site when absent.
+        confirmed: The guests that the user agreed to destroy; if others would be destroyed too, nothing is.
+            All when absent.
         is_delegated: Whether an outer operator asks: it keeps the reports and asks no questions here.
     """
 
@@ -50,11 +52,13 @@ class VerbRequest:
     lock_wait_s: float = QUEUE_S
     timeouts: Mapping[str, float] = field(default_factory=dict)
     report_dir: str | None = None
+    confirmed: frozenset[str] | None = None
     is_delegated: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        plain = {"targets": list(self.targets), "vm_ids": dict(self.vm_ids), "timeouts": dict(self.timeouts)}
+        plain: dict[str, Any] = {"confirmed": None if self.confirmed is None else sorted(self.confirmed)}
+        plain |= {"targets": list(self.targets), "vm_ids": dict(self.vm_ids), "timeouts": dict(self.timeouts)}
         return {**dataclasses.asdict(self), **plain}
 
     @classmethod
@@ -63,4 +67,7 @@ class VerbRequest:
         targets = tuple(str(name) for name in document.get("targets", ()))
         vm_ids = {str(name): int(vm_id) for name, vm_id in dict(document.get("vm_ids", {})).items()}
         timeouts = {str(name): float(said) for name, said in dict(document.get("timeouts", {})).items()}
-        return cls(**{**document, "targets": targets, "vm_ids": vm_ids, "timeouts": timeouts})
+        said = document.get("confirmed")
+        confirmed = None if said is None else frozenset(map(str, said))
+        lists = {"targets": targets, "vm_ids": vm_ids, "timeouts": timeouts, "confirmed": confirmed}
+        return cls(**{**document, **lists})

@@ -13,6 +13,7 @@ import orjson
 from stackyard.base import events
 from stackyard.base.diagnostics import in_full
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UsageError
+from stackyard.operator.approval import Approval
 from stackyard.operator.create import Creation
 from stackyard.operator.destroy import Destruction
 from stackyard.operator.existing_guests import Verification
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from stackyard.operator.request import VerbRequest
     from stackyard.sources.site.load import Site
 
+    Prepare = Callable[[ManifestRun, events.Emit], "_ManifestVerb"]
+
 __all__ = ["run_verb"]
 
 # How often the input is read again because it was changed while a run waited for its lock.
@@ -54,6 +57,7 @@ async def run_verb(
     *,
     guest_actions_for: HandsFor | None = None,
     install_pve: InstallPve | None = None,
+    approval: Approval | None = None,
 ) -> RunOutcome:
     """Do what is asked, to the end, and say what became of it.
 
@@ -66,6 +70,7 @@ async def run_verb(
         emit: Takes the events.
         guest_actions_for: Gives what reaches into the guests of a host; by SSH when absent.
         install_pve: Installs Proxmox VE on nodes of type `pve` whose image has none; without, they stay so.
+        approval: What the user permits, and who is asked; only what the guard permits when absent.
 
     Raises:
         BusyError: Another run works on the same manifest and host.
@@ -73,18 +78,17 @@ async def run_verb(
         StackyardError: Nothing could be begun: the host does not answer, the preflight found something.
     """
 
-    def reach(manifest_run: ManifestRun, emit: events.Emit) -> HandsFor:
-        return guest_actions_for or _by_ssh(manifest_run, install_pve, emit)
+    def prepare(manifest_run: ManifestRun, emit: events.Emit) -> _ManifestVerb:
+        reach = guest_actions_for or _by_ssh(manifest_run, install_pve, emit)
+        return _ManifestVerb(manifest_run, emit, reach, approval or Approval())
 
     for _ in range(_READS):
         with contextlib.suppress(InputChangedError):
-            return await _run_verb(verb, request, emit, reach)
-    return await _run_verb(verb, request, emit, reach)
+            return await _run_verb(verb, request, emit, prepare)
+    return await _run_verb(verb, request, emit, prepare)
 
 
-async def _run_verb(
-    verb: Verb, request: VerbRequest, emit: events.Emit, reach: Callable[[ManifestRun, events.Emit], HandsFor]
-) -> RunOutcome:
+async def _run_verb(verb: Verb, request: VerbRequest, emit: events.Emit, prepare: Prepare) -> RunOutcome:
     """Do what is asked with the input as it is now.
 
     Raises:
@@ -105,8 +109,7 @@ async def _run_verb(
         async with _recorded(
             verb, target, resolver.site, emit, is_delegated=request.is_delegated
         ) as recording:
-            run = _ManifestVerb(manifest_run, recording.emit, reach(manifest_run, recording.emit))
-            outcome = await run.run()
+            outcome = await prepare(manifest_run, recording.emit).run()
             recording.note(outcome)
     except (BusyError, InputChangedError):
         raise
@@ -163,12 +166,20 @@ async def _recorded(
 class _ManifestVerb:
     """One verb on one manifest that can be read."""
 
-    def __init__(self, manifest_run: ManifestRun, emit: events.Emit, guest_actions_for: HandsFor) -> None:
+    def __init__(
+        self,
+        manifest_run: ManifestRun,
+        emit: events.Emit,
+        guest_actions_for: HandsFor,
+        approval: Approval,
+    ) -> None:
         self._manifest_run = manifest_run
+        self._approval = approval
         self._emit = emit
         self._guest_actions_for = guest_actions_for
         self._guest_actions: dict[str, GuestActions] = {}
         self._orphans: list[str] = []
+        self._unlisted: list[str] = []
         self._errors: list[StackyardError] = []
 
     async def run(self) -> RunOutcome:
@@ -196,7 +207,7 @@ class _ManifestVerb:
                 for host in manifest_run.hosts:
                     self._guest_actions[host] = await stack.enter_async_context(self._guest_actions_for(host))
                 success = await self._do(tracker)
-            outcome = recorder.outcome(tracker, manifest_run.chosen, success=success)
+            outcome = recorder.outcome(tracker, (*manifest_run.chosen, *self._unlisted), success=success)
         error = in_full(self._errors[0]) if self._errors else outcome.error
         return dataclasses.replace(
             outcome, error=None if success else error, orphans=tuple(dict.fromkeys(self._orphans))
@@ -233,6 +244,7 @@ class _ManifestVerb:
             tracker=tracker,
             guest_actions=self._guest_actions,
             emit=self._emit,
+            approval=self._approval,
         )
         success = await creation.run()
         self._errors += creation.errors
@@ -266,12 +278,14 @@ class _ManifestVerb:
             tracker=tracker,
             emit=self._emit,
             limit_s=manifest_run.timeouts.seconds("destroy"),
+            confirmed=manifest_run.request.confirmed,
         )
         if manifest_run.request.targets:
             success = await destruction.some(manifest_run, self._guest_actions)
         else:
             success = await destruction.all()
         self._orphans += destruction.orphans
+        self._unlisted += destruction.unlisted
         self._errors += destruction.errors
         return success
 
@@ -322,8 +336,7 @@ async def _destroy_all(
     name, host = book.manifest, book.host
     recorder = RunRecorder(RunSubject(verb=Verb.DESTROY, manifest=name, host=host, books={host: book}), emit)
     async with recorder.hold_hosts(request.lock_wait_s):
-        nodes = () if before is None else before.nodes
-        async with recorder.record(nodes) as tracker:
+        async with recorder.record(() if before is None else before.nodes) as tracker:
             destruction = Destruction(
                 resolver=resolver,
                 settings=settings_for(request, resolver, 0),
@@ -332,9 +345,10 @@ async def _destroy_all(
                 tracker=tracker,
                 emit=emit,
                 limit_s=timeouts_of(request, resolver).seconds("destroy"),
+                confirmed=request.confirmed,
             )
             success = await destruction.all()
-        outcome = recorder.outcome(tracker, [node.name for node in nodes], success=success)
+        outcome = recorder.outcome(tracker, [node.name for node in tracker.nodes], success=success)
     error = in_full(destruction.errors[0]) if destruction.errors else outcome.error
     return dataclasses.replace(outcome, error=error, orphans=tuple(destruction.orphans))
 

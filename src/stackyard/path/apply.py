@@ -11,6 +11,7 @@ from stackyard.base import events
 from stackyard.base.errors import StackyardError
 from stackyard.engine import tofu
 from stackyard.engine.changes import Action
+from stackyard.path.guest_progress import GuestProgress
 from stackyard.path.migration import migrate_containers
 from stackyard.path.registry import record_applied, record_target
 from stackyard.path.verify import GuestUp, verify_guest
@@ -63,9 +64,10 @@ async def apply_plan(
         PlanStaleError: The state has changed since; nothing was applied.
     """
     began_at = time.time()
-    watching = _GuestWatcher(run, _to_watch(made) if is_verified else {}, on_resource)
+    progress = GuestProgress(run, made)
+    watching = _GuestWatcher(run, _to_watch(made) if is_verified else {}, progress, on_resource)
     try:
-        with events.step(run.emit, "apply", f"Applying {run.resolved.target}"):
+        with events.step(run.emit, "apply", f"Applying {run.resolved.target}"), progress.reporting():
             await record_target(run, made)
             if made.staged is not None:
                 # The guard has agreed: what the plan was made on becomes the state.
@@ -108,18 +110,22 @@ class _GuestWatcher:
         self,
         run: Run,
         guests: Mapping[str, Guest],
+        progress: GuestProgress,
         on_resource: Callable[[events.ResourceApplied], None] | None,
     ) -> None:
         self._run = run
         self._guests = guests
+        self._progress = progress
         self._on_resource = on_resource
         self._tasks: dict[str, asyncio.Task[GuestUp]] = {}
 
     def emit(self, event: events.Event) -> None:
         """Pass an event on, and begin to watch the guest that it says is done."""
+        event = self._progress.complete(event)
         self._run.emit(event)
         if not isinstance(event, events.ResourceApplied):
             return
+        self._progress.follow(event)
         if self._on_resource is not None:
             self._on_resource(event)
         if event.phase is events.ApplyPhase.DONE:
@@ -127,7 +133,11 @@ class _GuestWatcher:
             guest = None if is_going else self._guests.get(event.address)
             if guest is not None and event.address not in self._tasks:
                 verifying = verify_guest(
-                    self._run.client, guest, probe_port=self._run.probe_port, emit=self._run.emit
+                    self._run.client,
+                    guest,
+                    probe_port=self._run.probe_port,
+                    emit=self._run.emit,
+                    since_s=self._progress.began_s(event.address),
                 )
                 self._tasks[event.address] = asyncio.create_task(verifying)
 

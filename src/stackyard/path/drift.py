@@ -30,7 +30,7 @@ class Drift:
     Attributes:
         managed: Resources of the target that an apply would put right.
         ignored: Resources that changed only in what changes by itself.
-        unmanaged: Guests on the cluster that are not in this state.
+        unmanaged: Guests on the cluster that no state of the site has.
         not_applied: What the input says and no apply changes in guests that exist.
     """
 
@@ -58,6 +58,7 @@ def find_drift(made: Plan) -> Drift:
         and all(difference.path[0] in _IGNORED for difference in change.differences)
     )
     ours = {vm_id_of(change) for change in made.changes.planned if is_guest(change)}
+    ours |= made.owners.vm_ids
     unmanaged = tuple(guest for guest in made.cluster.guests if guest.vm_id not in ours)
     not_applied = tuple(one for one in made.verdict.warnings if one.kind in NOT_APPLIED)
     return Drift(managed=managed, ignored=ignored, unmanaged=unmanaged, not_applied=not_applied)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stackyard.state import StateService
     from stackyard.state.inside import Instance
 
-__all__ = ["KnownState", "StateEdit", "read_known_state"]
+__all__ = ["KnownState", "StateEdit", "forget_instances", "read_known_state"]
 
 # A whole number with as many fits into 64 bits.
 _SURE_DIGITS = 18
@@ -87,13 +87,21 @@ class KnownState:
         """Return the state with an edit, as the version after this one; None where nothing changes."""
         if (edit.is_empty and not self.renamed) or not self._data:
             return None
-        numbers = _ExactNumbers()
-        document: dict[str, Any] = parse_json_pairs(
-            self._data.decode(), limits=LARGE, parse_number=(numbers.parse_integer, numbers.keep)
-        )
-        editor = _Editor(edit, self.renamed)
-        rows = [row for row in map(editor.row, document["resources"]) if row["instances"]]
-        return numbers.write({**document, "serial": document["serial"] + 1, "resources": rows})
+        return _edit_rows(self._data, _Editor(edit, self.renamed))
+
+
+def forget_instances(data: bytes, addresses: frozenset[str]) -> bytes:
+    """Return a state without some of its instances, as the version after this one, laid out as engines do."""
+    return _edit_rows(data, _Editor(StateEdit(forget=addresses), {}), indent=2) + b"\n"
+
+
+def _edit_rows(data: bytes, editor: _Editor, *, indent: int | None = None) -> bytes:
+    numbers = _ExactNumbers()
+    document: dict[str, Any] = parse_json_pairs(
+        data.decode(), limits=LARGE, parse_number=(numbers.parse_integer, numbers.keep)
+    )
+    rows = [row for row in map(editor.row, document["resources"]) if row["instances"]]
+    return numbers.write({**document, "serial": document["serial"] + 1, "resources": rows}, indent=indent)
 
 
 class _ExactNumbers:
@@ -109,8 +117,9 @@ class _ExactNumbers:
     def parse_integer(self, text: str) -> int | str:
         return int(text) if len(text) <= _SURE_DIGITS else self.keep(text)
 
-    def write(self, document: Mapping[str, Any]) -> bytes:
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    def write(self, document: Mapping[str, Any], *, indent: int | None = None) -> bytes:
+        separators = (",", ":") if indent is None else (",", ": ")
+        text = json.dumps(document, ensure_ascii=False, separators=separators, indent=indent)
         return re.sub(rf'"{self._mark}([^"]+)"', r"\1", text).encode()
 
 

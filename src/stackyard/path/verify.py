@@ -45,7 +45,16 @@ class GuestDownError(StackyardError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestUp:
-    """A guest that was seen to be up."""
+    """A guest that was seen to be up.
+
+    Attributes:
+        key: Its key in the model.
+        name: Its name.
+        vm_id: Its number.
+        node: Where it runs.
+        addresses: What it reports.
+        took_s: How long it took from the beginning of its change until it was up.
+    """
 
     key: str
     name: str
@@ -60,7 +69,12 @@ class _PendingChecks(Exception):  # noqa: N818 -- not an error: a reason to look
 
 
 async def verify_guest(
-    client: Client, guest: Guest, *, probe_port: PortProbe = probe_directly, emit: events.Emit = events.ignore
+    client: Client,
+    guest: Guest,
+    *,
+    probe_port: PortProbe = probe_directly,
+    emit: events.Emit = events.ignore,
+    since_s: float | None = None,
 ) -> GuestUp:
     """Wait until a guest is up.
 
@@ -69,6 +83,8 @@ async def verify_guest(
         guest: The guest.
         probe_port: How its ports are tried.
         emit: Told what is waited for.
+        since_s: When its change began, on the monotonic clock, if that is earlier: the engine has waited
+            for much of the boot by now.
 
     Raises:
         GuestDownError: It did not come up in its time; the error says what was missing.
@@ -79,7 +95,7 @@ async def verify_guest(
         missing = "Proxmox to list it"
         for pause_s in _BACKOFF:
             try:
-                up = await _look(client, guest, probe_port, began_s)
+                up = await _look(client, guest, probe_port, began_s if since_s is None else since_s)
             except _PendingChecks as err:
                 if str(err) != missing:
                     step.waiting(str(err))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["DATA_FIELDS", "address", "label"]
+__all__ = ["DATA_FIELDS", "address", "key_of", "label"]
 
 # The pieces of cloud-init data that a guest may have as files of its own; their keys are `GUEST/FIELD`.
 DATA_FIELDS = ("user_data", "vendor_data", "network_data", "meta_data")
@@ -39,6 +39,24 @@ def label(key: str) -> str:
         # One stands for all. No underscore was added before a letter, so their number is plain.
         lost = lost[0]
     return f"{name}_x{lost.encode('utf-8', 'surrogatepass').hex()}"
+
+
+def key_of(name: str) -> str:
+    """Return the key that a name was made from, or the name itself where that cannot be told."""
+    found = _SPELLED_OUT.fullmatch(name)
+    if found is None:
+        return name
+    base, _, lost = name.rpartition("_x")
+    try:
+        characters = bytes.fromhex(lost).decode()
+    except ValueError:
+        return name
+    parts = base.split("_")
+    if len(characters) == 1:
+        key = characters.join(parts)
+    else:
+        key = "".join(part + between for part, between in zip(parts, [*characters, ""], strict=False))
+    return key if label(key) == name else name
 
 
 def _usual_key(name: str) -> str | None:

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
+from stackyard.cli.completions import complete_targets
 from stackyard.cli.lazy_module import pause_garbage_collection
-from stackyard.cli.path_options import permit_options, repair_options, target_options
+from stackyard.cli.manifest_target import find_manifest_name, refuse_manifest_options
+from stackyard.cli.operator_options import manifest_options, run_options
+from stackyard.cli.operators import operate
+from stackyard.cli.path_options import permit_options, reach_options, repair_options
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -18,7 +23,8 @@ __all__ = ["apply"]
 
 
 @click.command("apply", cls=Command)
-@target_options
+@click.argument("target", required=False, shell_complete=complete_targets)
+@reach_options
 @permit_options
 @repair_options
 @click.option(
@@ -27,14 +33,33 @@ __all__ = ["apply"]
     metavar="FILE",
     help="Apply the plan that `stackyard plan --out` saved: a file, or `store:ID`.",
 )
-@click.option("--no-verify", is_flag=True, help="Do not wait until the guests are up.")
+@click.option("--no-verify", is_flag=True, help="Do not wait until the guests are up, and configure nothing.")
+@manifest_options
+@run_options
 @pass_session
 def apply(session: Session, /, **values: Any) -> Result:
     """Plan TARGET, run the guard, apply exactly that plan, and verify that the guests are up.
 
+    \b
+    stackyard apply dev
+    stackyard apply manifest:n2-quick -H lab
+
+    At a terminal, the command shows the plan and asks before it changes anything. --yes skips the question; a
+    saved plan and a command without a terminal are not asked about.
+
+    A manifest is applied at every depth: its guests are created, configured over SSH, and then the guests
+    inside its Proxmox nodes. After a failure, the same command continues from what already exists.
+    `stackyard create -M NAME` is another spelling of `stackyard apply manifest:NAME`.
+
     If the guard refuses the plan, nothing changes. A saved plan applies only if the input, the state, the
     tools and stackyard itself are the same as when the plan was created.
-    """
+    """  # noqa: D301 - click reads the control character
+    manifest = find_manifest_name("apply", values)
+    if manifest is not None and not (values["plan_file"] or values["no_verify"]):
+        return operate(session, "create", manifest)
+    if manifest is not None and values["target"] is None:
+        raise UsageError("--plan and --no-verify need the manifest as a TARGET: `manifest:NAME`.")
+    refuse_manifest_options(values, is_manifest=manifest is not None)
     with pause_garbage_collection():
         from stackyard.cli.runs.apply import run_apply  # lazy: the help needs none of it
 

@@ -21,7 +21,7 @@ __all__ = ["create"]
 @operator_options
 @pass_session
 def create(session: Session, /, **values: Any) -> Result:
-    """Create the guests of a manifest, configure them, and continue inside its Proxmox nodes.
+    """Create and configure the guests of a manifest: the same as `stackyard apply manifest:NAME`.
 
     \b
     stackyard create -M n1-basic -H lab

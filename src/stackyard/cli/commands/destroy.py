@@ -1,4 +1,4 @@
-"""`stackyard destroy`: remove what a target or a manifest has."""
+"""`stackyard destroy`: remove what a target has."""
 
 from __future__ import annotations
 
@@ -8,43 +8,57 @@ import click
 
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
+from stackyard.cli.completions import complete_targets
+from stackyard.cli.confirmation import can_ask
 from stackyard.cli.lazy_module import pause_garbage_collection
+from stackyard.cli.manifest_target import find_manifest_name, list_permits, refuse_manifest_options
 from stackyard.cli.operator_options import manifest_options, run_options, says_manifest
 from stackyard.cli.operators import operate
 from stackyard.cli.path_options import permit_options, reach_options
 from stackyard.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stackyard.cli.result import Result
 
 __all__ = ["destroy"]
 
 
 @click.command("destroy", cls=Command)
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=complete_targets)
 @reach_options
 @permit_options
 @manifest_options
 @run_options
 @pass_session
 def destroy(session: Session, /, **values: Any) -> Result:
-    """Destroy everything in TARGET, or everything that a manifest (-M) created.
+    """Destroy everything in TARGET, a manifest included.
 
     \b
     stackyard destroy dev --allow-destroy web1
-    stackyard destroy -M n1-basic -H lab --yes
+    stackyard destroy manifest:n1-basic -H lab --yes
 
-    For a TARGET, name each guest with --allow-destroy. Without it, the command refuses and lists the guests
-    with the command to repeat. For a manifest, the command asks once and destroys everything, including what
-    runs inside its nodes. It does not destroy protected guests: remove their protection first.
+    Name each guest of an env with --allow-destroy. Without it, the command refuses and lists the guests with
+    the command to repeat. For a manifest, the command asks once and destroys everything, including what runs
+    inside its nodes. It does not destroy protected guests: remove their protection first.
+
+    At a terminal, the command names what it destroys and asks; --yes skips the question.
+    `destroy -M NAME` is another spelling of `destroy manifest:NAME`.
     """  # noqa: D301 - click reads the control character
-    if says_manifest(values):
-        if values["target"] is not None:
-            raise UsageError(f"`{values['target']}` and a manifest are named: say one of them.")
-        return operate(session, "destroy", values)
-    if values["target"] is None:
-        raise UsageError("Say what to destroy: a TARGET such as `env:dev`, or a manifest with -M.")
+    manifest = find_manifest_name("destroy", values)
+    permits = list_permits(values)
+    if says_manifest(values) and permits:
+        raise UsageError("-M destroys a manifest as a whole. To name its guests: destroy manifest:NAME.")
+    if manifest is not None and not permits and (_is_whole(values) or can_ask(session)):
+        return operate(session, "destroy", manifest)
+    refuse_manifest_options(values, is_manifest=manifest is not None)
     with pause_garbage_collection():
         from stackyard.cli.runs.destroy import run_destroy  # lazy: the help needs none of it
 
     return session.run(run_destroy(session, values))
+
+
+def _is_whole(values: Mapping[str, Any]) -> bool:
+    """Return whether a manifest is destroyed as one, and not the guests that --allow-destroy names."""
+    return bool(says_manifest(values) or values["yes"] or values["dry_run"])

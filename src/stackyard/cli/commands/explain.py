@@ -10,6 +10,7 @@ from stackyard.base.errors import UsageError
 from stackyard.base.redaction import Redactor
 from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
+from stackyard.cli.completions import complete_envs
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -28,7 +29,7 @@ _LONGEST_SHOWN = 60
 
 
 @click.command("explain", cls=Command)
-@click.argument("env")
+@click.argument("env", shell_complete=complete_envs)
 @click.option(
     "-H", "--host", metavar="NODE", help="The node (default: the node of the env, or the only node)."
 )

@@ -29,6 +29,13 @@ __all__ = ["import_guests"]
     "node=. Commas separate alternatives. With several filters, a guest must match all of them.",
 )
 @click.option(
+    "--from-state",
+    "from_states",
+    metavar="FILE",
+    multiple=True,
+    help="Import only the guests that this OpenTofu or Terraform state file has, and remove them from it.",
+)
+@click.option(
     "--leave",
     metavar="KEY,...",
     multiple=True,
@@ -49,6 +56,9 @@ def import_guests(session: Session, /, **values: Any) -> Result:
     all such settings.
 
     If the env does not exist, the command creates it: `stackyard import env:home -H pve1`.
+
+    A guest has one owner. With --from-state, the guests leave the state of the configuration that managed
+    them: `stackyard import env:home -H pve1 --from-state ../old/terraform.tfstate`.
     """
     with pause_garbage_collection():
         from stackyard.cli.runs.import_guests import run_import  # lazy: the help needs none of it

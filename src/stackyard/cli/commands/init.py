@@ -36,11 +36,15 @@ def init(folder: str, lab_name: str) -> Result:
     key; if you have none, the command creates one. The site contains your public SSH keys; if you have none,
     the command creates a key for the site.
     """
-    from stackyard.clients.ssh.user_keys import user_public_keys  # lazy: only here
+    from stackyard.cli.commands.lab.instances import Instance  # lazy: asyncio, only here
+    from stackyard.clients.ssh.user_keys import user_public_keys  # lazy: as above
     from stackyard.sources.site.new_site import start_site  # lazy: pydantic, cryptography, only here
 
     started = start_site(Path(folder), _lab_access(lab_name), ssh_keys=user_public_keys())
-    return Result(document=_document(started), show=lambda writer: _show(writer, started))
+    is_running = Instance(lab_name).read() is not None
+    return Result(
+        document=_document(started), show=lambda writer: _show(writer, started, is_lab_running=is_running)
+    )
 
 
 def _lab_access(name: str) -> LabAccess:
@@ -88,19 +92,21 @@ def _document(started: CreatedSite) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, started: CreatedSite) -> None:
+def _show(writer: TextWriter, started: CreatedSite, *, is_lab_running: bool) -> None:
     root = started.root
     writer.line(f"Made a site in {root}: {len(started.files)} files, all valid.", style="green")
     if started.new_key is not None:
-        writer.line(f"Made an age key for you in {started.new_key}: keep a copy, it opens your secrets.")
+        writer.line(
+            f"Made an age key for you in {started.new_key}: back it up, only it decrypts your secrets."
+        )
     if started.ssh_key is not None:
-        writer.line(f"Made an SSH key for the site in {started.ssh_key}: it opens your guests.")
+        writer.line(f"Made an SSH key for the site in {started.ssh_key}: it logs in to your guests.")
     writer.line()
     writer.line("Next:")
     for command, what in (
         (f"stackyard --chdir {root} explain dev", "every value, and where it comes from"),
-        ("stackyard lab up", "a Proxmox VE API without hardware"),
+        *(() if is_lab_running else (("stackyard lab up", "a simulated Proxmox VE"),)),
         (f"stackyard --chdir {root} plan dev", "what would change"),
-        (f"stackyard --chdir {root} apply dev", "make it so"),
+        (f"stackyard --chdir {root} apply dev", "create the guests"),
     ):
         writer.line(f"  {command:<44} # {what}")

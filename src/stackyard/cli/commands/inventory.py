@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stackyard.cli.command import group
+from stackyard.cli.completions import complete_hosts, complete_targets
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -34,8 +35,14 @@ def inventory() -> None:
 
 def _target(function: Callable[..., Any]) -> Callable[..., Any]:
     options = (
-        click.argument("target"),
-        click.option("-H", "--host", metavar="NODE", help="The node, if the target does not name one."),
+        click.argument("target", shell_complete=complete_targets),
+        click.option(
+            "-H",
+            "--host",
+            metavar="NODE",
+            shell_complete=complete_hosts,
+            help="The node, if the target does not name one.",
+        ),
         click.option(
             "--site",
             metavar="DIR",

@@ -9,6 +9,7 @@ import click
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.site import site_option
+from stackyard.cli.completions import complete_hosts, complete_targets
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -21,8 +22,14 @@ __all__ = ["preflight"]
 
 
 @click.command("preflight", cls=Command)
-@click.argument("target", required=False)
-@click.option("-H", "--host", metavar="HOST", help="The host (default: the only node of the site).")
+@click.argument("target", required=False, shell_complete=complete_targets)
+@click.option(
+    "-H",
+    "--host",
+    metavar="HOST",
+    shell_complete=complete_hosts,
+    help="The host (default: the only node of the site).",
+)
 @click.option("--local", is_flag=True, help="Check this machine, even if no file of the site names it.")
 @click.option(
     "-M", "--manifest", "name", metavar="NAME", help="Check the host for this manifest of the site."

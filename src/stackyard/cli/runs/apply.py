@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.diagnostics import describe
 from stackyard.base.errors import ExitStatus, StackyardError, UsageError
+from stackyard.cli.confirmation import NotConfirmedError, can_ask, confirm
 from stackyard.cli.result import Result
-from stackyard.cli.runs.plan import plan_document
-from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
-from stackyard.cli.views.changes import show_changes, show_verdict
+from stackyard.cli.runs.plan import make_plan_request, plan_document, plan_result
+from stackyard.cli.runs.target import ChosenTarget
+from stackyard.cli.views.changes import show_verdict
+from stackyard.cli.views.planned_changes import list_destroyed, show_changes
 from stackyard.path.apply import ApplyOutcome, apply_plan
 from stackyard.path.plan import Plan, PlanRequest, load_plan, make_plan
 from stackyard.path.saved_plans import open_plan
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from stackyard.inventory.targets import Published
     from stackyard.path.run import Run
 
-__all__ = ["PublishedInventory", "nothing_result", "outcome_result", "run_apply"]
+__all__ = ["PublishedInventory", "nothing_result", "outcome_result", "require_yes", "run_apply"]
+
+# How many things a question names that are destroyed.
+_MOST_LOST = 12
 
 
 async def run_apply(session: Session, values: dict[str, Any]) -> Result:
@@ -37,25 +42,48 @@ async def run_apply(session: Session, values: dict[str, Any]) -> Result:
             "--accept-renames, --adopt and --recreate become part of a plan when it is created: "
             "repeat `stackyard plan --out` with them, and apply that."
         )
-    plan_request = PlanRequest(
-        allowances=allowances(values),
-        accept_renames=values["accept_renames"],
-        adopt=values["adopt"],
-        recreate=list_recreated_guests(values),
-    )
+    plan_request = make_plan_request(values)
     async with (
-        ChosenTarget(session, values).run("apply") as opened,
+        ChosenTarget(session, values).run("plan" if values["dry_run"] else "apply") as opened,
         _open_plan(opened, plan_request, plan_file) as (
             run,
             made,
         ),
     ):
+        if values["dry_run"]:
+            return plan_result(run, made)
         made.verdict.raise_refusal(str(run.resolved.target))
         if made.is_nothing:
             return nothing_result(made)
+        if plan_file is None and not values["yes"]:
+            await require_yes(session, run, made, f"Apply this plan to {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=not values["no_verify"])
         inventory = None if values["no_verify"] or outcome.down else _publish(run, outcome)
     return outcome_result(made, outcome, inventory)
+
+
+async def require_yes(session: Session, run: Run, made: Plan, question: str) -> None:
+    """Show a plan at a terminal and ask for a yes; where there is no terminal, nobody is asked.
+
+    Raises:
+        NotConfirmedError: The answer was no; nothing was changed.
+    """
+    if not can_ask(session):
+        return
+
+    def show(writer: TextWriter) -> None:
+        show_changes(writer, made.changes, run.workdir.redactor)
+        # What is permitted is what the question names.
+        show_verdict(writer, replace(made.verdict, permitted=()))
+        writer.line()
+        lost = list_destroyed(made.changes)
+        for text in lost[:_MOST_LOST]:
+            writer.line(f"This {text}.", style="red")
+        if len(lost) > _MOST_LOST:
+            writer.line(f"And {len(lost) - _MOST_LOST} more are destroyed or replaced.", style="red")
+
+    if not await confirm(session, question, show):
+        raise NotConfirmedError(f"The plan of {run.resolved.target} was not applied. Nothing was changed.")
 
 
 def _publish(run: Run, outcome: ApplyOutcome) -> PublishedInventory:
@@ -93,7 +121,7 @@ def nothing_result(made: Plan) -> Result:
     """Return what is shown where there is nothing to apply."""
     return Result(
         document={**plan_document(made), "applied": None, "guests": []},
-        show=lambda writer: show_changes(writer, made.changes),
+        show=lambda writer: show_changes(writer, made.changes, str),
     )
 
 

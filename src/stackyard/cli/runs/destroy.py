@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stackyard.cli.runs.apply import nothing_result, outcome_result
+from stackyard.cli.runs.apply import nothing_result, outcome_result, require_yes
+from stackyard.cli.runs.plan import plan_result
 from stackyard.cli.runs.target import ChosenTarget, allowances
 from stackyard.engine.tofu import PlanMode
 from stackyard.path.apply import apply_plan
@@ -21,11 +22,17 @@ async def run_destroy(session: Session, values: dict[str, Any]) -> Result:
     """Destroy what the target that the options name has."""
     plan_request = PlanRequest(mode=PlanMode.DESTROY, allowances=allowances(values, everything=True))
     async with (
-        ChosenTarget(session, values, by_state=True).run("destroy", may_be_empty=True) as run,
+        ChosenTarget(session, values, by_state=True).run(
+            "plan" if values["dry_run"] else "destroy", may_be_empty=True
+        ) as run,
         make_plan(run, plan_request) as made,
     ):
+        if values["dry_run"]:
+            return plan_result(run, made)
         if made.is_nothing:
             return nothing_result(made)
         made.verdict.raise_refusal(f"The destruction of {run.resolved.target}")
+        if not values["yes"]:
+            await require_yes(session, run, made, f"Destroy everything in {run.resolved.target}?")
         outcome = await apply_plan(run, made, is_verified=False)
     return outcome_result(made, outcome)

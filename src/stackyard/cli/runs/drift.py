@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.result import Result
 from stackyard.cli.runs.target import ChosenTarget
-from stackyard.cli.views.changes import change_document, show_changes
+from stackyard.cli.views.changes import change_document
+from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Changes
 from stackyard.path.drift import find_drift
 from stackyard.path.plan import PlanRequest, make_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.drift import Drift
@@ -40,19 +43,19 @@ async def run_drift(session: Session, values: dict[str, Any]) -> Result:
             ],
             "not_applied": [finding.diagnostic().document() for finding in found.not_applied],
         },
-        show=lambda writer: _show(writer, found),
+        show=lambda writer: _show(writer, found, run.workdir.redactor),
         status=ExitStatus.CHANGES if is_reported else ExitStatus.DONE,
     )
 
 
-def _show(writer: TextWriter, found: Drift) -> None:
-    show_changes(writer, Changes(planned=found.managed))
+def _show(writer: TextWriter, found: Drift, redact: Callable[[str], str]) -> None:
+    show_changes(writer, Changes(planned=found.managed), redact)
     if found.ignored:
         writer.line(f"Changed by itself, and ignored: {len(found.ignored)} resources.")
     for finding in found.not_applied:
         writer.line(f"{finding.kind.summary}: {finding.detail}", style="yellow")
         writer.line(f"    {finding.kind.remedy}")
     if found.unmanaged:
-        writer.line("Guests that are not in this state:")
+        writer.line("Guests that no state manages:")
         rows = [(guest.name or "-", str(guest.vm_id), guest.kind, guest.node) for guest in found.unmanaged]
         writer.table(("guest", "vm id", "type", "node"), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stackyard.base.errors import UsageError
@@ -12,6 +13,7 @@ from stackyard.cli.unstored import warn_of_unstored_states
 from stackyard.cli.views.changes import describe_finding
 from stackyard.desired import Container
 from stackyard.path.environment import EnvironmentSource
+from stackyard.path.importing.handover import removed_blocks
 from stackyard.path.importing.run import ImportRequest, import_guests
 from stackyard.path.importing.selection import parse_filter
 from stackyard.path.recording import RunSubject, recorded
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.importing.configuration import TranslatedGuest
+    from stackyard.path.importing.handover import Released
+    from stackyard.path.importing.other_states import OtherGuest
     from stackyard.path.importing.run import ImportResult
 
 __all__ = ["run_import"]
@@ -37,6 +41,8 @@ async def run_import(session: Session, values: dict[str, Any]) -> Result:
         filters=tuple(parse_filter(text) for text in texts),
         left_alone=frozenset(key for given in values["leave"] for key in _words(given)),
         is_trial=values["dry_run"],
+        from_states=tuple(map(Path, values["from_states"])),
+        folders=(Path(), source.resolver.site.root),
     )
     warn_of_unstored_states(source.store.base, session)
     settings = settings_of(values, source.store)
@@ -97,7 +103,29 @@ def _document(done: ImportResult, wanted: ImportRequest) -> dict[str, Any]:
         ],
         "foreseen": [describe_finding(finding) for finding in done.foreseen],
         "managed": [{"vm_id": vm_id, "state": state} for vm_id, state in sorted(done.managed.items())],
+        "from_states": [_released_document(one) for one in done.released],
+        "nearby_states": [
+            {
+                "file": str(one.path),
+                "backend": one.backend or None,
+                "guests": [_other_document(guest) for guest in one.guests],
+            }
+            for one in done.nearby
+        ],
     }
+
+
+def _released_document(one: Released) -> dict[str, Any]:
+    return {
+        "file": str(one.handover.state.path),
+        "serial": one.serial,
+        "backup": None if one.backup is None else str(one.backup),
+        "removed": [_other_document(guest) for guest in one.handover.guests],
+    }
+
+
+def _other_document(guest: OtherGuest) -> dict[str, Any]:
+    return {"address": guest.address, "name": guest.name, "vm_id": guest.vm_id, "node": guest.node}
 
 
 def _type(one: TranslatedGuest) -> str:
@@ -123,9 +151,28 @@ def _show(writer: TextWriter, done: ImportResult, wanted: ImportRequest) -> None
         verb = "Would import" if wanted.is_trial else "Imported"
         guests = "1 guest" if len(done.guests) == 1 else f"{len(done.guests)} guests"
         writer.line(f"{verb} {guests} into {done.target}; the plan for them is empty.", style="green")
+    for released in done.released:
+        _show_released(writer, released)
     others = sum(state != done.state for state in done.managed.values())
     if others:
         writer.line(f"Left out, because other states have them: {others}.")
+
+
+def _show_released(writer: TextWriter, released: Released) -> None:
+    handover, backup = released.handover, released.backup
+    writer.line()
+    if backup is None:
+        writer.line(f"Would remove from {handover.state.path}:")
+    else:
+        writer.line(f"Removed from {handover.state.path} (the state before: {backup.name}):")
+    for guest in handover.guests:
+        writer.line(f"  {guest.address}  ({guest.name or guest.kind} {guest.vm_id} on {guest.node})")
+    if backup is not None:
+        writer.line("Delete these resource blocks there: the next plan would create the guests again.")
+        return
+    writer.line("Or, where its state is in a backend, apply this there in place of the resource blocks:")
+    for line in removed_blocks(handover):
+        writer.line(f"  {line}")
 
 
 def _list_changed_lines(before: str, after: str) -> list[str]:

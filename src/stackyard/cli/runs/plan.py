@@ -7,39 +7,59 @@ from typing import TYPE_CHECKING, Any
 from stackyard.base.errors import ExitStatus
 from stackyard.cli.result import Result
 from stackyard.cli.runs.target import ChosenTarget, allowances, list_recreated_guests
-from stackyard.cli.views.changes import change_document, show_changes, show_verdict, verdict_document
+from stackyard.cli.views.changes import change_document, show_verdict, verdict_document
+from stackyard.cli.views.planned_changes import show_changes
 from stackyard.engine.changes import Action
 from stackyard.path.plan import PlanRequest, make_plan
 from stackyard.path.saved_plans import save_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from stackyard.cli.session import Session
     from stackyard.cli.views.text_writer import TextWriter
     from stackyard.path.plan import Plan
+    from stackyard.path.run import Run
 
-__all__ = ["plan_document", "run_plan"]
+__all__ = ["make_plan_request", "plan_document", "plan_result", "run_plan"]
 
 
 async def run_plan(session: Session, values: dict[str, Any]) -> Result:
     """Plan the target that the options name."""
-    plan_request = PlanRequest(
-        allowances=allowances(values),
-        accept_renames=values["accept_renames"],
-        adopt=values["adopt"],
-        recreate=list_recreated_guests(values),
-    )
     out: str | None = values["out"]
-    async with ChosenTarget(session, values).run("plan") as run, make_plan(run, plan_request) as made:
+    async with (
+        ChosenTarget(session, values).run("plan") as run,
+        make_plan(run, make_plan_request(values)) as made,
+    ):
         if out:
             out = save_plan(run, made.saved(plan_document(made)), out)
-        has_changes = not made.changes.is_empty
-    status = ExitStatus.CHANGES if has_changes and values["detailed_exitcode"] else ExitStatus.DONE
-    if made.verdict.refused:
-        status = ExitStatus.REFUSED
+    return plan_result(run, made, out=out or None, is_detailed=values["detailed_exitcode"])
+
+
+def plan_result(run: Run, made: Plan, *, out: str | None = None, is_detailed: bool = False) -> Result:
+    """Return what is shown of a plan that is not applied.
+
+    Args:
+        run: The target.
+        made: The plan.
+        out: Where it was saved.
+        is_detailed: Whether the exit status tells that there are changes.
+    """
+    status = ExitStatus.CHANGES if is_detailed and not made.changes.is_empty else ExitStatus.DONE
     return Result(
-        document={**plan_document(made), "plan": out or None},
-        show=lambda writer: _show(writer, made, out),
-        status=status,
+        document={**plan_document(made), "plan": out},
+        show=lambda writer: _show(writer, made, out, run.workdir.redactor),
+        status=ExitStatus.REFUSED if made.verdict.refused else status,
+    )
+
+
+def make_plan_request(values: Mapping[str, Any]) -> PlanRequest:
+    """Return what the options ask of a plan; options that a command does not have ask for nothing."""
+    return PlanRequest(
+        allowances=allowances(values),
+        accept_renames=values.get("accept_renames", False),
+        adopt=values.get("adopt", False),
+        recreate=list_recreated_guests(values),
     )
 
 
@@ -58,8 +78,8 @@ def plan_document(made: Plan) -> dict[str, Any]:
     }
 
 
-def _show(writer: TextWriter, made: Plan, out: str | None) -> None:
-    show_changes(writer, made.changes)
+def _show(writer: TextWriter, made: Plan, out: str | None, redact: Callable[[str], str]) -> None:
+    show_changes(writer, made.changes, redact)
     show_verdict(writer, made.verdict)
     if out:
         writer.line(f"Saved to {out}.")

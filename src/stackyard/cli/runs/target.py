@@ -52,7 +52,7 @@ _PERMITS = {
 def list_recreated_guests(values: Mapping[str, Any]) -> frozenset[str]:
     """Return the guests that the user wants to be created again."""
     return frozenset(
-        name.strip() for names in values["recreate"] for name in names.split(",") if name.strip()
+        name.strip() for names in values.get("recreate", ()) for name in names.split(",") if name.strip()
     )
 
 

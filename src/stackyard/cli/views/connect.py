@@ -129,9 +129,11 @@ def show_connected(writer: TextWriter, done: Connected, reports: Sequence[Prefli
     else:
         writer.line("Nothing had to be written.")
     if done.written.new_key is not None:
-        writer.line(f"Made an age key for you in {done.written.new_key}: keep a copy, it opens your secrets.")
+        writer.line(
+            f"Made an age key for you in {done.written.new_key}: back it up, only it decrypts your secrets."
+        )
     if done.written.ssh_key is not None:
-        writer.line(f"Made an SSH key for the site in {done.written.ssh_key}: it opens your guests.")
+        writer.line(f"Made an SSH key for the site in {done.written.ssh_key}: it logs in to your guests.")
     for report in reports:
         writer.line()
         _show_report(writer, report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stackyard.base.diagnostics import Severity
+from stackyard.cli.error_codes import find_explained
 
 if TYPE_CHECKING:
     from stackyard.base.diagnostics import Diagnostic
@@ -25,6 +26,9 @@ def write_failure(writer: TextWriter, error: StackyardError) -> None:
         _write_finding(writer, found)
     for line in error.remedy.splitlines():
         writer.line(f"  {line}", style="cyan")
+    code = find_explained(error)
+    if code is not None:
+        writer.line(f"  More: stackyard explain-error {code}", style="bright_black")
     writer.flush()
 
 

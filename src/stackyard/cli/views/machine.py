@@ -38,6 +38,11 @@ class JsonOutput:
         self._error_writer = error_writer
         self._is_published = False
 
+    @property
+    def question_writer(self) -> None:
+        """Nowhere: a program reads the result, and answers nothing."""
+        return None
+
     def begin(self, command: str) -> None:
         """Write nothing yet."""
 
@@ -78,6 +83,11 @@ class EventsOutput:
         self._seq = 0
         self._began = time.monotonic()
         self._is_finished = False
+
+    @property
+    def question_writer(self) -> None:
+        """Nowhere: a program reads the result, and answers nothing."""
+        return None
 
     def begin(self, command: str) -> None:
         """Write the first line."""

@@ -16,6 +16,10 @@ __all__ = ["HumanOutput", "Output"]
 class Output(Protocol):
     """Writes what a command gives back. Each run ends with a call of `succeed` or `fail`."""
 
+    @property
+    def question_writer(self) -> TextWriter | None:
+        """Where questions are written, none where a program reads the result."""
+
     def begin(self, command: str) -> None:
         """Take note that the run of a command begins."""
 
@@ -44,6 +48,11 @@ class HumanOutput:
         self._writer = writer
         self._error_writer = error_writer
         self._is_published = False
+
+    @property
+    def question_writer(self) -> TextWriter:
+        """Where errors go: a result that is written to a file has no questions in it."""
+        return self._error_writer
 
     def begin(self, command: str) -> None:
         """Say nothing: who typed it knows."""

@@ -64,6 +64,17 @@ class TextWriter:
         styled = click.style(shown, fg=style) if style and self.colour else shown
         self._stream.write(styled + "\n")
 
+    def wrapped(self, text: str, *, indent: str, style: str | None = None) -> None:
+        """Write a text below an indent: wrapped between words on a terminal, one line everywhere else."""
+        width = self._terminal_width() - len(indent) if self._is_terminal else 0
+        if width < _LEAST_SHARED_CHARACTERS or len(text) <= width:
+            self.line(f"{indent}{text}", style=style)
+            return
+        import textwrap  # lazy: most commands wrap nothing
+
+        for line in textwrap.wrap(on_one_line(text), width, break_on_hyphens=False):
+            self.line(f"{indent}{line}", style=style)
+
     def lines(self, text: str) -> None:
         """Write a text of many lines that is a result itself: a page of help, a script, a document."""
         for line in text.split("\n"):
@@ -87,18 +98,21 @@ class TextWriter:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             self.line("  ".join(cells).rstrip())
 
+    def _terminal_width(self) -> int:
+        import shutil  # lazy: with what it imports, 3 ms of every start
+
+        return shutil.get_terminal_size((120, 24)).columns
+
     def _draw_table(
         self, headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
     ) -> bool:
         """Draw a table if the terminal is wide enough for one."""
-        import shutil  # lazy: with what it imports, 3 ms of every start
-
         from rich import box  # lazy: rich costs 60 ms, and most commands show no table
         from rich.console import Console  # lazy: as above
         from rich.table import Table  # lazy: as above
         from rich.text import Text  # lazy: as above
 
-        terminal = shutil.get_terminal_size((120, 24)).columns
+        terminal = self._terminal_width()
         kept = sum(width for width in widths if width <= _NARROW_CHARACTERS) + 3 * len(widths)
         shared = sum(width > _NARROW_CHARACTERS for width in widths)
         if terminal < kept + min(shared, 1) * _LEAST_SHARED_CHARACTERS:

@@ -23,13 +23,12 @@ _UNUSED_SUFFIXES = frozenset({".c", ".cc", ".h", ".hpp", ".pxd", ".pxi", ".pyi",
 _UNUSED_FOLDERS = frozenset({"__pycache__", "test", "tests", "testing"})
 # Of what describes a distribution these say where it was installed from.
 _UNUSED_NOTES = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
-# The models of every service are by far the largest part of botocore; objects are kept in S3 alone.
-_MODELS = "botocore/data/"
-_KEPT_MODELS = ("s3", "s3control", "sts", "sso", "sso-oidc")
 
 
 def runtime_distributions() -> tuple[importlib.metadata.Distribution, ...]:
     """Return what has to be installed for stackyard to run, itself left out, by name.
+
+    No extra is among them: an inner run reaches the store through its channel, not through a client of it.
 
     Raises:
         PackageNotFoundError: Something that is needed is not installed.
@@ -96,10 +95,4 @@ def package_parts(
 def _is_used(file: importlib.metadata.PackagePath) -> bool:
     if file.suffix in _UNUSED_SUFFIXES or file.name in _UNUSED_NOTES:
         return False
-    if _UNUSED_FOLDERS & set(file.parts[:-1]):
-        return False
-    text = file.as_posix()
-    if text.startswith(_MODELS):
-        model = text.removeprefix(_MODELS).split("/")
-        return len(model) == 1 or model[0] in _KEPT_MODELS
-    return True
+    return not _UNUSED_FOLDERS & set(file.parts[:-1])

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from stackyard.base.errors import StackyardError
     from stackyard.operator.preflight.reachable_host import ReachableHost
 
-__all__ = ["check_certificate", "check_clock", "check_version", "is_link_local", "refusal"]
+__all__ = ["OLDEST_MAJOR", "check_certificate", "check_clock", "check_version", "is_link_local", "refusal"]
 
-_OLDEST_MAJOR = 8
+OLDEST_MAJOR = 8
 _SOON = datetime.timedelta(days=21)
 # Proxmox tells whole seconds; what the way there and back took is not known more exactly either.
 _TOLERANCE_S = 5.0
@@ -55,10 +55,10 @@ async def check_version(reachable: ReachableHost) -> Observation:
     """Check the version of Proxmox VE."""
     found = Diagnostics()
     major = reachable.version.partition(".")[0]
-    if major.isdecimal() and int(major) < _OLDEST_MAJOR:
+    if major.isdecimal() and int(major) < OLDEST_MAJOR:
         found.add(
             kinds.OLD_PROXMOX,
-            f"{reachable.node} runs Proxmox VE {reachable.version}; tested is {_OLDEST_MAJOR} and later.",
+            f"{reachable.node} runs Proxmox VE {reachable.version}; tested is {OLDEST_MAJOR} and later.",
         )
     return Observation(text=f"Proxmox VE {reachable.version or 'of unknown version'}", findings=tuple(found))
 

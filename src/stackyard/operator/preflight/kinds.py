@@ -95,7 +95,8 @@ LAB_GUESTS = Kind(
     remedy=(
         "Install bubblewrap (`apt install bubblewrap`) on the machine of the lab and start the lab again "
         "(`stackyard lab down`, `stackyard lab up`); or use a manifest of virtual machines without "
-        "`spec` and without type `pve`."
+        "`spec` and without type `pve`, or create "
+        "the guests alone with `stackyard apply manifest:NAME --no-verify`."
     ),
 )
 NESTED_UNKNOWN = Kind(
@@ -149,7 +150,7 @@ SSH = Kind(
 SSH_ADVISED = Kind(
     code="W-PREFLIGHT-SSH",
     summary="The host cannot be reached over SSH",
-    remedy="Nothing here needs it, but user data of guests would: check the login and the port.",
+    remedy="Containers do not need it, but VMs with user data do: check the login and the port.",
     severity=Severity.WARNING,
 )
 CLOCK = Kind(

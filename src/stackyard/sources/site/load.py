@@ -19,7 +19,7 @@ from stackyard.sources.site.layers import GuestEntry, Layer, merge
 from stackyard.sources.site.names import Stamp, stamp_of
 from stackyard.sources.site.networks import Networks, networks_of
 from stackyard.sources.site.secret_values import SiteSecrets, read_site_secrets
-from stackyard.sources.site.store_choice import choose_store
+from stackyard.sources.site.store_choice import choose_store, read_site_store
 from stackyard.sources.site.tree import LoadedFile, Tree, read_tree
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Site:
         return choose_store(
             self.root,
             self.root / directories.PROJECT_FOLDER,
-            site_store=self.settings.store,
+            site_store=read_site_store(self.root) if self.found.errors else self.settings.store,
             site_key=self.secret_values.site_key,
         )
 

@@ -19,7 +19,14 @@ from stackyard.sources.store.pool import lent_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["REPOSITORY_FILE", "STORE_VARIABLE", "StoreChoiceError", "choose_store", "find_store"]
+__all__ = [
+    "REPOSITORY_FILE",
+    "STORE_VARIABLE",
+    "StoreChoiceError",
+    "choose_store",
+    "find_store",
+    "read_site_store",
+]
 
 STORE_VARIABLE = "STACKYARD_STORE"
 REPOSITORY_FILE = "stackyard.yaml"
@@ -86,15 +93,15 @@ def find_store(start: Path | None = None) -> ChosenStore:
     here = Path(os.path.abspath(start or "."))
     for folder in (here, *here.parents):
         if (folder / _DEPLOYMENT_FILE).is_file():
-            return choose_store(folder, folder / PROJECT_FOLDER, site_store=_read_site(folder))
+            return choose_store(folder, folder / PROJECT_FOLDER, site_store=read_site_store(folder))
     try:
         root = find_site(start=here)
     except SiteNotFoundError:
         return choose_store(here, directories.data_folder())
-    return choose_store(root, root / PROJECT_FOLDER, site_store=_read_site(root))
+    return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
 
 
-def _read_site(root: Path) -> str | None:
+def read_site_store(root: Path) -> str | None:
     """Return the store that `site.yaml` names, where there is such a file."""
     path = root / SITE_FILE
     if not path.is_file():
@@ -103,7 +110,9 @@ def _read_site(root: Path) -> str | None:
     document = read_document(path, found)
     found.raise_errors(str(path))
     said = None if document is None else document.data.get("store")
-    return said if isinstance(said, str) else None
+    if said is not None and not isinstance(said, str):
+        raise UsageError(f"`store` in {path} is not the address of a store.")
+    return said
 
 
 def _read_repository(root: Path) -> tuple[Path | None, str | None]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import getpass
+import os
+import socket
+import uuid
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -9,10 +14,10 @@ import orjson
 from stackyard.base.documents.jsontext import JsonError, parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import BusyError, InvalidInputError, StackyardError, UnreachableError
+from stackyard.state.lockinfo import LockInfo, make_lock_info
 
 if TYPE_CHECKING:
     from stackyard.state.document import StateDocument
-    from stackyard.state.lockinfo import LockInfo
 
 __all__ = [
     "BackendError",
@@ -20,6 +25,7 @@ __all__ = [
     "MoveRefusedError",
     "NothingToMoveError",
     "StateLocation",
+    "describe_lock",
     "is_marker",
     "make_marker",
 ]
@@ -97,6 +103,31 @@ class StateLocation(Protocol):
 
     def close(self) -> None:
         """Let go of connections and files."""
+
+
+def describe_lock(place: StateLocation, operation: str, info: str) -> LockInfo:
+    """Return a new lock for a place, as an engine would describe it.
+
+    Args:
+        place: What is locked.
+        operation: What for, in a few words.
+        info: What else there is to say to whoever finds the lock.
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    made = LockInfo(
+        id=str(uuid.uuid4()),
+        operation=operation,
+        info=info,
+        who=f"{user}@{socket.gethostname()}",
+        version="stackyard",
+        created=now.isoformat().replace("+00:00", "Z"),
+        path=place.label.removeprefix("s3://").partition("?")[0],
+    )
+    return make_lock_info(made)
 
 
 def make_marker(document: StateDocument, destination: str, backup: str) -> bytes:

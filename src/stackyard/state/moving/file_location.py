@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FileLocation"]
 
+_REPLACED = b'{"replaced": "This state was replaced while you waited for its lock. Run the command again."}\n'
+
 
 class FileLocation:
     """A state file such as `terraform.tfstate`.
@@ -55,6 +57,9 @@ class FileLocation:
             holder = self._holder()
             who = f" by {holder.who} ({holder.operation}), lock {holder.id}" if holder is not None else ""
             raise BackendLockedError(f"{self._path} is locked{who}.") from err
+        if not self._is_locked_file():
+            self.close()
+            raise BackendLockedError(f"{self._path} was replaced while it was locked.")
         files.replace_file(self._info_path, info.body())
 
     def unlock(self, info: LockInfo) -> None:
@@ -84,7 +89,20 @@ class FileLocation:
     def write(self, data: bytes, info: LockInfo) -> None:
         """Replace the file in one step."""
         del info
-        files.replace_file(self._path, data)
+        self.replace(data)
+
+    def replace(self, data: bytes) -> None:
+        """Replace the file in one step, with the rights that it had.
+
+        An engine that waits for the lock has opened the old file, and would go on with what it holds. So the
+        old file gets a content that engines refuse.
+        """
+        is_ours = self._is_locked_file()
+        mode = self._path.stat().st_mode & 0o777 if is_ours else files.PRIVATE
+        files.replace_file(self._path, data, mode=mode)
+        if self._locked is not None and is_ours:
+            os.ftruncate(self._locked, 0)
+            os.pwrite(self._locked, _REPLACED, 0)
 
     def retire(self, data: bytes, document: StateDocument, destination: str, info: LockInfo) -> str | None:
         """Keep a copy beside the file, and put something in its place that the engine refuses to read.
@@ -94,7 +112,7 @@ class FileLocation:
         del info
         backup = self._path.with_name(f"{self._path.name}.moved-{document.serial}")
         files.replace_file(backup, data)
-        files.replace_file(self._path, make_marker(document, destination, backup.name))
+        self.replace(make_marker(document, destination, backup.name))
         return f"out of use: engines refuse to read it; the old state is in {backup.name}"
 
     def close(self) -> None:

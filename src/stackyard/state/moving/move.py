@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import datetime
-import getpass
 import hashlib
-import os
-import socket
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,12 +12,13 @@ from stackyard.base.documents.jsontext import parse_json
 from stackyard.base.documents.limits import LARGE
 from stackyard.base.errors import StackyardError
 from stackyard.state.document import StateDocument, read_document
-from stackyard.state.lockinfo import LockInfo, make_lock_info
-from stackyard.state.moving.base import MoveRefusedError, NothingToMoveError, StateLocation
+from stackyard.state.moving.base import MoveRefusedError, NothingToMoveError, StateLocation, describe_lock
 from stackyard.state.moving.journal import MoveEntry, MoveJournal, MovePhase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from stackyard.state.lockinfo import LockInfo
 
 __all__ = ["Moved", "move_state"]
 
@@ -189,21 +185,9 @@ def _locks(entry: MoveEntry) -> tuple[LockInfo, LockInfo]:
 
 
 def _lock_info(place: StateLocation) -> LockInfo:
-    now = datetime.datetime.now(datetime.UTC)
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    info = LockInfo(
-        id=str(uuid.uuid4()),
-        operation="stackyard state move",
-        info="A move; repeat it on the same machine if it was interrupted.",
-        who=f"{user}@{socket.gethostname()}",
-        version="stackyard",
-        created=now.isoformat().replace("+00:00", "Z"),
-        path=place.label.removeprefix("s3://").partition("?")[0],
+    return describe_lock(
+        place, "stackyard state move", "A move; repeat it on the same machine if it was interrupted."
     )
-    return make_lock_info(info)
 
 
 def _needs_writing(

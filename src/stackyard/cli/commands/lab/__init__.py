@@ -42,6 +42,11 @@ _LATER = {
         name="journal",
         help="Show the requests that clients sent, oldest first.",
     ),
+    "list": LazyCommand(
+        module="stackyard.cli.commands.lab.list",
+        name="list_labs",
+        help="List the running labs. `stackyard lab status --name NAME` shows how to log in to one.",
+    ),
     "snapshot": LazyCommand(
         module="stackyard.cli.commands.lab.snapshot",
         name="snapshot",
@@ -50,7 +55,7 @@ _LATER = {
     "ssh": LazyCommand(
         module="stackyard.cli.commands.lab.ssh",
         name="ssh",
-        help="Log in to a guest, or run a command in it.",
+        help="Log in to a guest or a node, or run a command there.",
     ),
 }
 
@@ -66,6 +71,7 @@ def lab() -> None:
     \b
     stackyard lab up        start a lab in the background; it is ready when the command returns
     stackyard lab status    show how to reach it
+    stackyard lab list      show which labs run
     stackyard lab down      stop it
     """  # noqa: D301 - click reads the control character
 

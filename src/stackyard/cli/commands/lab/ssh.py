@@ -1,4 +1,4 @@
-"""`stackyard lab ssh`: a login to a guest of a lab, with the real ssh."""
+"""`stackyard lab ssh`: a login to a guest or a node of a lab, with the real ssh."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from stackyard.cli.result import Result
 from stackyard.cli.settings import read_settings
 
 if TYPE_CHECKING:
+    from stackyard.cli.commands.lab.client import LabClient
     from stackyard.cli.commands.lab.instances import Instance
 
 __all__ = ["ssh"]
 
 
 class GuestUnreachableError(UnreachableError):
-    """A guest of the lab cannot be logged in to: it does not run, has no address, or no one is let in."""
+    """A guest or a node cannot be logged in to: it does not run, has no address, or no one is let in."""
 
     code = "E-LAB-GUEST-UNREACHABLE"
-    summary = "A guest of the lab cannot be reached"
-    default_remedy = "`stackyard lab guests --all` shows its status, addresses and users."
+    summary = "A guest or a node of the lab cannot be reached"
+    default_remedy = "`stackyard lab guests --all` shows the status, addresses and users of guests."
 
 
 @click.command("ssh", cls=Command, context_settings={"ignore_unknown_options": False})
@@ -46,15 +47,16 @@ class GuestUnreachableError(UnreachableError):
 @click.argument("guest")
 @click.argument("command", nargs=-1)
 def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Result:
-    """Log in to a guest, or run a command in it.
+    """Log in to a guest or a node, or run a command there.
 
-    Name the guest by its name or VM ID. The command runs the real ssh, with the port, the user and the host
-    key of the guest; everything after -- is the command to run in the guest. You log in with a key that the
-    lab creates for you, whatever users and keys the guest has. With --json, the command prints the command
-    line of ssh and runs nothing.
+    Name the guest by its name or VM ID, or name a node, where you are root and find the commands of Proxmox.
+    The command runs the real ssh, with the port, the user and the host key of the guest; everything after --
+    is the command to run in the guest. You log in with a key that the lab creates for you, whatever users and
+    keys the guest has. With --json, the command prints the command line of ssh and runs nothing.
 
     \b
     stackyard lab ssh web1
+    stackyard lab ssh pve1 -- qm list
     stackyard lab ssh web1 -i ~/.ssh/lab -- cat /var/log/cloud-init.log
     stackyard lab ssh 100 --user root
     """  # noqa: D301 - click reads the control character
@@ -64,7 +66,7 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     from stackyard.cli.commands.lab.instances import Instance  # lazy: as above
 
     client, instance = lab_client(name), Instance(name)
-    found = client.call("GET", "/guests", name=guest)["guests"][0]
+    kind, found = _find(client, guest)
     if options["identity"] is None and found["takes_owner_key"]:
         key = read_or_create_owner_key(instance.folder)
         client.call("POST", "/owner-keys", key=key.public)
@@ -72,7 +74,7 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
     argv = _argv(instance, found, command, **options)
     settings = read_settings(sys.argv[1:])
     if settings.is_json or settings.is_events:
-        return Result(document={"argv": argv, "guest": found})
+        return Result(document={"argv": argv, kind: found})
     try:
         process.replace_process(process.Command(argv=tuple(argv), env=dict(os.environ)))
     except process.ProgramMissingError as err:
@@ -80,6 +82,20 @@ def ssh(name: str, guest: str, command: tuple[str, ...], **options: Any) -> Resu
             "`ssh` was not found.",
             remedy=f"Install OpenSSH's client, or connect with another one: {shlex.join(argv)}",
         ) from err
+
+
+def _find(client: LabClient, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the guest of a name or number, else the node of that name, each with the word for it."""
+    from stackyard.cli.commands.lab.client import LabRefusedError  # lazy: ssl, as above
+
+    try:
+        return "guest", client.call("GET", "/guests", name=name)["guests"][0]
+    except LabRefusedError:
+        nodes = client.call("GET", "/nodes")["nodes"]
+        for node in nodes:
+            if node["name"] == name:
+                return "node", node
+        raise
 
 
 def _argv(
@@ -92,20 +108,22 @@ def _argv(
 ) -> list[str]:
     if found["port"] is None:
         why = "has no address" if found["status"] == "running" else f"is {found['status']}"
-        raise GuestUnreachableError(f"The guest '{found['name']}' {why}.")
+        kind = "guest" if "vmid" in found else "node"
+        raise GuestUnreachableError(f"The {kind} '{found['name']}' {why}.")
     chosen = user or next(iter(found["users"]), "root" if found["takes_owner_key"] else None)
     if chosen is None:
         raise GuestUnreachableError(
             f"No user can log in to '{found['name']}': its cloud-init names no user.",
             remedy="Give it a cloud-init drive with a user and a key, or name one with --user.",
         )
-    known = instance.folder / "known_hosts" / str(found["vmid"])
-    _write_known(known, found)
+    alias = f"guest-{found['vmid']}" if "vmid" in found else f"node-{found['name']}"
+    known = instance.folder / "known_hosts" / alias.removeprefix("guest-")
+    _write_known(known, f"{alias} {found['host_key']}\n")
     options = {
         "UserKnownHostsFile": str(known),
         "GlobalKnownHostsFile": os.devnull,
         "StrictHostKeyChecking": "yes",
-        "HostKeyAlias": f"guest-{found['vmid']}",
+        "HostKeyAlias": alias,
     }
     argv = ["ssh", "-p", str(found["port"])]
     for key, value in options.items():
@@ -116,8 +134,8 @@ def _argv(
     return [*argv, "--", *command] if command else argv
 
 
-def _write_known(path: Path, found: dict[str, Any]) -> None:
+def _write_known(path: Path, line: str) -> None:
     from stackyard.base import files  # lazy: with what it imports, for this verb only
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    files.replace_file(path, f"guest-{found['vmid']} {found['host_key']}\n".encode())
+    files.replace_file(path, line.encode())

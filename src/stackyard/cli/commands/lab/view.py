@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stackyard.cli.completions import complete_labs
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def name_option(function: Callable[..., Any]) -> Callable[..., Any]:
         "--name",
         default=DEFAULT_NAME,
         metavar="NAME",
+        shell_complete=complete_labs,
         help="The name of the lab, if several run at the same time.",
     )(function)
 

@@ -11,6 +11,7 @@ from stackyard.base.errors import ExitStatus, UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.words import instant, local_time
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["audit"]
 
 
 @click.command("audit", cls=Command)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_states)
 @click.option(
     "--service", "is_service", is_flag=True, help="Show the log of the service itself: principals, logins."
 )

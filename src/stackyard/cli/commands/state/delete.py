@@ -6,13 +6,14 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 __all__ = ["delete", "restore"]
 
 
 @click.command("delete", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option("--reason", required=True, metavar="TEXT", help="The reason, for the audit log.")
 @store_options
 def delete(name: str, reason: str, choice: StoreChoice) -> Result:
@@ -29,7 +30,7 @@ def delete(name: str, reason: str, choice: StoreChoice) -> Result:
 
 
 @click.command("restore", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @store_options
 def restore(name: str, choice: StoreChoice) -> Result:
     """Restore a deleted state. If it is not deleted, that is not an error."""

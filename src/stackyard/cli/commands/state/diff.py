@@ -11,6 +11,7 @@ from stackyard.base.errors import ExitStatus, FileError, UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.words import brief, plain
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _STYLES = {"added": ("+", "green"), "changed": ("~", "yellow"), "removed": ("-",
 
 
 @click.command("diff", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.argument("before", required=False, metavar="[VERSION|FILE]")
 @click.argument("after", required=False, metavar="[VERSION|FILE]")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with status 2 if there are differences.")

@@ -8,13 +8,14 @@ from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.recover import lock_state
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 __all__ = ["forget"]
 
 
 @click.command("forget", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @store_options
 def forget(name: str, addresses: tuple[str, ...], choice: StoreChoice) -> Result:

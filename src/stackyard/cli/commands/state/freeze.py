@@ -6,13 +6,14 @@ import click
 
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 __all__ = ["freeze", "unfreeze"]
 
 
 @click.command("freeze", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option("--reason", required=True, metavar="TEXT", help="The reason; every refused run shows it.")
 @store_options
 def freeze(name: str, reason: str, choice: StoreChoice) -> Result:
@@ -32,7 +33,7 @@ def freeze(name: str, reason: str, choice: StoreChoice) -> Result:
 
 
 @click.command("unfreeze", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @store_options
 def unfreeze(name: str, choice: StoreChoice) -> Result:
     """Allow locks and writes of a state again. If it is not frozen, that is not an error."""

@@ -7,13 +7,14 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
 from stackyard.cli.commands.state.words import PERIOD, instant, period
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 __all__ = ["grant"]
 
 
 @click.command("grant", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option(
     "--allow",
     "rules",

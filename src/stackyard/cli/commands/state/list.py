@@ -9,6 +9,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.words import instant, local_time, size
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = ["list_states"]
 
 
 @click.command("list", cls=Command)
-@click.argument("prefix", required=False, default="")
+@click.argument("prefix", required=False, default="", shell_complete=complete_states)
 @click.option("--deleted", is_flag=True, help="Show deleted states too.")
 @store_options
 def list_states(prefix: str, deleted: bool, choice: StoreChoice) -> Result:

@@ -10,6 +10,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.words import PERIOD, instant, period
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = ["locks"]
 
 
 @click.command("locks", cls=Command)
-@click.argument("prefix", required=False, default="")
+@click.argument("prefix", required=False, default="", shell_complete=complete_states)
 @click.option(
     "--stale-after",
     type=PERIOD,

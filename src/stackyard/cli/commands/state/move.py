@@ -13,6 +13,7 @@ from stackyard.base import events
 from stackyard.base.errors import UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 from stackyard.cli.session import Session, pass_session
 
@@ -27,7 +28,7 @@ __all__ = ["move"]
 
 
 @click.command("move", cls=Command)
-@click.argument("source")
+@click.argument("source", shell_complete=complete_states)
 @click.argument("destination")
 @click.option("--keep-source", is_flag=True, help="Copy the state, and keep the source in use.")
 @click.option(

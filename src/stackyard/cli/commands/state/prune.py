@@ -9,6 +9,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
 from stackyard.cli.commands.state.words import PERIOD
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["prune"]
 
 
 @click.command("prune", cls=Command)
-@click.argument("prefix", required=False, default="")
+@click.argument("prefix", required=False, default="", shell_complete=complete_states)
 @click.option(
     "--keep",
     type=click.IntRange(1),

@@ -13,6 +13,7 @@ from stackyard.base.errors import FileError, UsageError
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.diff import difference_document, show_difference
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _FILE, _STORE = "file", "store"
 
 
 @click.command("recover", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option("--file", "path", metavar="FILE", help="The state file (default: the one that an apply left).")
 @click.option(
     "--use",

@@ -7,13 +7,14 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, current_actor, open_service, store_options
 from stackyard.cli.commands.state.versions import version_document
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 __all__ = ["rollback"]
 
 
 @click.command("rollback", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.argument("version", type=click.IntRange(1))
 @click.option("--reason", default="", metavar="TEXT", help="The reason, for the version and the audit log.")
 @store_options

@@ -13,6 +13,7 @@ from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.versions import describe_refused_write, version_document
 from stackyard.cli.commands.state.words import brief, plain
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 from stackyard.cli.settings import read_settings
 
@@ -26,7 +27,7 @@ _STDOUT = "-"
 
 
 @click.command("show", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option(
     "--version",
     "number",

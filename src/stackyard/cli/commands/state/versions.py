@@ -10,6 +10,7 @@ import click
 from stackyard.cli.command import Command
 from stackyard.cli.commands.state.store import StoreChoice, open_service, store_options
 from stackyard.cli.commands.state.words import instant, local_time, size
+from stackyard.cli.completions import complete_states
 from stackyard.cli.result import Result
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["describe_refused_write", "version_document", "versions"]
 
 
 @click.command("versions", cls=Command)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_states)
 @click.option(
     "--limit",
     type=click.IntRange(1),

@@ -43,7 +43,9 @@ class _References:
         self._site = site
         self._found = found
 
-    def to_file(self, kind: str, name: str | None, places: LocatedValues, path: tuple[Key, ...]) -> None:
+    def to_file(
+        self, kind: str, name: str | None, places: LocatedValues, path: tuple[Key, ...], *, note: str = ""
+    ) -> None:
         """Check a name of another file; one that is there and wrong has findings of its own."""
         if name is None:
             return
@@ -51,7 +53,8 @@ class _References:
         if name in table or name in self._site.broken[kind] or self._is_flat(kind, name):
             return
         one = kind.removesuffix("s")
-        self._add(f"There is no {one} '{name}'.", name, {*table, *self._flat(kind)}, places, path)
+        said = f"There is no {one} '{name}'. {note}".rstrip()
+        self._add(said, name, {*table, *self._flat(kind)}, places, path)
 
     def to_name(
         self, what: str, name: str, known: Iterable[str], places: LocatedValues, path: tuple[Key, ...]
@@ -129,7 +132,9 @@ _OF_GUESTS = {
 
 def _check_envs(site: Site, references: _References) -> None:
     for env in site.envs.values():
-        references.to_file("postures", env.model.posture, env.places, ("posture",))
+        is_default = "posture" not in env.places.data
+        note = "The env names none, so this is the default: write `posture: NAME`." if is_default else ""
+        references.to_file("postures", env.model.posture, env.places, ("posture",), note=note)
         references.to_file("nodes", env.model.node, env.places, ("node",))
         for index, entry in enumerate(env.places.data["vms"]):
             for key in _OF_GUESTS.keys() & entry.keys():

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from stackyard.base.errors import StackyardError
+from stackyard.base.extras import MissingExtraError
 from stackyard.clients.objects.open_store import check_address
 from stackyard.desired.values import DnsName, InterfaceName
 from stackyard.sources.site.entities.images import FileEntry, Image, PoolEntry
@@ -26,6 +27,9 @@ SYNONYMS = (
 def _store_address(text: str) -> str:
     try:
         check_address(text)
+    except MissingExtraError:
+        # The address may be right: it cannot be used here.
+        raise
     except StackyardError as err:
         raise ValueError(err.detail) from err
     return text
