@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What `make quick` compares with.
 BASE ?= HEAD
 
-.PHONY: help setup tools demo test quick check types lint-and-project docs lock bench soak clean
+.PHONY: help setup tools demo test quick check types lint-and-project docs site pictures lock release bench soak clean
 
 help: ## Show what can be made.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -49,10 +49,19 @@ soak: tools ## Long fault and load runs, with counts.
 	$(BIN)/python -m pytest -m soak -s tests
 
 docs: setup ## Write the generated reference pages.
-	$(BIN)/python scripts/generate_docs.py
+	$(BIN)/python -m scripts.generate_docs
+
+site: ## Build the documentation as a site in build/site/html, every link checked.
+	@$(PYTHON) scripts/site.py
+
+pictures: tools ## Draw the pictures of docs/pictures again, where what they show has changed.
+	STACKYARD_TEST_PICTURES=write $(BIN)/python -m pytest -m pictures tests
 
 lock: setup ## Compile requirements.lock from pyproject.toml.
 	$(PYTHON) scripts/lock.py
+
+release: setup ## Build dist/: wheel, source distribution, pinned requirements, install.sh and their sums.
+	$(BIN)/python -m scripts.release
 
 bench: tools ## Measure what is promised, each against a floor from the same run.
 	$(BIN)/python -m bench

@@ -1,4 +1,4 @@
-"""`make demo`: the main job, start to end, on a cluster without hardware.
+"""`make demo`: the main job, start to end, on a simulated cluster.
 
 Each step is the real command, shown as one would type it: a lab with two nodes, a new site, a plan, an apply
 of virtual machines and containers, a second plan without changes, an accident that is refused, a change made
@@ -131,14 +131,14 @@ def main() -> int:
 def play(demo: Demo) -> None:
     """Show each step."""
     lab = ("lab", "up", "--name", "demo", "--nodes", "pve1,pve2", "--port", "0", "--latency", LATENCY)
-    demo.run("A Proxmox VE cluster without hardware", *lab, where=demo.folder)
+    demo.run("A simulated Proxmox VE cluster", *lab, where=demo.folder)
     demo.run("A site to start with", "init", "yard", "--lab", "demo", where=demo.folder)
     env = demo.site / "envs" / "demo.yaml"
     env.write_text(ENV)
     say(f"\nenvs/demo.yaml:\n{ENV}")
     demo.run("Is everything right?", "site", "validate")
     demo.run("What would change", "plan", "demo")
-    demo.run("Make it so, and prove that the guests are up", "apply", "demo")
+    demo.run("Apply it, and verify that the guests are up", "apply", "demo", "--yes")
     demo.run("A second plan has nothing to do", "plan", "demo", "--detailed-exitcode")
     say("\nSomebody deletes a guest from envs/demo.yaml by accident:")
     env.write_text("".join(line for line in ENV.splitlines(keepends=True) if "database" not in line))
@@ -146,10 +146,9 @@ def play(demo: Demo) -> None:
     env.write_text(ENV)
     demo.meddle()
     demo.run("What changed by hand is found", "drift", "demo", "--detailed-exitcode", status=2)
-    demo.run("And put right", "apply", "demo")
-    demo.run(
-        "Everything is removed, by name", "destroy", "demo", "--allow-destroy", "web-1,web-2,database,proxy"
-    )
+    demo.run("And corrected", "apply", "demo", "--yes")
+    names = "web-1,web-2,database,proxy"
+    demo.run("Everything is removed, by name", "destroy", "demo", "--allow-destroy", names, "--yes")
 
 
 def summarise(demo: Demo, took_s: float) -> None:
@@ -158,7 +157,7 @@ def summarise(demo: Demo, took_s: float) -> None:
     for title, step_s in demo.shown:
         say(f"  {title:<52} {step_s:5.1f} s")
     say(f"  {'in all':<52} {took_s:5.1f} s")
-    say("\nGo on with docs/tutorial/first-steps.md, or at once:")
+    say("\nContinue with docs/tutorial/first-steps.md, or at once:")
     say("  .venv/bin/stackyard lab up && .venv/bin/stackyard init my-yard")
 
 

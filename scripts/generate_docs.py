@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +17,11 @@ import orjson
 import pvelab
 import stackyard
 from pvelab.server import coverage
+from scripts.version import NEXT
 from stackyard.base import events
-from stackyard.base.diagnostics import Kind, Severity
-from stackyard.base.errors import ExitStatus, StackyardError
+from stackyard.base.diagnostics import Kind
+from stackyard.base.errors import StackyardError
+from stackyard.cli.error_codes import read_explanations
 from stackyard.cli.root import root
 from stackyard.controller.openapi import openapi, render_page
 from stackyard.scenario.catalogue import SCENARIOS
@@ -27,7 +30,9 @@ from stackyard.scenario.retired import RETIRED_SCENARIOS
 from stackyard.sources.deployment.schema import read_schema
 from stackyard.sources.site import fields, schema, schema_names
 
-REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
 NOTE = "<!-- Made by `make docs` from the code; do not edit. -->\n\n"
 
 
@@ -45,12 +50,41 @@ def errors_page() -> str:
     lines = [
         NOTE + "# Errors\n",
         "Every error has a stable code, says what is wrong and where, and what to do. With `--json` the same",
-        "is the object `error`. Warnings begin with `W-` and stop nothing.\n",
+        "is the object `error`. Warnings begin with `W-` and stop nothing. `stackyard explain-error CODE`",
+        "prints what is here. A code without an exit status is a finding of another error, or of a plan.\n",
         "| code | exit | what it means | what to do |",
         "|---|---|---|---|",
     ]
     rows = [*(error_row(error) for error in all_errors()), *(kind_row(kind) for kind in all_kinds())]
-    return "\n".join([*lines, *sorted(set(rows))]) + "\n"
+    return "\n".join([*lines, *sorted(set(rows)), *explanation_lines()]) + "\n"
+
+
+def explanation_lines() -> list[str]:
+    """Return the longer explanations, a heading each."""
+    lines = [
+        "\n## Explanations\n",
+        "The codes that are met most: why the check exists, typical causes, what to check.\n",
+    ]
+    for code, more in sorted(read_explanations().items()):
+        lines.append(f"### {code}\n\n{more.text}\n\nSee [{more.page}](../{more.page}).\n")
+    return [*lines[:-1], lines[-1].rstrip()]
+
+
+def catalogue() -> str:
+    """Return every code, for the program to look up."""
+    found: dict[str, dict[str, object]] = {}
+    for error in all_errors():
+        meaning = (inspect.getdoc(error) or "").split("\n\n")[0]
+        found[error.code] = {
+            "summary": error.summary,
+            "meaning": " ".join(meaning.split()),
+            "remedy": error.default_remedy,
+            "exit_status": int(error.exit_status),
+        }
+    for kind in all_kinds():
+        found[kind.code] = {"summary": kind.summary, "remedy": kind.remedy}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    return orjson.dumps(found, option=options).decode() + "\n"
 
 
 def cell(text: str) -> str:
@@ -68,8 +102,7 @@ def error_row(error: type[StackyardError]) -> str:
 
 def kind_row(kind: Kind) -> str:
     """Return the row of a kind of finding."""
-    exit_status = int(ExitStatus.INVALID) if kind.severity is Severity.ERROR else "-"
-    return f"| `{kind.code}` | {exit_status} | {cell(kind.summary)}. | {cell(kind.remedy)} |"
+    return f"| `{kind.code}` | - | {cell(kind.summary)}. | {cell(kind.remedy)} |"
 
 
 IN_GUESTS = "pvelab.machines.guest.site"
@@ -96,6 +129,58 @@ def all_kinds() -> list[Kind]:
     """Return every kind of finding that is a constant of a module."""
     found = {value for module in modules() for value in vars(module).values() if isinstance(value, Kind)}
     return sorted(found, key=lambda kind: kind.code)
+
+
+LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+\.md)\)")
+
+
+def llms_page() -> str:
+    """Return the index of the documentation as programs read it (llmstxt.org): links with a line each."""
+    index = (DOCS / "README.md").read_text()
+    about = (ROOT / "README.md").read_text()
+    lines = ["# stackyard", "", f"> {first_sentence(about)}", "", LLMS_INTRODUCTION]
+    for section in index.split("\n## ")[1:]:
+        title, _, text = section.partition("\n")
+        lines += ["", f"## {title}", ""]
+        for _, target in LINK.findall(text):
+            page = (DOCS / target).read_text()
+            found = re.search(r"^# (.+)$", page, re.MULTILINE)
+            said = first_sentence(page)
+            lines.append(f"- [{found[1] if found else target}]({target}){': ' + said if said else ''}")
+    return "\n".join(lines) + "\n"
+
+
+LLMS_INTRODUCTION = (
+    "Change a site in this order: edit its files, `stackyard site validate`, `stackyard plan TARGET`, show"
+    " the plan to a person, `stackyard apply TARGET`. Every command takes `--json`."
+    " `stackyard explain-error CODE` explains an error. AGENTS.md in a site says what never to do."
+)
+
+
+def first_sentence(page: str) -> str:
+    """Return the first sentence of a page's first paragraph, without marks."""
+    _, _, text = page.partition("\n# ") if not page.startswith("# ") else ("", "", page)
+    for part in text.partition("\n")[2].split("\n\n"):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(part.split()))
+        if plain[:1].isalnum() or plain.startswith("`"):
+            return re.split(r"(?<=[.:])\s", plain, maxsplit=1)[0].rstrip(":")
+    return ""
+
+
+def compatibility_page() -> str:
+    """Return the page that compares stackyard with the systems before it, with its rows counted."""
+    page = (REFERENCE / "compatibility.md").read_text()
+    statuses = ("works", "differs", "not yet")
+    rows, totals = [], [0, 0, 0]
+    for section in page.split("\n## ")[1:]:
+        name = section.partition("\n")[0]
+        counts = [len(re.findall(rf"^\|.*[^\\]\| {status} \|", section, re.MULTILINE)) for status in statuses]
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        anchor = re.sub(r"[^a-z0-9 -]", "", name.lower()).replace(" ", "-")
+        rows.append(f"| [{name}](#{anchor}) | {' | '.join(map(str, counts))} |")
+    head = "| system | works | differs | not yet |\n|---|---|---|---|\n"
+    said = f"Totals: {totals[0]} work, {totals[1]} differ, {totals[2]} not yet.\n\n{head}" + "\n".join(rows)
+    return re.sub(r"Totals: .*?\n\n.*?(?=\n\n)", lambda found: said, page, count=1, flags=re.DOTALL)
 
 
 def cli_page() -> str:
@@ -168,9 +253,13 @@ def site_schema(entity: str) -> str:
     return orjson.dumps(schema.schema_of(entity), option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
+# By their paths from docs/reference.
 PAGES: dict[str, Callable[[], str]] = {
-    "controller-api.json": lambda: orjson.dumps(openapi(), option=orjson.OPT_INDENT_2).decode() + "\n",
+    "../llms.txt": llms_page,
+    "../../src/stackyard/cli/error_codes/catalogue.json": catalogue,
+    "controller-api.json": lambda: orjson.dumps(openapi(NEXT), option=orjson.OPT_INDENT_2).decode() + "\n",
     "controller-api.md": lambda: NOTE + render_page(),
+    "compatibility.md": compatibility_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
     "events.schema.json": events_schema,

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 from scripts import generate_docs
+from tests.support import pages
 from tests.support.cli import fresh
 
 from stackyard.base import events
 from stackyard.base.errors import ExitStatus
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+PICTURE = re.compile(r"(?:src|srcset)=\"([^\"]+)\"")
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
 # A page that starts servers or changes things runs its own commands in its own test.
 RUN_ELSEWHERE = re.compile(r"^(make|git|pip|curl|export|source|docker|\.venv)\b")
@@ -26,17 +30,59 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+COMMANDED = [
+    page
+    for page in PAGES
+    if named(page).startswith(("docs/tutorial/", "docs/howto/", "docs/coming-from/", "examples/"))
+]
+
+
 @pytest.mark.parametrize("name", sorted(generate_docs.PAGES))
 def test_a_generated_page_is_up_to_date(name: str) -> None:
     written = (generate_docs.REFERENCE / name).read_text()
     assert written == generate_docs.PAGES[name](), "run `make docs`"
 
 
+def links(page: Path) -> list[tuple[str, str | None]]:
+    """Return what a page links to in this project: the file as it is written, and the heading."""
+    text = FENCED.sub("", page.read_text())
+    found = [(match[1], match[2]) for match in LINK.finditer(text)]
+    found += [(match[1], None) for match in PICTURE.finditer(text)]
+    return [link for link in found if "://" not in link[0] and not link[0].startswith("mailto:")]
+
+
+@functools.cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the names of the headings of a page, as forges and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_link_leads_to_a_file(page: Path) -> None:
-    targets = [match[1] for match in LINK.finditer(page.read_text())]
-    local = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
-    assert [target for target in local if not (page.parent / target).exists()] == []
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    lost = []
+    for target, heading in links(page):
+        file = page.parent / target if target else page
+        is_lost = heading and file.suffix == ".md" and file.exists() and heading not in anchors(file)
+        if not file.exists() or is_lost:
+            lost.append(f"{target}#{heading}" if heading else target)
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", COMMANDED, ids=named)
+def test_every_block_of_commands_is_run_by_a_test_or_says_why_not(page: Path) -> None:
+    text = page.read_text()
+    assert re.findall(r"^```(?:bash|shell|zsh)$", text, re.MULTILINE) == [], "write ```sh"
+    found = pages.blocks(text)
+    assert len(found) == len(re.findall(r"^```sh$", text, re.MULTILINE))
+    if all(block.not_run for block in found):
+        return
+    runners = re.findall(r"^<!-- The commands of this page are run by (\S+)\. -->$", text, re.MULTILINE)
+    assert len(runners) == 1, "name the test that runs them in a comment"
+    # The test knows the page by its name, or by the name of its folder.
+    known_by = page.parent.name if page.name == "README.md" else page.name
+    assert known_by in (ROOT / runners[0]).read_text()
 
 
 def commands() -> list[tuple[str, str, str]]:
