@@ -58,10 +58,10 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS last_tag (tag INTEGER NOT NULL)",
     "INSERT INTO last_tag SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM last_tag)",
 )
-# One statement, so that all of it is from before or after the transaction of another process that makes the tables.
+# One statement: another process may make the tables between two of them.
 _IDENTIFY = (
-    "SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),"
-    " (SELECT count(*) FROM sqlite_master)"
+    "SELECT (SELECT user_version FROM pragma_user_version),"
+    " (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_master)"
 )
 _WRITE = (
     "INSERT INTO objects (key, tag, modified_at, data) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
