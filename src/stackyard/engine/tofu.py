@@ -99,6 +99,7 @@ class PlanOptions:
         replace: Replace these instances even where nothing about them changed.
         var_files: Files with values of input variables.
         parallelism: How many operations at once; the engine's own number when absent.
+        passed_on: More arguments, as the user gave them.
     """
 
     mode: PlanMode = PlanMode.NORMAL
@@ -107,6 +108,7 @@ class PlanOptions:
     replace: tuple[str, ...] = ()
     var_files: tuple[Path, ...] = ()
     parallelism: int | None = None
+    passed_on: tuple[str, ...] = ()
 
 
 PLAIN_PLAN = PlanOptions()
@@ -320,7 +322,7 @@ def _plan_args(options: PlanOptions) -> list[str]:
         args.append("-refresh=false")
     if options.parallelism is not None:
         args.append(f"-parallelism={options.parallelism}")
-    return args
+    return [*args, *options.passed_on]
 
 
 def _require_content(workdir: Workdir, path: Path) -> None:

@@ -88,6 +88,8 @@ class Binding:
         engine: The engine and its version.
         provider: Which provider.
         mode: What the plan is for.
+        inputs: The states of other targets that it took values from.
+        arguments: What the user passed on to the engine.
     """
 
     target: str
@@ -98,6 +100,8 @@ class Binding:
     engine: str
     provider: str
     mode: str
+    inputs: str = ""
+    arguments: str = ""
 
     def require(self, now: Binding) -> None:
         """Refuse when anything has moved.
@@ -124,6 +128,8 @@ _TITLES = {
     "engine": "the engine",
     "provider": "the provider",
     "mode": "the purpose",
+    "inputs": "what other stacks gave",
+    "arguments": "what is passed on to the engine",
 }
 
 

@@ -66,6 +66,7 @@ class RunSubject:
         store: Where the record is kept.
         redactor: Masks the secrets of the input.
         source: The folder of the input, where it has one.
+        commit: The commit of the input, where the caller knows it.
     """
 
     verb: str
@@ -74,6 +75,7 @@ class RunSubject:
     store: ChosenStore
     redactor: Redactor
     source: Path | None = None
+    commit: str | None = None
 
 
 class Recording:
@@ -210,7 +212,7 @@ async def recorded(subject: RunSubject, emit: events.Emit) -> AsyncIterator[Reco
             before = await asyncio.to_thread(_version, objects, subject.state)
             recording.change(before=before, after=before)
             await asyncio.to_thread(recording.write)
-            committing = asyncio.create_task(_commit(subject.source))
+            committing = asyncio.create_task(_commit(subject))
             recording.begin()
             try:
                 yield recording
@@ -272,8 +274,11 @@ def _version(objects: Objects, state: str) -> str:
     return state_version(StateService(objects), state)
 
 
-async def _commit(folder: Path | None) -> str:
+async def _commit(subject: RunSubject) -> str:
     """Return the commit of the input; empty where it is not in git, or git is not there."""
+    if subject.commit is not None:
+        return subject.commit
+    folder = subject.source
     if folder is None or not any((above / ".git").exists() for above in (folder, *folder.parents)):
         return ""
     from stackyard.clients.git.run import git_command, run_git  # lazy: only where the input is in git

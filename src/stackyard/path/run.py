@@ -52,8 +52,10 @@ __all__ = [
     "ProviderChoice",
     "Run",
     "RunSettings",
+    "hold_lock",
     "open_run",
     "read_cli_config_path",
+    "recover_state",
     "state_version",
 ]
 
@@ -207,7 +209,7 @@ async def open_run(
         states, name = StateService(objects), resolved.target.state_name
         async with (
             serve_embedded(states, prefix=name, emit=emit) as backend,
-            _lock_state(backend, name, settings) as lock,
+            hold_lock(backend, name, settings) as lock,
         ):
             if reread is not None:
                 resolved = await _read_again(resolved, reread)
@@ -247,7 +249,7 @@ async def _run(
         await _initialise(prepared.workspace, workdir, settings, emit)
         # Only now: preparing needs no credentials, and downloads providers with the system's trust.
         workdir = replace(workdir, environment={**workdir.environment, **credentials})
-        await _recover(workdir, resolved.target.state_name, emit)
+        await recover_state(workdir, resolved.target.state_name, emit)
         yield Run(
             resolved=resolved,
             settings=settings,
@@ -265,7 +267,12 @@ async def _run(
 
 
 @contextlib.asynccontextmanager
-async def _lock_state(backend: Embedded, name: str, settings: RunSettings) -> AsyncIterator[RunLock]:
+async def hold_lock(backend: Embedded, name: str, settings: RunSettings) -> AsyncIterator[RunLock]:
+    """Hold the lock of a state for the length of the block; whoever holds it is waited for, visibly.
+
+    Raises:
+        StateLockedError: Another run holds it for longer than we wait.
+    """
     async with contextlib.AsyncExitStack() as stack:
         try:
             lock = await stack.enter_async_context(backend.hold(name, wait_s=settings.lock_wait_s))
@@ -276,7 +283,7 @@ async def _lock_state(backend: Embedded, name: str, settings: RunSettings) -> As
         yield lock
 
 
-async def _recover(workdir: Workdir, name: str, emit: events.Emit) -> None:
+async def recover_state(workdir: Workdir, name: str, emit: events.Emit) -> None:
     """Store the state that an earlier apply could not store, where that is certainly right.
 
     Raises:

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stackyard.base.errors import InvalidInputError
 from stackyard.clients.objects import ABSENT
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from stackyard.clients.objects import Objects
     from stackyard.path.planfile import PlanKey
-    from stackyard.path.run import Run
+    from stackyard.path.target import Target
+    from stackyard.state import StateService
 
 __all__ = [
     "IN_STORE",
+    "PlanningRun",
     "PlanUnknownError",
     "StoredPlan",
     "find_plan",
@@ -37,6 +39,30 @@ IN_STORE = "store:"
 _PREFIX = "plans/"
 # No one applies an older one: its state has gone on.
 _KEPT_S = 30 * 86_400.0
+
+
+class _HasTarget(Protocol):
+    @property
+    def target(self) -> Target: ...
+
+
+class PlanningRun(Protocol):
+    """What saves and opens plans: the run of any source."""
+
+    @property
+    def resolved(self) -> _HasTarget:
+        """What is planned."""
+        ...
+
+    @property
+    def states(self) -> StateService:
+        """The states."""
+        ...
+
+    @property
+    def keys(self) -> tuple[PlanKey, ...]:
+        """The keys of saved plans; the first encrypts."""
+        ...
 
 
 class PlanUnknownError(InvalidInputError):
@@ -66,7 +92,7 @@ class StoredPlan:
     size: int
 
 
-def save_plan(run: Run, saved: PlanFile, out: str) -> str:
+def save_plan(run: PlanningRun, saved: PlanFile, out: str) -> str:
     """Save a plan, and return what it is found by.
 
     Args:
@@ -79,11 +105,11 @@ def save_plan(run: Run, saved: PlanFile, out: str) -> str:
         StoreError: It cannot be stored.
     """
     if not out.startswith(IN_STORE):
-        saved.save(Path(out), run.key)
+        saved.save(Path(out), run.keys[0])
         return out
     which = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
     key = layout.plan(run.resolved.target.state_name, which)
-    run.states.objects.put(key, saved.encode(run.key), expect=ABSENT)
+    run.states.objects.put(key, saved.encode(run.keys[0]), expect=ABSENT)
     _forget_old(run.states.objects, layout.plans(run.resolved.target.state_name), key)
     return f"{IN_STORE}{which}"
 
@@ -97,7 +123,7 @@ def _forget_old(objects: Objects, prefix: str, newest: str) -> None:
             objects.delete(one.key)
 
 
-def open_plan(run: Run, named: str) -> PlanFile:
+def open_plan(run: PlanningRun, named: str) -> PlanFile:
     """Open a saved plan of a target.
 
     Args:

@@ -46,6 +46,9 @@ class TargetRecord:
         files: Files that its guests use and that it does not own: `NODE DATASTORE:CONTENT/NAME`.
         first_boots: What each guest was created from, by its key: a fingerprint of its image and of its data
             for the first boot.
+        path: The folder of a stack, from the top of its repository.
+        backend: Where the state of a stack is.
+        commit: The commit of a stack that was applied in whole; empty where it was that of no commit.
     """
 
     state: str
@@ -58,6 +61,9 @@ class TargetRecord:
     applied_at: float = 0.0
     files: tuple[str, ...] = ()
     first_boots: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    path: str = ""
+    backend: str = ""
+    commit: str = ""
 
     @property
     def target(self) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stackyard.sources.store import ChosenStore
     from stackyard.state.targets import TargetRecord
 
-__all__ = ["ChosenTarget", "allowances", "list_recreated_guests", "settings_of"]
+__all__ = ["ChosenTarget", "allowances", "list_recreated_guests", "repeat_with_permits", "settings_of"]
 
 _DEPLOYMENT = "deployment"
 # The error of a deployment object that is not there.
@@ -176,7 +176,7 @@ class ChosenTarget:
             ):
                 yield run
         except GuardRefusedError as err:
-            raise GuardRefusedError(err.detail, err.findings, remedy=_repeat(err.permits)) from err
+            raise GuardRefusedError(err.detail, err.findings, remedy=repeat_with_permits(err.permits)) from err
 
 
 def _find_applied_target(store: ChosenStore, named: str, host: str | None) -> TargetRecord | None:
@@ -214,7 +214,8 @@ def settings_of(values: Mapping[str, Any], store: ChosenStore) -> RunSettings:
     )
 
 
-def _repeat(permits: Sequence[Permit]) -> str | None:
+def repeat_with_permits(permits: Sequence[Permit]) -> str | None:
+    """Return how to repeat the command with the options that permit what the guard refused."""
     if not permits:
         return None
     names: dict[str, list[str]] = {}

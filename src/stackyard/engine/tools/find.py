@@ -33,6 +33,9 @@ class EngineMissingError(StackyardError):
     default_remedy = "Run `stackyard tools install tofu`."
 
 
+_TOOLS = {None: (TOFU, TERRAFORM), Flavour.TOFU: (TOFU,), Flavour.TERRAFORM: (TERRAFORM,)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedLocation:
     """A place that came before the one chosen, or was looked at in vain.
@@ -63,11 +66,14 @@ class FoundEngine:
     passed_over: tuple[SkippedLocation, ...]
 
 
-async def find_engine(configured: Path | None = None, *, timeout_s: float = PROBE_TIMEOUT_S) -> FoundEngine:
+async def find_engine(
+    configured: Path | None = None, *, only: Flavour | None = None, timeout_s: float = PROBE_TIMEOUT_S
+) -> FoundEngine:
     """Return the first engine that works.
 
     Args:
         configured: The program that the user chose; when absent, the one that `STACKYARD_TOFU` names.
+        only: The one of the two that is wanted, where that matters.
         timeout_s: How long each program may take to say its version.
 
     Raises:
@@ -76,9 +82,11 @@ async def find_engine(configured: Path | None = None, *, timeout_s: float = PROB
         EngineBrokenError: The one that the user chose does not work.
     """
     if chosen := find_configured_location(configured):
-        return await _take_configured(chosen, timeout_s)
+        found_engine = await _take_configured(chosen, timeout_s)
+        if only in (None, found_engine.engine.flavour):
+            return found_engine
     passed_over: list[SkippedLocation] = []
-    for place in (*list_locations(TOFU), *list_locations(TERRAFORM)):
+    for place in (place for tool in _TOOLS[only] for place in list_locations(tool)):
         if place.path is None:
             passed_over.append(SkippedLocation(label=place.label, health=Health.MISSING, reason="not there."))
             continue

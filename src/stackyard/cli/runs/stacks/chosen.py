@@ -1,0 +1,135 @@
+"""The way from the options of a command to the run of one stack."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from stackyard.base import events
+from stackyard.cli.runs.target import repeat_with_permits, settings_of
+from stackyard.cli.unstored import warn_of_unstored_states
+from stackyard.guard import GuardRefusedError
+from stackyard.path.recording import RunSubject, recorded
+from stackyard.path.stacks.arguments import read_arguments
+from stackyard.path.stacks.checkout import read_checkout
+from stackyard.path.stacks.dependencies import read_inputs
+from stackyard.path.stacks.engines import Engines
+from stackyard.path.stacks.run import open_stack_run
+from stackyard.path.stacks.source import KIND, StackSource, split_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from stackyard.cli.session import Session
+    from stackyard.path.settings import RunSettings
+    from stackyard.path.stacks.checkout import Checkout
+    from stackyard.path.stacks.run import StackRun
+    from stackyard.path.stacks.source import ResolvedStack
+
+__all__ = ["ChosenStack", "StackCommand"]
+
+
+class StackCommand:
+    """A command on stacks: what all of its stacks share.
+
+    Args:
+        session: The command.
+        values: Its options.
+    """
+
+    def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
+        self.session = session
+        self.values = values
+        self.source = StackSource.find()
+        self.store = self.source.store
+        self.engines = Engines()
+        self.arguments = read_arguments(values.get("engine_words", ()))
+        self._checkout: Checkout | None = None
+        warn_of_unstored_states(self.store.base, session)
+        for finding in self.source.check_isolation().warnings:
+            session.emit_once(
+                events.LogLine(level=events.LogLevel.WARNING, source=KIND, text=finding.detail)
+            )
+
+    def settings(self) -> RunSettings:
+        """Return how to run."""
+        return settings_of(self.values, self.store)
+
+    async def checkout(self) -> Checkout:
+        """Return the working tree, looked at once."""
+        if self._checkout is None:
+            self._checkout = await read_checkout(self.source.repository.root)
+        return self._checkout
+
+    def choose(self, named: str) -> ChosenStack:
+        """Return a stack, as `NAME` or `NAME@WORKSPACE`.
+
+        Raises:
+            UsageError: There is none of that name.
+            InvalidInputError: Something is wrong with its files.
+        """
+        name, workspace = split_workspace(named.removeprefix(f"{KIND}:"))
+        return ChosenStack(self, self.source.resolve(name, workspace, self.arguments))
+
+
+class ChosenStack:
+    """A stack that a command works on.
+
+    Args:
+        command: The command.
+        resolved: The stack.
+    """
+
+    def __init__(self, command: StackCommand, resolved: ResolvedStack) -> None:
+        self._command = command
+        self.resolved = resolved
+
+    @contextlib.asynccontextmanager
+    async def run(
+        self, verb: str, *, is_locked: bool = False, is_recorded: bool = True
+    ) -> AsyncIterator[StackRun]:
+        """Put everything in place, and record the run; a refusal of the guard says how to repeat the command.
+
+        Args:
+            verb: What is done.
+            is_locked: Whether the stack is locked for the length of the block.
+            is_recorded: Whether the run gets a record of its own.
+        """
+        command = self._command
+        async with contextlib.AsyncExitStack() as stack:
+            emit = command.session.emit
+            if is_recorded:
+                emit = (await stack.enter_async_context(recorded(await self._subject(verb), emit))).emit
+            try:
+                inputs = await read_inputs(command.source, self.resolved, command.settings(), command.engines)
+                run = await stack.enter_async_context(
+                    open_stack_run(
+                        self.resolved,
+                        command.settings(),
+                        engine=await command.engines.get(self.resolved.stack.settings.engine),
+                        inputs=inputs,
+                        emit=emit,
+                        reread=self._reread if is_locked else None,
+                    )
+                )
+                yield run
+            except GuardRefusedError as err:
+                remedy = repeat_with_permits(err.permits)
+                raise GuardRefusedError(err.detail, err.findings, remedy=remedy) from err
+
+    def _reread(self) -> ResolvedStack:
+        self.resolved = self._command.source.reread(self.resolved)
+        return self.resolved
+
+    async def _subject(self, verb: str) -> RunSubject:
+        target = self.resolved.target
+        checkout = await self._command.checkout()
+        words = " ".join(self.resolved.arguments.shown)
+        return RunSubject(
+            verb=verb,
+            target=f"{target} -- {words}" if words else str(target),
+            state=target.state_name,
+            store=self._command.store,
+            redactor=self.resolved.redactor,
+            commit=f"{checkout.commit}-dirty" if checkout.changed else checkout.commit,
+        )

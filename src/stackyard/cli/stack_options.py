@@ -1,0 +1,107 @@
+"""Options of commands that work on stacks too: which stacks, and what is passed on to the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from stackyard.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+__all__ = ["engine_arguments", "names_stacks", "refuse_stack_options", "select_options", "selects_stacks"]
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+_KIND = "stack:"
+_SELECTING = {
+    "all_stacks": "--all",
+    "changed": "--changed",
+    "base": "--base",
+    "tags": "--tag",
+    "layers": "--layer",
+}
+
+
+def select_options(function: Function) -> Function:
+    """Add which stacks a command works on, in place of a TARGET."""
+    options = (
+        click.option("--all", "all_stacks", is_flag=True, help="Work on every stack, in order."),
+        click.option(
+            "--changed", is_flag=True, help="Work on the stacks that read something that changed, in order."
+        ),
+        click.option(
+            "--base",
+            metavar="REF",
+            help="With --changed: compare with this commit (default: the merge base with the default branch; "
+            "on the default branch, what was last applied).",
+        ),
+        click.option("--tag", "tags", metavar="TAG", multiple=True, help="Work on the stacks with this tag."),
+        click.option(
+            "--layer", "layers", metavar="LAYER", multiple=True, help="Work on the stacks of this layer."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def engine_arguments(function: Function) -> Function:
+    """Add what stands behind `--`."""
+    return click.argument("engine_words", metavar="[-- ARGS...]", nargs=-1, type=click.UNPROCESSED)(function)
+
+
+def selects_stacks(values: MutableMapping[str, Any]) -> bool:
+    """Return whether the options select several stacks."""
+    return any(values.get(name) for name in _SELECTING)
+
+
+def names_stacks(values: MutableMapping[str, Any]) -> bool:
+    """Return whether a command line is about stacks; it is put in order: what stands behind `--` is no target.
+
+    Raises:
+        UsageError: A target is named, and stacks are selected too.
+    """
+    target = values.get("target")
+    if target is not None and target.startswith("-"):
+        values["engine_words"] = (target, *values.get("engine_words", ()))
+        values["target"] = target = None
+    if selects_stacks(values):
+        if target is not None:
+            raise UsageError(f"Name the target `{target}`, or select stacks with options, not both.")
+        return True
+    if target is None:
+        return False
+    return target.startswith(_KIND) or (":" not in target and _is_only_a_stack(target))
+
+
+def refuse_stack_options(values: MutableMapping[str, Any]) -> None:
+    """Refuse options of stacks for another target.
+
+    Raises:
+        UsageError: One is given.
+    """
+    if values.get("engine_words"):
+        raise UsageError("Only stacks pass arguments on to the engine: `stack:NAME -- ARGS`.")
+    if values.get("target") is None:
+        raise UsageError("Name a TARGET, or select stacks with --all, --changed, --tag or --layer.")
+
+
+def _is_only_a_stack(name: str) -> bool:
+    """Return whether a bare name is that of a stack, and there is no site that could have it too."""
+    from stackyard.sources.site.discovery import SiteNotFoundError, find_site  # lazy: few names are bare
+
+    try:
+        find_site()
+    except SiteNotFoundError:
+        pass
+    else:
+        return False
+    from stackyard.sources.stacks.repository import NoStacksError, find_stacks  # lazy: as above
+
+    try:
+        return name.partition("@")[0] in find_stacks().stacks
+    except NoStacksError:
+        return False

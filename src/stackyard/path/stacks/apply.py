@@ -1,0 +1,67 @@
+"""Applying exactly one plan of a stack, and writing down what was applied."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stackyard.base import events
+from stackyard.engine import tofu
+from stackyard.state.targets import TargetRecord
+
+if TYPE_CHECKING:
+    from stackyard.path.stacks.plan import StackPlan
+    from stackyard.path.stacks.run import StackRun
+
+__all__ = ["apply_stack_plan", "record_stack"]
+
+
+async def apply_stack_plan(run: StackRun, made: StackPlan) -> tofu.Applied:
+    """Apply a plan, and nothing else.
+
+    Raises:
+        TofuError: Some changes failed, each reported; the others were applied and stored.
+        PlanStaleError: The state has changed since; nothing was applied.
+        StoreError: What is applied cannot be written down; nothing was applied.
+    """
+    target = run.resolved.target
+    await record_stack(run, is_applied=False)
+    with events.step(run.emit, f"apply {target}", f"Applying {target}"):
+        applied = await tofu.apply(
+            run.workdir, made.path, parallelism=run.settings.parallelism, emit=run.emit
+        )
+    if run.served is not None:
+        await run.served.journal.confirm_all()
+    return applied
+
+
+async def record_stack(run: StackRun, *, is_applied: bool, commit: str = "") -> None:
+    """Write down that a stack is about to be applied, or was.
+
+    Args:
+        run: The stack.
+        is_applied: Whether all of it is applied now, so that only later changes count as changes.
+        commit: The commit that was applied; empty where the files are those of no commit.
+
+    Raises:
+        StoreError: It cannot be stored.
+    """
+    resolved, target = run.resolved, run.resolved.target
+
+    def decide(before: TargetRecord | None) -> TargetRecord:
+        known = before or TargetRecord(
+            state=target.state_name, kind=target.kind, name=target.name, node=target.node
+        )
+        changed = dataclasses.replace(
+            known,
+            source=str(resolved.repository.root),
+            path=resolved.stack.path,
+            backend=resolved.backend.label,
+            applied_at=time.time(),
+        )
+        return dataclasses.replace(changed, commit=commit) if is_applied else changed
+
+    await asyncio.to_thread(run.states.targets.change, target.state_name, decide)

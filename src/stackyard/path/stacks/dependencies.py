@@ -1,0 +1,68 @@
+"""Reading the states of the stacks that another one takes outputs from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from stackyard.path.stacks.backend import DEFAULT_WORKSPACE, BackendKind
+from stackyard.path.stacks.inputs import NO_INPUTS, GivenState, StackInputs, collect_inputs
+from stackyard.path.stacks.run import open_stack_run
+from stackyard.state import StateService
+
+if TYPE_CHECKING:
+    from stackyard.path.settings import RunSettings
+    from stackyard.path.stacks.engines import Engines
+    from stackyard.path.stacks.source import ResolvedStack, StackSource
+
+__all__ = ["read_inputs", "read_stack_state"]
+
+
+async def read_inputs(
+    source: StackSource, resolved: ResolvedStack, settings: RunSettings, engines: Engines
+) -> StackInputs:
+    """Return what a stack takes from others, as their states have it now.
+
+    A dependency is read in the same workspace, where it has a state there, else in the default one.
+
+    Raises:
+        InputsMissingError: Outputs are not there yet.
+        EncryptedStateError: The engine encrypted a state.
+        StackyardError: A state cannot be read.
+    """
+    names = sorted({one.stack for one in resolved.stack.settings.after if one.outputs})
+    if not names:
+        return NO_INPUTS
+    states = {}
+    for name in names:
+        data = None
+        for workspace in dict.fromkeys((resolved.workspace, DEFAULT_WORKSPACE)):
+            data = await read_stack_state(source.resolve(name, workspace), settings, engines)
+            if data is not None:
+                break
+        states[name] = GivenState.read(data)
+    return collect_inputs(resolved.stack, states)
+
+
+async def read_stack_state(
+    resolved: ResolvedStack, settings: RunSettings, engines: Engines
+) -> bytes | None:
+    """Return the state of a stack as it is, without a lock; None where there is none yet.
+
+    Raises:
+        StackyardError: It cannot be read.
+    """
+    backend = resolved.backend
+    if backend.kind is BackendKind.STORE:
+        return await asyncio.to_thread(_read_store, resolved, settings)
+    if backend.path is not None:
+        return await asyncio.to_thread(backend.read_file)
+    engine = await engines.get(resolved.stack.settings.engine)
+    async with open_stack_run(resolved, settings, engine=engine) as run:
+        return await run.read_state()
+
+
+def _read_store(resolved: ResolvedStack, settings: RunSettings) -> bytes | None:
+    with contextlib.closing(settings.store.read()) as objects:
+        return resolved.backend.read_store(StateService(objects), resolved.target.state_name)

@@ -1,0 +1,215 @@
+"""Planning a stack: what would change, and what the guard and the user's own rules refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import stackyard
+from stackyard.base import events
+from stackyard.base.errors import InvalidInputError
+from stackyard.engine import tofu
+from stackyard.engine.changes import Changes, read_changes
+from stackyard.engine.plan_archive import read_archive
+from stackyard.engine.statefile import read_snapshot
+from stackyard.engine.version import Flavour
+from stackyard.guard import Verdict, inspect
+from stackyard.path.planfile import Binding, PlanFile, open_encrypted
+from stackyard.path.run import EmptyInputError
+from stackyard.state.inside import EncryptedStateError, read_view
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from stackyard.engine.tofu import PlanMode
+    from stackyard.path.plan import PlanRequest
+    from stackyard.path.stacks.run import StackRun
+
+__all__ = ["StackPlan", "load_stack_plan", "make_stack_binding", "make_stack_plan", "state_version_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackPlan:
+    """A plan of a stack, what it does, and what refuses it.
+
+    Attributes:
+        path: The engine's file, encrypted where the engine can.
+        changes: What it does.
+        verdict: What the guard and the user's own rules say.
+        binding: What it was made for.
+        notes: What a reader has to know: it is for a part of the stack, or nothing was refreshed.
+    """
+
+    path: Path
+    changes: Changes
+    verdict: Verdict
+    binding: Binding
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing to apply."""
+        return self.changes.is_empty
+
+    def saved(self, shown: Mapping[str, Any] | None = None) -> PlanFile:
+        """Return it as it is saved.
+
+        Args:
+            shown: What a program is shown of it, with secrets masked.
+        """
+        return PlanFile(binding=self.binding, plan=self.path.read_bytes(), shown=shown or {})
+
+
+@contextlib.asynccontextmanager
+async def make_stack_plan(run: StackRun, plan_request: PlanRequest) -> AsyncIterator[StackPlan]:
+    """Plan; the engine's file is there for the length of the block. Nothing is changed, in the state neither.
+
+    Raises:
+        EmptyInputError: The code says nothing, and the state holds something.
+        PolicyError: The user's own rules cannot be asked.
+        TofuError: Anything that the engine reports.
+    """
+    target = run.resolved.target
+    data = await run.read_state()
+    if plan_request.mode is tofu.PlanMode.NORMAL:
+        _require_code(run, data)
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        options = tofu.PlanOptions(
+            mode=plan_request.mode,
+            targets=plan_request.targets,
+            parallelism=run.settings.parallelism,
+            passed_on=run.resolved.arguments.words,
+        )
+        with events.step(run.emit, f"plan {target}", f"Planning {target}"):
+            if run.served is not None:
+                run.served.begin()
+            ended = await tofu.plan(run.workdir, path, options=options, emit=run.emit)
+            is_empty = ended.outcome is tofu.PlanOutcome.NO_CHANGES and not plan_request.unchanged
+            document = None if is_empty else await _read_plan(run, path)
+        yield StackPlan(
+            path=path,
+            changes=_changes_of(run, document),
+            verdict=await _judge(run, plan_request, document),
+            binding=make_stack_binding(run, plan_request.mode, data),
+            notes=run.resolved.arguments.notes,
+        )
+
+
+@contextlib.asynccontextmanager
+async def load_stack_plan(
+    run: StackRun, saved: PlanFile, plan_request: PlanRequest
+) -> AsyncIterator[StackPlan]:
+    """Open a saved plan; the guard judges what is in the file.
+
+    Raises:
+        PlanMovedError: Something that it was made for has moved.
+        TofuError: The engine cannot read it.
+    """
+    now = make_stack_binding(run, plan_request.mode, await run.read_state())
+    saved.binding.require(now)
+    with tempfile.TemporaryDirectory(prefix="stackyard-") as folder:
+        path = Path(folder) / "plan"
+        path.touch(mode=0o600)
+        path.write_bytes(saved.plan)
+        with events.step(run.emit, f"plan {run.resolved.target}", f"Reading the plan of {run.resolved.target}"):
+            document = await _read_plan(run, path)
+        yield StackPlan(
+            path=path,
+            changes=_changes_of(run, document),
+            verdict=await _judge(run, plan_request, document),
+            binding=saved.binding,
+            notes=run.resolved.arguments.notes,
+        )
+
+
+def make_stack_binding(run: StackRun, mode: PlanMode, state: bytes | None) -> Binding:
+    """Return what a plan that is made now is made for."""
+    target = run.resolved.target
+    return Binding(
+        target=str(target),
+        state_name=target.state_name,
+        input=run.resolved.digest(run.key, run.inputs),
+        state=state_version_of(state),
+        code=stackyard.__version__,
+        engine=f"{run.engine.flavour.label} {run.engine.version}",
+        provider=run.settings.provider.value,
+        mode=mode.value,
+        inputs=run.inputs.binding,
+        arguments=str(run.resolved.arguments),
+    )
+
+
+def state_version_of(data: bytes | None) -> str:
+    """Return which version a state has, empty where there is none yet.
+
+    Raises:
+        InvalidInputError: It is no state.
+    """
+    if data is None:
+        return ""
+    try:
+        found = read_snapshot(data)
+    except ValueError as err:
+        raise InvalidInputError(f"The state of the stack cannot be read: {err}.") from err
+    return f"{found.lineage}/{found.serial}"
+
+
+async def _read_plan(run: StackRun, path: Path) -> Mapping[str, Any]:
+    """Return a plan as `tofu show -json` gives it; from its file where the form of that is known."""
+    if run.engine.flavour is Flavour.TOFU and not run.resolved.stack.settings.policy:
+        data = open_encrypted(path.read_bytes(), run.key)
+        schemas = {} if run.served is None else run.served.schemas
+        document = None if data is None else read_archive(data, schemas)
+        if document is not None:
+            return document
+    return await tofu.show_plan(run.workdir, path)
+
+
+def _changes_of(run: StackRun, document: Mapping[str, Any] | None) -> Changes:
+    if document is None:
+        return Changes(planned=())
+    return read_changes(document).redact(run.workdir.redactor)
+
+
+async def _judge(run: StackRun, plan_request: PlanRequest, document: Mapping[str, Any] | None) -> Verdict:
+    resolved = run.resolved
+    changes = _changes_of(run, document)
+    verdict = inspect(changes, plan_request.allowances, is_protected=resolved.stack.settings.protected)
+    if resolved.stack.settings.policy and document is not None:
+        from stackyard.guard.policy import evaluate_policies  # lazy: few stacks have rules of their own
+
+        context = {
+            "target": str(resolved.target),
+            "mode": plan_request.mode.value,
+            "stack": {
+                "name": resolved.stack.name,
+                "path": resolved.stack.path,
+                "layer": resolved.stack.layer,
+                "tags": list(resolved.stack.settings.tags),
+                "workspace": resolved.workspace,
+            },
+        }
+        verdict = verdict.join(
+            await evaluate_policies(document, resolved.stack.settings.policy, context=context)
+        )
+    return verdict
+
+
+def _require_code(run: StackRun, data: bytes | None) -> None:
+    """Refuse code that declares nothing for a state that holds something: all of it would be destroyed."""
+    if run.resolved.facts.declares_resources or data is None:
+        return
+    try:
+        held = [one for one in read_view(data).instances.values() if one.mode == "managed"]
+    except EncryptedStateError:
+        held = []
+    if held:
+        target = run.resolved.target
+        raise EmptyInputError(
+            f"The code of {target} declares no resource and no module, and its state holds {len(held)}.",
+            remedy=f"Check that the files are whole; or remove it all: stackyard destroy {target}",
+        )

@@ -1,0 +1,199 @@
+"""A stack as a target: found by its name, with everything that the engine is given for it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stackyard.base.directories import PROJECT_FOLDER
+from stackyard.base.errors import UsageError
+from stackyard.base.redaction import Redactor
+from stackyard.base.suggestions import did_you_mean
+from stackyard.path.stacks.arguments import PassedArguments
+from stackyard.path.stacks.backend import (
+    DEFAULT_WORKSPACE,
+    Backend,
+    BackendKind,
+    find_backend,
+    refuse_unseen_workspace,
+)
+from stackyard.path.stacks.environment import engine_environment, find_cli_config, secret_values
+from stackyard.path.target import Target
+from stackyard.sources.site.store_choice import choose_store, read_site_store
+from stackyard.sources.stacks.facts import read_facts
+from stackyard.sources.stacks.repository import find_stacks
+from stackyard.sources.stacks.var_files import find_var_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stackyard.path.planfile import PlanKey
+    from stackyard.path.stacks.inputs import StackInputs
+    from stackyard.sources.stacks.facts import StackFacts
+    from stackyard.sources.stacks.model import Stack
+    from stackyard.sources.stacks.repository import StackRepository
+    from stackyard.sources.stacks.var_files import StackVarFiles
+    from stackyard.sources.store import ChosenStore
+
+__all__ = ["KIND", "ResolvedStack", "StackSource", "make_target", "split_workspace"]
+
+KIND = "stack"
+_CODE = (".tf", ".tf.json", ".tofu", ".tofu.json")
+_LOCK_FILE = ".terraform.lock.hcl"
+
+
+def make_target(name: str, workspace: str = DEFAULT_WORKSPACE) -> Target:
+    """Return the target of a stack in a workspace."""
+    shown = name if workspace == DEFAULT_WORKSPACE else f"{name}@{workspace}"
+    return Target(kind=KIND, name=shown, node=workspace)
+
+
+def split_workspace(text: str) -> tuple[str, str]:
+    """Return the name of a stack and the workspace that a target names: `NAME@WORKSPACE`."""
+    name, _, workspace = text.partition("@")
+    return name, workspace or DEFAULT_WORKSPACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedStack:
+    """A stack with everything that the engine is given for it; its representation shows no secret.
+
+    Attributes:
+        target: The target.
+        repository: All stacks.
+        stack: The stack.
+        workspace: Its workspace.
+        facts: What its code says.
+        values: The files with values of its variables.
+        backend: Where its state is.
+        redactor: Masks the secrets of its input.
+        environment: The environment of the engine.
+        cli_config: The settings file of the engine.
+        arguments: What the user passes on to the engine.
+    """
+
+    target: Target
+    repository: StackRepository
+    stack: Stack
+    workspace: str
+    facts: StackFacts
+    values: StackVarFiles
+    backend: Backend
+    redactor: Redactor
+    environment: Mapping[str, str] = field(repr=False)
+    cli_config: Path | None = None
+    arguments: PassedArguments = field(default_factory=PassedArguments)
+
+    def code_files(self) -> Iterator[Path]:
+        """Yield the files with code: of the stack, and of its local modules."""
+        for folder in (self.stack.folder, *self.facts.modules):
+            for path in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else ():
+                if path.name.endswith(_CODE):
+                    yield path
+
+    def digest(self, key: PlanKey, inputs: StackInputs) -> str:
+        """Return the fingerprint of everything that a plan of the stack is made from.
+
+        Args:
+            key: The key of plans; without it no one can try values against the fingerprint.
+            inputs: What other stacks gave.
+        """
+        found = hmac.new(key.secret, digestmod=hashlib.sha256)
+        for path in sorted(self.repository.files_read(self.stack, self.facts)):
+            found.update(f"{path}\0".encode(errors="surrogateescape"))
+            found.update(_file_digest(self.repository.root / path))
+        found.update(self.values.digest(key.secret).encode())
+        found.update(repr(sorted(inputs.values.items())).encode())
+        found.update(_file_digest(self.stack.folder / _LOCK_FILE))
+        return found.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class StackSource:
+    """The stacks of one repository."""
+
+    repository: StackRepository
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> StackSource:
+        """Return the stacks around a folder.
+
+        Raises:
+            NoStacksError: There are none.
+            InvalidInputError: stackyard.yaml is not valid.
+        """
+        return cls(find_stacks(start))
+
+    @property
+    def store(self) -> ChosenStore:
+        """Where what runs leave for the next is kept."""
+        root = self.repository.root
+        return choose_store(root, root / PROJECT_FOLDER, site_store=read_site_store(root))
+
+    def require(self, name: str) -> Stack:
+        """Return a stack.
+
+        Raises:
+            UsageError: There is none of that name.
+            InvalidInputError: Its stack.yaml is not valid.
+        """
+        if name in self.repository.broken:
+            raise self.repository.broken[name]
+        found = self.repository.stacks.get(name)
+        if found is None:
+            meant = did_you_mean(name, self.repository.stacks)
+            raise UsageError(f"There is no stack `{name}`.{meant or ' `stackyard stack list` shows them.'}")
+        return found
+
+    def resolve(
+        self, name: str, workspace: str = DEFAULT_WORKSPACE, arguments: PassedArguments | None = None
+    ) -> ResolvedStack:
+        """Return a stack in a workspace.
+
+        Raises:
+            UsageError: There is none of that name.
+            WorkspaceError: The code would not see its workspace.
+            InvalidInputError: Something is wrong with its files; the error carries every problem.
+            SecretsLockedError: No key opens a file with secrets.
+        """
+        stack = self.require(name)
+        facts = read_facts(self.repository, stack)
+        environment = engine_environment()
+        backend = find_backend(stack, facts, workspace, environment)
+        if workspace != DEFAULT_WORKSPACE and backend.kind is BackendKind.STORE:
+            refuse_unseen_workspace(stack, (stack.folder, *map(Path, facts.modules)))
+        sensitive = frozenset(name for name, one in facts.variables.items() if one.sensitive)
+        values = find_var_files(stack, workspace, sensitive=sensitive)
+        return ResolvedStack(
+            target=make_target(name, workspace),
+            repository=self.repository,
+            stack=stack,
+            workspace=workspace,
+            facts=facts,
+            values=values,
+            backend=backend,
+            redactor=Redactor([*values.secrets, *secret_values(environment)]),
+            environment=environment,
+            cli_config=find_cli_config(),
+            arguments=arguments or PassedArguments(),
+        )
+
+    def reread(self, resolved: ResolvedStack) -> ResolvedStack:
+        """Return a stack as its files are now.
+
+        Raises:
+            StackyardError: As for `resolve`.
+        """
+        source = replace(self, repository=find_stacks(self.repository.root))
+        return source.resolve(resolved.stack.name, resolved.workspace, resolved.arguments)
+
+
+def _file_digest(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return b"-"
